@@ -1,0 +1,37 @@
+# Everything sets itself up: a virtual environment in .venv, from the package index alone.
+PYTHON ?= python3
+VENV ?= .venv
+PAPER ?= pof_mkl
+BIN = $(VENV)/bin
+
+.PHONY: run test lint format bench reproduce-tables clean
+
+run: $(VENV)/ready
+	$(BIN)/fkl run
+
+test: $(VENV)/ready
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/ready
+	$(BIN)/python scripts/bench.py
+
+reproduce-tables: $(VENV)/ready
+	$(BIN)/python scripts/reproduce_tables.py $(PAPER)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@

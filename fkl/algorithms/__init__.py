@@ -1,0 +1,1 @@
+"""The methods, one file each, in the order of their paper's equations."""

@@ -1,0 +1,26 @@
+"""OFSKL: online federated single-kernel learning, Fed-OMD on the random features of one kernel.
+
+Baseline of Ghari and Shen (NeurIPS 2022, section 4).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fkl.algorithms.base import World
+from fkl.algorithms.federated.ofmkl_avg import OfmklAvg, State
+from fkl.errors import require
+
+
+@dataclass(frozen=True)
+class Ofskl(OfmklAvg):
+    """OFMKL-Avg with a dictionary of one kernel: theta <- theta - eta (1/K) sum_k grad L_k."""
+
+    label: ClassVar[str] = "OFSKL"
+
+    def init(self, world: World) -> State:
+        """Theta = 0."""
+        kernels = world.dictionary.N
+        require(
+            kernels == 1, "label", self.label, f"run with kernels.N=1 (kernels=rbf_single), not kernels.N={kernels}"
+        )
+        return super().init(world)

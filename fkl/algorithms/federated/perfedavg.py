@@ -1,0 +1,148 @@
+"""PerFedAvg: personalized federated averaging by first-order model-agnostic meta-learning.
+
+Fallah, Mokhtari and Ozdaglar, Personalized Federated Learning with Theoretical Guarantees (NeurIPS 2020), in the
+online setting of Ghari and Shen (NeurIPS 2022, appendix C): a fully connected ReLU network, updated with the newest
+sample only.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+
+from fkl.algorithms.base import Array, Outcome, World
+from fkl.errors import require
+from fkl.streams import Role
+
+
+@dataclass
+class State:
+    """Global network: one matrix (R, outputs, inputs + 1) a layer, biases in the last column."""
+
+    layers: list[Array]
+
+
+@dataclass(frozen=True)
+class PerFedAvg:
+    """w <- w - eta mean_k grad l_k(w - alpha grad l_k(w)), with l_k the squared error of client k's newest sample.
+
+    Parameters
+    ----------
+    eta : float or None
+        Server's step; None for 1 / sqrt(T).
+    alpha : float or None
+        Clients' step to their personal model; None for 1 / sqrt(T).
+    neurons : int
+        Most neurons a hidden layer.
+    parameters : int
+        The network has fewer parameters than this: the most hidden layers of `neurons` neurons that fit, or, where not
+        even one does, one hidden layer with as many neurons as do.
+    lam : float
+        Regularisation lambda of the regret that the run reports; the network itself has none.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "PerFedAvg"
+
+    eta: float | None = None
+    alpha: float | None = None
+    neurons: int = 20
+    parameters: int = 1000
+    lam: float = 1e-3
+
+    def __post_init__(self) -> None:
+        for key, value in (("eta", self.eta), ("alpha", self.alpha)):
+            require(value is None or 0 < value < np.inf, key, value, "a number above 0, or null for 1/sqrt(T)")
+        require(self.neurons >= 1, "neurons", self.neurons, "a whole number from 1")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
+
+    def widths(self, dimension: int) -> list[int]:
+        """Sizes of the layers, input and output included."""
+        least = _count([dimension, 1, 1]) + 1
+        require(self.parameters >= least, "parameters", self.parameters, f"at least {least} for {dimension} features")
+        neurons = self.neurons
+        while _count([dimension, neurons, 1]) >= self.parameters:
+            neurons -= 1
+        widths = [dimension, neurons, 1]
+        while neurons == self.neurons and _count([*widths[:-1], neurons, 1]) < self.parameters:
+            widths.insert(1, neurons)
+        return widths
+
+    def init(self, world: World) -> State:
+        """Glorot's uniform initialisation, biases 0."""
+        widths = self.widths(world.problem.dimension)
+        generators = world.streams.generators(Role.NETWORK_WEIGHTS)
+        layers = []
+        for inputs, outputs in pairwise(widths):
+            bound = np.sqrt(6 / (inputs + outputs))
+            layer = np.zeros((len(generators), outputs, inputs + 1), world.precision)
+            layer[..., :-1] = [generator.uniform(-bound, bound, (outputs, inputs)) for generator in generators]
+            layers.append(layer)
+        return State(layers)
+
+    def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
+        """One round: predict with the global network, then one first-order MAML step of every client."""
+        x, y, share = world.problem.round(t)
+        default = float(1 / np.sqrt(world.problem.rounds))
+        eta = default if self.eta is None else self.eta
+        alpha = default if self.alpha is None else self.alpha
+        scalars = sum(layer[0].size for layer in state.layers)
+
+        layers = world.channel.broadcast("network", state.layers, scalars)
+        x = np.tile(x.astype(world.precision), (layers[0].shape[0], 1, 1))
+        target = y.astype(world.precision)
+        a, y_hat = forward(layers, x)
+        delta = backward(layers, a, 2 * (y_hat - target))
+        personal_a, personal_y_hat = forward(layers, x, (alpha, a, delta))
+        personal_delta = backward(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
+
+        world.channel.uplink("network", personal_delta, scalars)
+        layers = [
+            layer - eta * np.matmul((share[:, None] * d).swapaxes(1, 2), inputs).astype(world.precision)
+            for layer, d, inputs in zip(layers, personal_delta, personal_a, strict=True)
+        ]
+        return State(layers), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
+
+
+Shift = tuple[float, list[Array], list[Array]]
+"""One gradient step of every client, kept as what makes it: alpha, inputs and deltas of each layer.
+
+With one sample the gradient of a layer is delta inputs', of rank one; so W - alpha delta inputs' is applied to a vector
+without ever being formed, and K personal networks cost no memory.
+"""
+
+
+def forward(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[list[Array], Array]:
+    """Inputs of every layer (R, K, inputs + 1), a 1 appended for the bias, and the output (R, K)."""
+    inputs = []
+    for number, layer in enumerate(layers):
+        inputs.append(np.concatenate([x, np.ones_like(x[..., :1])], axis=-1))
+        x = np.matmul(inputs[-1], layer.swapaxes(1, 2))
+        if shift is not None:
+            alpha, a, delta = shift
+            x = x - alpha * delta[number] * (a[number] * inputs[-1]).sum(axis=-1, keepdims=True)
+        if number + 1 < len(layers):
+            x = np.maximum(x, 0)
+    return inputs, x[..., 0]
+
+
+def backward(layers: list[Array], inputs: list[Array], slope: Array, shift: Shift | None = None) -> list[Array]:
+    """Derivatives (R, K, outputs) of the loss before every layer's ReLU, from its slope (R, K) in the output."""
+    delta = slope[..., None]
+    deltas = [delta]
+    for number in range(len(layers) - 1, 0, -1):
+        back = np.matmul(delta, layers[number][..., :-1])
+        if shift is not None:
+            alpha, a, first = shift
+            back = back - alpha * a[number][..., :-1] * (first[number] * delta).sum(axis=-1, keepdims=True)
+        delta = back * (inputs[number][..., :-1] > 0)
+        deltas.insert(0, delta)
+    return deltas
+
+
+def _count(widths: list[int]) -> int:
+    return sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))

@@ -1,0 +1,22 @@
+"""Hydra's and OmegaConf's complaints about a composition, each in one line that names the key and what is allowed."""
+
+from hydra.errors import ConfigCompositionException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+
+def in_one_line(error: Exception) -> str:
+    """One line for an error that Hydra raised before a job began."""
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        known = ", ".join(sorted(error.options or []))
+        return f"{group or 'config'}={name}: not known" + (f"; there are {known}" if known else "")
+    if isinstance(error, OverrideParseException):
+        return f"{error.override}: not understood; write KEY=VALUE"
+    cause = error.__cause__
+    if isinstance(error, ConfigCompositionException) and isinstance(cause, OmegaConfBaseException):
+        parent = cause.parent_node
+        if isinstance(parent, DictConfig) and cause.full_key:
+            known = ", ".join(sorted(str(key) for key in parent if key != "_target_"))
+            return f"{cause.full_key}: no such key; there are {known}"
+    return " ".join(str(error).split())

@@ -1,0 +1,1 @@
+"""Data sets: found, fetched, read, normalised and split among clients."""

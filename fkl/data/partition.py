@@ -1,0 +1,278 @@
+"""Which client sees which row in which round."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.data.problem import Problem, Table
+from fkl.errors import BadValue, FklError, require
+
+ORDERS = ("consecutive", "shuffled")
+
+
+@dataclass(frozen=True)
+class Iid:
+    """Equal blocks of rows.
+
+    Parameters
+    ----------
+    clients, rounds : int
+        K and T; K T rows are used.
+    order : str
+        ``consecutive``: client k gets rows k T to (k + 1) T of the data set in file order, as the POF-MKL paper did
+        with Naval and UJI (papers/pof_mkl.md, "Experiment"). ``shuffled``: the same after shuffling all rows.
+    """
+
+    clients: int = 20
+    rounds: int = 500
+    order: str = "consecutive"
+
+    def __post_init__(self) -> None:
+        _require_sizes(self.clients, self.rounds)
+        require(self.order in ORDERS, "order", self.order, f"one of {', '.join(ORDERS)}")
+
+    def split(self, table: Table, rng: np.random.Generator) -> Problem:
+        """Give out the rows of a table; `rng` is used only for ``shuffled``.
+
+        Returns
+        -------
+        Problem
+            T = rounds, K = clients, all present.
+
+        Raises
+        ------
+        BadValue
+            If the table has fewer than K T rows.
+        """
+        _require_rows(self.clients, self.rounds, len(table.y))
+        used = self.clients * self.rounds
+        rows = np.arange(used) if self.order == "consecutive" else rng.permutation(len(table.y))[:used]
+        return _problem(table, rows.reshape(self.clients, self.rounds))
+
+
+@dataclass(frozen=True)
+class BySite:
+    """Clients that belong to a site and see a little of every other site.
+
+    The non-i.i.d. split of the POF-MKL paper (papers/pof_mkl.md, "Experiment"): a client gets `own` consecutive rows
+    of its site and `other` consecutive rows of each other site, then shuffled over the rounds. Blocks are disjoint:
+    a site's first rows go to its own clients in turn, the next ones to the clients of the other sites in turn.
+
+    Parameters
+    ----------
+    clients_per_site : int
+        K is this times the number of sites.
+    own, other : int
+        T = own + other * (sites - 1).
+    """
+
+    clients_per_site: int = 6
+    own: int = 350
+    other: int = 50
+
+    def __post_init__(self) -> None:
+        _require_whole("clients_per_site", self.clients_per_site, 1)
+        _require_whole("own", self.own, 1)
+        _require_whole("other", self.other, 0)
+
+    def split(self, table: Table, rng: np.random.Generator) -> Problem:
+        """Give out the rows of a table.
+
+        Returns
+        -------
+        Problem
+            Clients of the first site first; all present.
+
+        Raises
+        ------
+        FklError
+            If the table has one site only, or a site has fewer than clients_per_site * T rows.
+        """
+        sites = len(table.site_names)
+        if sites < 2:
+            raise FklError("partition=by_site: the data set has one site only; use partition=iid")
+        rounds = self.own + self.other * (sites - 1)
+        per_site = [np.flatnonzero(table.site == site) for site in range(sites)]
+        most = min(len(rows) for rows in per_site) // rounds
+        allowed = f"at most {most} (the smallest site has {min(map(len, per_site))} rows, a client needs {rounds})"
+        require(self.clients_per_site <= most, "clients_per_site", self.clients_per_site, allowed)
+        clients = np.stack(
+            [self._rows(per_site, home, number) for home in range(sites) for number in range(self.clients_per_site)]
+        )
+        return _problem(table, rng.permuted(clients, axis=1))
+
+    def _rows(self, per_site: list[NDArray[np.int64]], home: int, number: int) -> NDArray[np.int64]:
+        """Rows (T,) of the client with this number at this site, before shuffling."""
+        start = number * self.own
+        parts = [per_site[home][start : start + self.own]]
+        for site, rows in enumerate(per_site):
+            if site != home:
+                # Visitors are numbered through: those of the first other site come first.
+                visitor = (home - (home > site)) * self.clients_per_site + number
+                start = self.clients_per_site * self.own + visitor * self.other
+                parts.append(rows[start : start + self.other])
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """Clients that see different ranges of the target.
+
+    The rows are put into `quantiles` classes of equal size by their target. Each client draws the shares of its
+    classes from a symmetric Dirichlet distribution and then its rows, none twice; when a class is used up its share
+    goes to the others. After Hsu, Qi and Brown, "Measuring the effects of non-identical data distribution for
+    federated visual classification" (2019), with quantiles of the target in place of labels. Where nearly all rows
+    are given out, the last clients take what is left.
+
+    Parameters
+    ----------
+    clients, rounds : int
+        K and T; K T rows are used.
+    alpha : float
+        Concentration: near 0 a client sees one class, far above 1 all alike.
+    quantiles : int
+        Number of classes.
+    """
+
+    clients: int = 20
+    rounds: int = 500
+    alpha: float = 0.5
+    quantiles: int = 10
+
+    def __post_init__(self) -> None:
+        _require_sizes(self.clients, self.rounds)
+        _require_alpha(self.alpha)
+        _require_whole("quantiles", self.quantiles, 1)
+
+    def split(self, table: Table, rng: np.random.Generator) -> Problem:
+        """Give out the rows of a table.
+
+        Returns
+        -------
+        Problem
+            T = rounds, K = clients, all present, a client's rows in random order.
+
+        Raises
+        ------
+        BadValue
+            If the table has fewer than K T rows, or fewer rows than classes.
+        """
+        size = len(table.y)
+        _require_rows(self.clients, self.rounds, size)
+        require(self.quantiles <= size, "quantiles", self.quantiles, f"at most {size}, the rows of the data set")
+        classes = np.array_split(np.argsort(table.y, kind="stable"), self.quantiles)
+        stock = [rng.permutation(rows) for rows in classes]
+        left = np.array([len(rows) for rows in stock])
+        clients = []
+        for _ in range(self.clients):
+            taken = _take(left, self.rounds, rng.dirichlet(np.full(self.quantiles, self.alpha)), rng)
+            parts = [rows[rest - count : rest] for rows, rest, count in zip(stock, left, taken, strict=True)]
+            clients.append(rng.permutation(np.concatenate(parts)))
+            left = left - taken
+        return _problem(table, np.stack(clients))
+
+
+@dataclass(frozen=True)
+class QuantitySkew:
+    """Clients with unequal numbers of rows.
+
+    Shares are drawn from a symmetric Dirichlet distribution. The client with the largest share gets `rounds` rows,
+    the others in proportion, rounded down, each at least one. Rows are given out after shuffling all of them. A
+    client whose rows are used up is absent from then on.
+
+    Parameters
+    ----------
+    clients : int
+        K.
+    rounds : int
+        T, and the rows of the client that has most.
+    alpha : float
+        Concentration: near 0 few clients have nearly all rows, far above 1 all have about `rounds`.
+    """
+
+    clients: int = 20
+    rounds: int = 500
+    alpha: float = 2.0
+
+    def __post_init__(self) -> None:
+        _require_sizes(self.clients, self.rounds)
+        _require_alpha(self.alpha)
+
+    def split(self, table: Table, rng: np.random.Generator) -> Problem:
+        """Give out the rows of a table.
+
+        Returns
+        -------
+        Problem
+            T = rounds, K = clients; x and y are 0 where a client is absent.
+
+        Raises
+        ------
+        BadValue
+            If the table has too few rows for the shares drawn.
+        """
+        size = len(table.y)
+        require(self.clients <= size, "clients", self.clients, f"at most {size}, the rows of the data set")
+        shares = rng.dirichlet(np.full(self.clients, self.alpha))
+        relative = shares / shares.max()
+        counts = np.maximum((self.rounds * relative).astype(np.int64), 1)
+        # No count is above rounds * relative + 1, which gives a number of rounds that is sure to do.
+        most = max(int((size - self.clients) / relative.sum()), 1)
+        allowed = f"at most {most} for these {self.clients} clients and the {size} rows of the data set"
+        require(int(counts.sum()) <= size, "rounds", self.rounds, allowed)
+        present = np.arange(self.rounds) < counts[:, None]
+        rows = np.zeros(present.shape, dtype=np.int64)
+        rows[present] = rng.permutation(size)[: counts.sum()]
+        return _problem(table, rows, present)
+
+
+def _take(
+    left: NDArray[np.int64], rounds: int, shares: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """How many rows to take of each class, `rounds` in all and nowhere more than are left."""
+    taken = np.zeros_like(left)
+    while (missing := rounds - int(taken.sum())) > 0:
+        open_shares = np.where(taken < left, shares, 0.0)
+        if open_shares.sum() == 0:  # the shares that were drawn are 0 for all that is left
+            open_shares = (left - taken).astype(np.float64)
+        drawn = rng.multinomial(missing, open_shares / open_shares.sum())
+        taken = np.minimum(taken + drawn, left)
+    return taken
+
+
+def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Problem:
+    """Streams from the rows (K, T) of each client; `present` (K, T) says which entries count, all if None."""
+    if present is None:
+        present = np.ones(rows.shape, dtype=np.bool_)
+    here, at = np.ascontiguousarray(present.T), np.ascontiguousarray(rows.T)
+    sites = [np.bincount(table.site[mine[seen]]).argmax() for mine, seen in zip(rows, present, strict=True)]
+    return Problem(
+        x=table.x[at] if present.all() else np.where(here[:, :, None], table.x[at], 0.0),
+        y=np.where(here, table.y[at], 0.0),
+        present=here,
+        site=np.array(sites, dtype=np.int64),
+        site_names=table.site_names,
+        rows_left_out=len(table.y) - int(present.sum()),
+    )
+
+
+def _require_whole(key: str, value: int, least: int) -> None:
+    require(value >= least, key, value, f"a whole number from {least} up")
+
+
+def _require_alpha(alpha: float) -> None:
+    require(1e-3 <= alpha <= 1e6, "alpha", alpha, "a number from 0.001 to 1000000")
+
+
+def _require_sizes(clients: int, rounds: int) -> None:
+    _require_whole("clients", clients, 1)
+    _require_whole("rounds", rounds, 1)
+
+
+def _require_rows(clients: int, rounds: int, size: int) -> None:
+    """Refuse what the data set cannot give, naming the key that has to shrink."""
+    require(rounds <= size, "rounds", rounds, f"at most {size}, the rows of the data set")
+    if clients * rounds > size:
+        allowed = f"at most {size // rounds} (each takes {rounds} of the data set's {size} rows)"
+        raise BadValue("clients", clients, allowed)

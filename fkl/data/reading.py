@@ -1,0 +1,138 @@
+"""Text tables to numbers: the fast parser, and the row to blame when it cannot."""
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fkl.errors import FklError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def read_table(
+    raw: bytes,
+    where: str,
+    columns: Sequence[str],
+    *,
+    separator: str | None = ",",
+    header: bool = False,
+    text: Collection[str] = (),
+    missing: str | None = None,
+) -> "DataFrame":
+    """Parse a text table whose columns are known beforehand.
+
+    Parameters
+    ----------
+    raw : bytes
+        The file.
+    where : str
+        Its name, for messages.
+    columns : sequence of str
+        Names of all columns in the order of the file.
+    separator : str, optional
+        Between cells; None for any run of blanks.
+    header : bool
+        Whether the first line holds the names; if so they must be `columns`.
+    text : collection of str
+        Columns that hold words; all others hold finite numbers.
+    missing : str, optional
+        The cell that stands for a missing value; None where there may be none.
+
+    Returns
+    -------
+    DataFrame
+        One float64 column a number column, NaN where a value is missing.
+
+    Raises
+    ------
+    FklError
+        If a row has a wrong number of cells or a cell is not what its column holds; names file and line.
+    """
+    import pandas
+
+    _check_first_line(raw, where, columns, separator, header)
+    numbers = [column for column in columns if column not in text]
+    try:
+        frame = pandas.read_csv(
+            io.BytesIO(raw),
+            sep=r"\s+" if separator is None else separator,
+            header=0 if header else None,
+            names=list(columns),
+            dtype={column: "str" if column in text else "float64" for column in columns},
+            na_values=[] if missing is None else [missing],
+            keep_default_na=False,
+        )
+    except ValueError as error:  # pandas' ParserError is one too
+        _blame_row(raw, where, columns, separator, header, text, missing)
+        raise FklError(f"{where}: {' '.join(str(error).split())}") from error
+    values = frame[numbers].to_numpy()
+    if np.isinf(values).any() or (missing is None and np.isnan(values).any()):
+        _blame_row(raw, where, columns, separator, header, text, missing)
+    return frame
+
+
+def _check_first_line(raw: bytes, where: str, columns: Sequence[str], separator: str | None, header: bool) -> None:
+    # The parser takes a surplus first column for row labels, so the count is checked before it runs.
+    _, first = next(_lines(raw.partition(b"\n")[0], where, separator), (1, []))
+    if len(first) != len(columns):
+        raise FklError(f"{where}, line 1: {len(first)} columns where {len(columns)} are expected")
+    for number, (found, expected) in enumerate(zip(first, columns, strict=True), start=1):
+        if header and found != expected:
+            raise FklError(f"{where}, line 1: column {number} is {found!r} where {expected!r} is expected")
+
+
+def _blame_row(
+    raw: bytes,
+    where: str,
+    columns: Sequence[str],
+    separator: str | None,
+    header: bool,
+    text: Collection[str],
+    missing: str | None,
+) -> None:
+    """Raise for the first row that is wrong; slow, so only run once the fast parser has given up."""
+    for line, cells in _lines(raw, where, separator):
+        if header and line == 1:
+            continue
+        if cells and len(cells) != len(columns):
+            raise FklError(f"{where}, line {line}: {len(cells)} columns where {len(columns)} are expected")
+        for column, cell in zip(columns, cells, strict=False):
+            if column not in text and cell != missing and not _is_number(cell):
+                raise FklError(f"{where}, line {line}, column {column}: {cell!r} is not a finite number")
+
+
+def _lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers, counted from 1, and cells."""
+    lines = io.StringIO(raw.decode("utf-8-sig", errors="replace"), newline="")
+    if separator is None:
+        yield from ((number, line.split()) for number, line in enumerate(lines, start=1))
+        return
+    reader = csv.reader(lines, delimiter=separator)
+    try:
+        yield from ((reader.line_num, cells) for cells in reader)
+    except csv.Error as error:
+        raise FklError(f"{where}, line {reader.line_num}: {error}") from error
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))
+    except ValueError:
+        return False
+
+
+def first_rows(frame: "DataFrame", rows: int, where: str) -> "DataFrame":
+    """First `rows` rows.
+
+    Raises
+    ------
+    FklError
+        If the table has fewer.
+    """
+    if len(frame) < rows:
+        raise FklError(f"{where}: {len(frame)} usable rows where {rows} are needed")
+    return frame.iloc[:rows]

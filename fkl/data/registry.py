@@ -1,0 +1,152 @@
+"""The data sets by name, for ``fkl data list``, ``fetch`` and ``verify``."""
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, cast
+
+from fkl.errors import FklError, require
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fkl.data.problem import Table
+    from fkl.data.store import DataFile, Store
+
+CLASSES = {
+    "wave_farm": "fkl.data.wave_farm.WaveFarm",
+    "synthetic": "fkl.data.synthetic.Synthetic",
+    "diabetes": "fkl.data.diabetes.Diabetes",
+    "naval": "fkl.data.naval.Naval",
+    "uji": "fkl.data.uji.Uji",
+    "air": "fkl.data.air.Air",
+    "wec": "fkl.data.wec.Wec",
+}
+
+
+class Dataset(Protocol):
+    """What every data set class has; its fields are the keys of its configuration node."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    files: ClassVar[tuple["DataFile", ...]]
+    licence: ClassVar[str]
+    shape: ClassVar[str]
+
+    def load(self, store: "Store", rng: "np.random.Generator") -> "Table":
+        """Read or generate the table.
+
+        Raises
+        ------
+        FklError
+            If a file is missing, damaged or not what it should be.
+        """
+        ...
+
+
+class Listing(NamedTuple):
+    """One line of ``fkl data list``."""
+
+    name: str
+    title: str
+    shape: str
+    found: str
+    size: str
+    licence: str
+
+
+class FileState(NamedTuple):
+    """One line of ``fkl data fetch`` or ``verify``: state is ok, corrupted, missing or failed."""
+
+    dataset: str
+    file: str
+    state: str
+    detail: str
+
+
+def dataset_class(name: str) -> type[Dataset]:
+    """Class of a data set.
+
+    Raises
+    ------
+    BadValue
+        If there is none of this name.
+    """
+    require(name in CLASSES, "dataset", name, f"one of {', '.join(CLASSES)}")
+    module, _, attribute = CLASSES[name].rpartition(".")
+    return cast(type[Dataset], getattr(import_module(module), attribute))
+
+
+def describe(store: "Store") -> list[Listing]:
+    """Every data set: what it is, where its files are found, how large they are, its licence."""
+    return [_listing(dataset_class(name), store) for name in CLASSES]
+
+
+def fetch(names: Iterable[str], store: "Store") -> Iterator[FileState]:
+    """Fetch what is missing of these data sets and check what is there.
+
+    States are ``ok`` (detail: where it lies) and ``failed`` (detail: why).
+
+    Raises
+    ------
+    BadValue
+        If a name is unknown.
+    """
+    for file in _files(names):
+        try:
+            path = store.fetch(file)
+            store.check(file)
+        except FklError as error:
+            yield FileState(file.dataset, file.name, "failed", str(error))
+        else:
+            yield FileState(file.dataset, file.name, "ok", str(path))
+
+
+def verify(names: Iterable[str], store: "Store") -> Iterator[FileState]:
+    """Compare the files of these data sets with their hashes; nothing is fetched.
+
+    States are ``ok`` (detail: where it lies), ``corrupted`` (detail: what is wrong) and ``missing`` (detail: the
+    address).
+
+    Raises
+    ------
+    BadValue
+        If a name is unknown.
+    """
+    for file in _files(names):
+        path = store.find(file)
+        if path is None:
+            yield FileState(file.dataset, file.name, "missing", file.url)
+            continue
+        try:
+            store.check(file)
+        except FklError as error:
+            yield FileState(file.dataset, file.name, "corrupted", str(error))
+        else:
+            detail = str(path) if file.sha256 else f"{path} (readable; no SHA-256 is known to compare with)"
+            yield FileState(file.dataset, file.name, "ok", detail)
+
+
+def _files(names: Iterable[str]) -> list["DataFile"]:
+    """Files of these data sets; all names are looked up before anything is done."""
+    return [file for name in names for file in dataset_class(name).files]
+
+
+def _listing(dataset: type[Dataset], store: "Store") -> Listing:
+    return Listing(dataset.name, dataset.title, dataset.shape, _found(dataset, store), _size(dataset), dataset.licence)
+
+
+def _found(dataset: type[Dataset], store: "Store") -> str:
+    if not dataset.files:
+        return "built in"
+    paths = [store.find(file) for file in dataset.files]
+    missing = sum(path is None for path in paths)
+    if missing:
+        return "missing" if missing == len(paths) else f"missing {missing} of {len(paths)} files"
+    return ", ".join(sorted({str(path.parent) for path in paths if path is not None}))
+
+
+def _size(dataset: type[Dataset]) -> str:
+    if not dataset.files:
+        return "-"
+    sizes = [file.size for file in dataset.files if file.size is not None]
+    return f"{sum(sizes) / 1e6:.1f} MB" if len(sizes) == len(dataset.files) else "unknown"

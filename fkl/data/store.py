@@ -1,0 +1,215 @@
+"""Where data files lie: found in a folder as they are, compressed or inside their zip, or else fetched.
+
+Every byte that leaves this module went through the file's SHA-256 where one is known; nothing is unpickled
+and no archive is unpacked to disk.
+"""
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import BinaryIO, cast
+
+from fkl.errors import FklError
+
+CHUNK = 1 << 20
+TIMEOUT_SECONDS = 30
+EMBEDDED = "wave_farm"
+OPENERS: dict[str, Callable[[Path], object]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+# What the decompressors of the standard library raise on damaged input; RuntimeError is an encrypted zip member.
+DAMAGE = (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, OSError, RuntimeError, NotImplementedError)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a data set.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set; also the folder its files are kept in.
+    name : str
+        File name without compression suffix; inside the archive any folder may lie before it.
+    url : str
+        Address of the zip archive that holds the file, directly or inside one more zip.
+    sha256 : str, optional
+        Of the uncompressed file. None where no trustworthy hash is known: then nothing is compared.
+    size : int, optional
+        Bytes of the uncompressed file.
+    """
+
+    dataset: str
+    name: str
+    url: str
+    sha256: str | None = None
+    size: int | None = None
+
+    @property
+    def archive(self) -> str:
+        """File name of the zip archive: the last component of its address."""
+        return self.url.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of data files.
+
+    A file is looked for as ``<folder>/<dataset>/<name>`` and ``<folder>/<name>``, each as it is or with
+    ``.xz``, ``.gz`` or ``.bz2``, then inside the zip archive it comes from, lying in one of these folders.
+
+    Parameters
+    ----------
+    folder : Path
+        May be read-only as long as nothing has to be fetched.
+    offline : bool
+        Never fetch: a missing file is an error.
+    mirror : str, optional
+        Address of a folder that holds the archives under their own names, in place of their usual addresses.
+    retries : int
+        How often a failed download is tried again.
+    """
+
+    folder: Path
+    offline: bool = False
+    mirror: str | None = None
+    retries: int = 2
+
+    def find(self, file: DataFile) -> Path | None:
+        """Where the file, or the archive it comes from, lies; None where it is not in the folder."""
+        folders = (self.folder / file.dataset, self.folder)
+        names = [file.name + suffix for suffix in ("", *OPENERS)]
+        plain = [folder / name for folder in folders for name in names]
+        archives = [folder / file.archive for folder in folders]
+        return next((path for path in plain + archives if path.is_file()), None)
+
+    def fetch(self, file: DataFile) -> Path:
+        """Where the file lies, after fetching its archive if it is missing.
+
+        Raises
+        ------
+        FklError
+            If the file is missing and the store is offline, or cannot be fetched, or is not the right one.
+        """
+        return self.find(file) or self._download(file)
+
+    def read(self, file: DataFile) -> bytes:
+        """Content of the file, fetched if it is missing, decompressed and compared with its hash.
+
+        Raises
+        ------
+        FklError
+            As `fetch`, and if the file is damaged; the message names it, with the hash expected and found.
+        """
+        path = self.fetch(file)
+        return b"".join(_chunks(path, file, str(path)))
+
+    def check(self, file: DataFile) -> None:
+        """Read a file that is in the folder to its end and compare size and hash.
+
+        Raises
+        ------
+        FklError
+            If it is missing or damaged.
+        """
+        path = self.find(file)
+        if path is None:
+            raise FklError(self._missing(file))
+        _drain(path, file, str(path))
+
+    def _missing(self, file: DataFile) -> str:
+        return (
+            f"{file.dataset}: {file.name} is not in {self.folder} (looked for {file.dataset}/{file.name} and "
+            f"{file.name}, also with {', '.join(OPENERS)}, and for {file.archive}); get it from {file.url}, "
+            f"or try dataset={EMBEDDED}, which needs no file"
+        )
+
+    def _download(self, file: DataFile) -> Path:
+        if self.offline:
+            raise FklError(f"offline: {self._missing(file)}")
+        import pooch
+
+        pooch.get_logger().setLevel("ERROR")  # what went wrong is said once, below
+        url = file.url if self.mirror is None else f"{self.mirror.rstrip('/')}/{file.archive}"
+        folder = self.folder / file.dataset
+        # The process id keeps two runs that fetch at the same time out of each other's way.
+        partial = folder / f"{file.archive}.{os.getpid()}.partial"
+        fetcher = pooch.create(
+            folder, base_url="", registry={partial.name: None}, urls={partial.name: url}, retry_if_failed=self.retries
+        )
+        try:
+            fetcher.fetch(partial.name, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT_SECONDS))
+            _drain(partial, file, url)
+            target = folder / file.archive
+            partial.replace(target)
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise FklError(f"could not fetch {url}: {reason}; {self._missing(file)}") from error
+        finally:
+            with suppress(OSError):  # it is not there after success, and its folder may not be one
+                partial.unlink()
+            with suppress(OSError):  # stays where it holds something
+                folder.rmdir()
+        return target
+
+
+def _drain(path: Path, file: DataFile, where: str) -> None:
+    for _ in _chunks(path, file, where):
+        pass
+
+
+def _chunks(path: Path, file: DataFile, where: str) -> Iterator[bytes]:
+    """Pieces of the uncompressed file; raises after the last one unless size and hash are right."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with ExitStack() as stack:
+            stream = _uncompressed(path, file, where, stack)
+            while chunk := stream.read(CHUNK):
+                size += len(chunk)
+                digest.update(chunk)
+                if file.size is not None and size > file.size:
+                    raise FklError(f"{where}: {file.name} is longer than the {file.size} bytes expected")
+                yield chunk
+    except DAMAGE as error:
+        raise FklError(f"{where}: {file.name} cannot be read, it is damaged or cut short: {error}") from error
+    if file.size is not None and size != file.size:
+        raise FklError(f"{where}: {file.name} has {size} bytes, expected {file.size}")
+    if file.sha256 is not None and digest.hexdigest() != file.sha256:
+        raise FklError(f"{where}: {file.name} has SHA-256 {digest.hexdigest()}, expected {file.sha256}")
+
+
+def _uncompressed(path: Path, file: DataFile, where: str, stack: ExitStack) -> BinaryIO:
+    if path.name.startswith(file.archive):
+        member = _member(path, file.name, where, stack)
+        if member is None:
+            raise FklError(f"{where}: the archive holds no file {file.name}")
+        return member
+    opener = OPENERS.get(path.suffix) if path.name != file.name else None
+    return stack.enter_context(path.open("rb") if opener is None else cast(BinaryIO, opener(path)))
+
+
+def _member(source: Path | BinaryIO, name: str, where: str, stack: ExitStack, nested: bool = False) -> BinaryIO | None:
+    """Member with this base name, whatever its folder; a zip inside the zip is looked into once."""
+    archive = stack.enter_context(zipfile.ZipFile(source))
+    for member in archive.namelist():
+        _refuse_escape(member, where)
+    for member in archive.namelist():
+        if PurePosixPath(member).name == name:
+            return cast(BinaryIO, stack.enter_context(archive.open(member)))
+    inner = [] if nested else [member for member in archive.namelist() if member.lower().endswith(".zip")]
+    found = (_member(io.BytesIO(archive.read(member)), name, where, stack, nested=True) for member in inner)
+    return next((stream for stream in found if stream is not None), None)
+
+
+def _refuse_escape(member: str, where: str) -> None:
+    """Refuse an archive that could write outside its folder: it is not the one that was published."""
+    posix, windows = PurePosixPath(member), PureWindowsPath(member)
+    if ".." in windows.parts or posix.is_absolute() or windows.drive or windows.root:
+        raise FklError(f"{where}: refused, because its member {member!r} points outside the archive")

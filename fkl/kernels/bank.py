@@ -1,0 +1,141 @@
+"""Random-feature banks: all replicates and kernels of a dictionary as one array object.
+
+`FeatureBank` is the readable reference in numpy (float64); `CompiledBank` does the same in float32 with the loops
+of `fkl.kernels.compiled`. Algorithms know only the four methods they share.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels.threads import wake_for
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class FeatureBank:
+    """z_i(x) for R replicates and N kernels, in float64 (POF-MKL, eq. 4).
+
+    Parameters
+    ----------
+    rho : (R, N or 1, d, D)
+        Frequencies; a second axis of length 1 is one draw shared by all kernels.
+    scale : (N,)
+        What each kernel multiplies its frequencies by (1 unless the draw is shared).
+    phase : (R, N or 1, D) or (R, N or 1, 0)
+        Empty for pairs, z = D^-1/2 [sin(rho'x), cos(rho'x)]; else z = (2/D)^1/2 cos(rho'x + phase).
+    """
+
+    rho: Array
+    scale: Array
+    phase: Array
+
+    precision: ClassVar[np.dtype[np.floating]] = np.dtype(np.float64)
+
+    @property
+    def replicates(self) -> int:
+        """R."""
+        return self.rho.shape[0]
+
+    @property
+    def kernels(self) -> int:
+        """N."""
+        return self.scale.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Length of z_i(x): 2D for pairs, D for the cosine map."""
+        return self.rho.shape[-1] * self._maps
+
+    @property
+    def _maps(self) -> int:
+        return 1 if self.phase.size else 2
+
+    @property
+    def _norm(self) -> float:
+        return float(np.sqrt((2 if self.phase.size else 1) / self.rho.shape[-1]))
+
+    def features(self, x: Array) -> Array:
+        """z_i(x_k) of shape (R, N, K, width)."""
+        angle = np.matmul(x.astype(self.rho.dtype), self.rho) * self.scale[:, None, None]
+        if self.phase.size:
+            return self._norm * np.cos(angle + self.phase[:, :, None, :])
+        return self._norm * np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
+
+    def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
+        """theta_i' z_i(x_k) for x (K, d) and theta (R, N, width): shape (R, K, N)."""
+        return np.ascontiguousarray(np.matmul(self.features(x), theta[..., None])[..., 0].swapaxes(1, 2))
+
+    def accumulate(self, x: Array, update: Array) -> NDArray[np.float64]:
+        """sum_k update[r, k, i] z_i(x_k) for x (K, d) and update (R, K, N): shape (R, N, width)."""
+        return np.matmul(update.swapaxes(1, 2)[:, :, None, :], self.features(x))[:, :, 0]
+
+    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> tuple[Array, Array]:
+        """One gradient step on (theta'z - y)^2 + lam |theta|^2 for each client's own copy of each kernel.
+
+        Parameters
+        ----------
+        x : (K, d)
+        y, share : (K,)
+            Clients with share 0 are absent and keep their copy.
+        theta : (R, N, K, width)
+            Changed in place.
+        step, lam : float
+
+        Returns
+        -------
+        f, squared_norm : (R, K, N) float64
+            Predictions and |theta|^2 before the step.
+        """
+        z = self.features(x)
+        f = (z * theta).sum(-1)
+        gradient = 2 * (f - y)[..., None] * z + 2 * lam * theta
+        squared_norm = (theta**2).sum(-1)
+        theta -= step * (share > 0)[:, None] * gradient
+        return np.ascontiguousarray(f.swapaxes(1, 2)), np.ascontiguousarray(squared_norm.swapaxes(1, 2))
+
+
+@dataclass(frozen=True)
+class CompiledBank(FeatureBank):
+    """The same bank in float32: products by BLAS, everything behind them compiled."""
+
+    precision: ClassVar[np.dtype[np.floating]] = np.dtype(np.float32)
+
+    def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
+        """As `FeatureBank.predict`; features in float32, sums in float64."""
+        from fkl.kernels import compiled
+
+        out = np.empty((self.replicates, x.shape[0], self.kernels))
+        wake_for(out.size * self.rho.shape[-1])
+        compiled.predict(*self._operands(x), self._split(theta.astype(np.float32)), self._norm, out)
+        return out
+
+    def accumulate(self, x: Array, update: Array) -> NDArray[np.float64]:
+        """As `FeatureBank.accumulate`; work is proportional to the non-zero entries of update."""
+        from fkl.kernels import compiled
+
+        out = np.empty((self.replicates, self.kernels, self.width))
+        wake_for(np.count_nonzero(update) * self.rho.shape[-1])
+        compiled.accumulate(*self._operands(x), np.ascontiguousarray(update), self._norm, self._split(out))
+        return out
+
+    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> tuple[Array, Array]:
+        """As `FeatureBank.descend`; theta is float32."""
+        from fkl.kernels import compiled
+
+        f = np.empty((self.replicates, x.shape[0], self.kernels))
+        squared_norm = np.empty_like(f)
+        samples, *draws = self._operands(x)
+        wake_for(theta.size)
+        compiled.descend(samples, y, share, *draws, self._norm, step, lam, self._split(theta), f, squared_norm)
+        return f, squared_norm
+
+    def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        return np.ascontiguousarray(x, self.rho.dtype), self.rho, self.scale, self.phase
+
+    def _split(self, theta: Array) -> Array:
+        """View (..., width) as (..., maps, D): sine and cosine parts apart."""
+        return theta.reshape(*theta.shape[:-1], self._maps, -1)

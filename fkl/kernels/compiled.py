@@ -1,0 +1,207 @@
+"""The compiled inner loops of the feature bank, in float32.
+
+Work is cut into tiles of fixed shape: one replicate, one kernel, at most `CLIENT_TILE` clients. A tile is
+projected by one small BLAS product, goes through sine and cosine and is reduced to what the caller wants
+while it still lies in the cache, so features never travel through main memory. Tiles never depend on
+the number of threads or of replicates that run together, so neither do the results, to the bit.
+"""
+
+import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
+from numba import njit, prange
+
+CLIENT_TILE = 256
+KERNEL_RUN = 8
+
+_CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
+
+_F = np.float32
+_TWO_OVER_PI = _F(2 / np.pi)
+_TWO_PI = 2 * np.pi
+# pi/2 in three parts, the first two short enough that a multiple of them is exact (Cody and Waite 1980)
+_PIO2_HIGH, _PIO2_MIDDLE, _PIO2_LOW = _F(1.5703125), _F(4.837512969970703125e-4), _F(7.549789948768648e-8)
+# minimax polynomials on [-pi/4, pi/4] (Cephes, sinf and cosf)
+_S1, _S2, _S3 = _F(-1.6666654611e-1), _F(8.3321608736e-3), _F(-1.9515295891e-4)
+_C1, _C2, _C3 = _F(4.166664568298827e-2), _F(-1.388731625493765e-3), _F(2.443315711809948e-5)
+_HALF, _ONE = _F(0.5), _F(1)
+
+
+@njit(fastmath=_CONTRACT)
+def _sincos(x):
+    quadrant = np.rint(x * _TWO_OVER_PI)
+    r = ((x - quadrant * _PIO2_HIGH) - quadrant * _PIO2_MIDDLE) - quadrant * _PIO2_LOW
+    n = np.int32(quadrant)
+    r2 = r * r
+    s = r + r * r2 * (_S1 + r2 * (_S2 + r2 * _S3))
+    c = _ONE - _HALF * r2 + r2 * r2 * (_C1 + r2 * (_C2 + r2 * _C3))
+    odd = (n & 1) != 0
+    sine = c if odd else s
+    cosine = s if odd else c
+    return (-sine if (n & 2) != 0 else sine), (-cosine if ((n + 1) & 2) != 0 else cosine)
+
+
+@njit(fastmath=_CONTRACT)
+def sincos(angle, scale, sine, cosine):
+    """Sine and cosine of scale * angle, flat arrays; float64 angles are first reduced to one turn in float64.
+
+    Parameters
+    ----------
+    angle : (n,) float32 or float64
+    scale : float of the same precision
+    sine, cosine : (n,) float32
+        Written; must not share memory with one another.
+    """
+    if angle.itemsize == 8:
+        for j in range(angle.size):
+            turns = np.rint(angle[j] * scale / _TWO_PI)
+            sine[j], cosine[j] = _sincos(_F(angle[j] * scale - _TWO_PI * turns))
+    else:
+        for j in range(angle.size):
+            sine[j], cosine[j] = _sincos(_F(angle[j] * scale))
+
+
+@njit
+def _features(projection, scale, phase, z):
+    """Write the unnormalised map of a tile: z[0] = sin, z[1] = cos; with a phase, z[0] = cos(. + phase) alone."""
+    if phase.size:
+        angle = projection * scale + phase
+        sincos(angle.reshape(-1), scale / scale, np.empty(angle.size, np.float32), z[0].reshape(-1))
+    else:
+        sincos(projection.reshape(-1), scale, z[0].reshape(-1), z[1].reshape(-1))
+
+
+@njit(error_model="numpy")
+def _predict_tile(x, rho, scale, phase, theta, norm, first, out):
+    """Predictions of consecutive kernels, starting at `first`, of one replicate for one tile of clients.
+
+    One function a tile, rather than loops inside the parallel loop: the compiler vectorises only the former well.
+    """
+    draws = rho.shape[0]
+    kernels, maps, features = theta.shape
+    projection = np.empty((x.shape[0], features), rho.dtype)
+    z = np.empty((maps, x.shape[0], features), np.float32)
+    for j in range(kernels):
+        i = first + j
+        if draws > 1 or j == 0:  # a draw that all kernels share is projected once
+            np.dot(x, rho[i % draws], projection)
+        _features(projection, scale[j], phase[i % draws], z)
+        f = np.dot(z[0], theta[j, 0])
+        if maps == 2:
+            f += np.dot(z[1], theta[j, 1])
+        for k in range(f.size):
+            out[k, i] = norm * f[k]
+
+
+@njit(parallel=True, cache=True)
+def predict(x, rho, scale, phase, theta, norm, out):
+    """out[r, k, i] = norm * theta[r, i]' z_i(x_k) for every replicate, client and kernel.
+
+    Parameters
+    ----------
+    x : (K, d), in rho's precision
+    rho : (R, N or 1, d, D) float32, or float64 where angles are too large for float32
+    scale : (N,) in rho's precision
+    phase : (R, N or 1, D), or (R, N or 1, 0) for the pair map
+    theta : (R, N, maps, D) float32
+    norm : float
+    out : (R, K, N) float64, written
+    """
+    replicates, kernels = theta.shape[:2]
+    runs = (kernels + KERNEL_RUN - 1) // KERNEL_RUN
+    for task in prange(replicates * runs):
+        r, first = task // runs, (task % runs) * KERNEL_RUN
+        some = slice(first, min(first + KERNEL_RUN, kernels))
+        for start in range(0, x.shape[0], CLIENT_TILE):
+            tile = slice(start, start + CLIENT_TILE)
+            _predict_tile(x[tile], rho[r], scale[some], phase[r], theta[r, some], norm, first, out[r, tile])
+
+
+@njit(error_model="numpy")
+def _accumulate_tile(x, rho, scale, phase, update, norm, out):
+    """Add one tile of clients to the sum of one replicate and kernel."""
+    maps, features = out.shape
+    sample = np.empty_like(x)
+    weight = np.empty(x.shape[0], np.float32)
+    count = 0
+    for k in range(x.shape[0]):
+        if update[k] != 0.0:
+            weight[count] = update[k]
+            sample[count] = x[k]
+            count += 1
+    if count:
+        projection = np.dot(sample[:count], rho)
+        z = np.empty((maps, count, features), np.float32)
+        _features(projection, scale, phase, z)
+        for m in range(maps):
+            out[m] += norm * np.dot(weight[:count], z[m])
+
+
+@njit(parallel=True, cache=True)
+def accumulate(x, rho, scale, phase, update, norm, out):
+    """out[r, i] = norm * sum_k update[r, k, i] z_i(x_k), touching only clients whose update is not zero.
+
+    Parameters
+    ----------
+    x, rho, scale, phase, norm : as in `predict`
+    update : (R, K, N) float64
+    out : (R, N, maps, D) float64, written
+    """
+    replicates, kernels = out.shape[:2]
+    draws = rho.shape[1]
+    for task in prange(replicates * kernels):
+        r, i = task // kernels, task % kernels
+        b = i % draws
+        out[r, i] = 0.0
+        for start in range(0, x.shape[0], CLIENT_TILE):
+            tile = slice(start, start + CLIENT_TILE)
+            _accumulate_tile(x[tile], rho[r, b], scale[i], phase[r, b], update[r, tile, i], norm, out[r, i])
+
+
+@njit(error_model="numpy")
+def _descend_tile(x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
+    """One gradient step of a tile of clients on one kernel of one replicate."""
+    _, maps, features = theta.shape
+    projection = np.dot(x, rho)
+    z = np.empty((maps, x.shape[0], features), np.float32)
+    _features(projection, scale, phase, z)
+    decay = _F(1 - 2 * step * lam)
+    for k in range(x.shape[0]):
+        f = 0.0
+        size[k] = 0.0
+        for m in range(maps):
+            f += norm * np.dot(z[m, k], theta[k, m])
+            size[k] += np.dot(theta[k, m], theta[k, m])
+        out[k] = f
+        if share[k] > 0:
+            pull = _F(2 * step * norm * (f - y[k]))
+            for m in range(maps):
+                for q in range(features):
+                    theta[k, m, q] = decay * theta[k, m, q] - pull * z[m, k, q]
+
+
+@njit(parallel=True, cache=True)
+def descend(x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
+    """Let every client take one gradient step on its own copy of every kernel; keep what was before it.
+
+    Parameters
+    ----------
+    x, rho, scale, phase, norm : as in `predict`
+    y, share : (K,) float64
+        A client with share 0 is absent and does not step.
+    step, lam : float
+    theta : (R, N, K, maps, D) float32
+        Read, and written: theta <- theta - step * (2 (f - y) z + 2 lam theta).
+    out, size : (R, K, N) float64, written
+        Predictions and |theta|^2 before the step.
+    """
+    replicates, kernels = theta.shape[:2]
+    draws = rho.shape[1]
+    for task in prange(replicates * kernels):
+        r, i = task // kernels, task % kernels
+        b = i % draws
+        for start in range(0, x.shape[0], CLIENT_TILE):
+            tile = slice(start, start + CLIENT_TILE)
+            _descend_tile(
+                x[tile], y[tile], share[tile], rho[r, b], scale[i], phase[r, b], norm, step, lam,
+                theta[r, i, tile], out[r, tile, i], size[r, tile, i],
+            )  # fmt: skip

@@ -1,0 +1,34 @@
+"""How many threads the compiled kernels use."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numba
+from threadpoolctl import threadpool_limits
+
+ELEMENTS_A_THREAD = 250_000
+"""Features worth a thread of their own: about 0.2 ms, far more than waking it costs."""
+
+_limit: int = numba.config.NUMBA_NUM_THREADS
+
+
+@contextmanager
+def at_most(threads: int | None) -> Iterator[None]:
+    """Let compiled kernels use no more than so many threads in this block; None for all there are.
+
+    BLAS is held to one: the compiled kernels call it for tiles of their own threads.
+    """
+    global _limit
+    before, available = _limit, numba.config.NUMBA_NUM_THREADS
+    _limit = min(threads or available, available)
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        _limit = before
+        numba.set_num_threads(available)
+
+
+def wake_for(elements: int) -> None:
+    """Set the threads of the next compiled call by the number of features it computes."""
+    numba.set_num_threads(max(1, min(_limit, elements // ELEMENTS_A_THREAD)))

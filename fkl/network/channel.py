@@ -1,0 +1,137 @@
+"""The channel: the one door by which data leaves a party."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.errors import FklError, require
+from fkl.network.ledger import CostModel, Direction, Ledger
+
+Payload = TypeVar("Payload")
+
+
+@dataclass(frozen=True)
+class Network:
+    """What the links between server and clients allow and cost.
+
+    Parameters
+    ----------
+    uplink_budget : int or None
+        Most scalars that a client may send in a round; None for no limit.
+    latency_s, bandwidth_bytes_per_s : float or None
+        Where both are given, the run records simulated communication seconds.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    uplink_budget: int | None = None
+    latency_s: float | None = None
+    bandwidth_bytes_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            self.uplink_budget is None or self.uplink_budget >= 1,
+            "uplink_budget",
+            self.uplink_budget,
+            "a number of scalars from 1, or null",
+        )
+        latency, bandwidth = self.latency_s, self.bandwidth_bytes_per_s
+        require(latency is None or 0 <= latency < np.inf, "latency_s", latency, "seconds from 0, or null")
+        require(
+            bandwidth is None or 0 < bandwidth < np.inf,
+            "bandwidth_bytes_per_s",
+            bandwidth,
+            "bytes a second above 0, or null",
+        )
+        require(
+            (latency is None) == (bandwidth is None),
+            "latency_s",
+            latency,
+            "given together with bandwidth_bytes_per_s, or both null",
+        )
+
+    @property
+    def cost(self) -> CostModel | None:
+        """The cost model, where one is configured."""
+        if self.latency_s is None or self.bandwidth_bytes_per_s is None:
+            return None
+        return CostModel(self.latency_s, self.bandwidth_bytes_per_s)
+
+
+class Channel:
+    """Passes payloads between clients and server, books them, and enforces the uplink budget.
+
+    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; what it would
+    be on a wire, in scalars a client, is stated at the call. `open_round` is the round loop's business.
+
+    Parameters
+    ----------
+    network : Network
+    ledger : Ledger
+    precision : dtype
+        Of one scalar on the wire.
+    algorithm : str
+        Named by the error of a broken budget.
+    """
+
+    def __init__(self, network: Network, ledger: Ledger, precision: np.dtype, algorithm: str) -> None:
+        self.network, self.ledger, self.algorithm = network, ledger, algorithm
+        self._width = precision.itemsize
+        self._t = 0
+        self._present: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._sent: NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def open_round(self, t: int, present: NDArray[np.bool_]) -> None:
+        """Begin round t with the clients that are present, a (K,) mask."""
+        self._t, self._present = t, present.astype(np.int64)
+        self._sent = np.zeros(self.ledger.tallies["uplink"].by_client.shape[:2], np.int64)
+
+    def broadcast(self, kind: str, payload: Payload, scalars: int) -> Payload:
+        """Server to every client that is present.
+
+        Parameters
+        ----------
+        kind : str
+            Name of the payload in the ledger.
+        payload : any
+            Returned as it is.
+        scalars : int
+            Scalars that each client receives.
+        """
+        self._enter("downlink", kind, np.broadcast_to(scalars * self._present, self._sent.shape))
+        return payload
+
+    def uplink(self, kind: str, payload: Payload, scalars: int | NDArray[np.int64]) -> Payload:
+        """Every client that is present to the server.
+
+        Parameters
+        ----------
+        kind : str
+            Name of the payload in the ledger.
+        payload : any
+            Returned as it is.
+        scalars : int, or (R, K) int
+            Scalars that each client sends; a client that sends 0 sends no message.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            When a client has sent more scalars in this round than `Network.uplink_budget`.
+        """
+        sent = np.broadcast_to(scalars * self._present, self._sent.shape)
+        self._sent = self._sent + sent
+        budget = self.network.uplink_budget
+        if budget is not None and self._sent.max() > budget:
+            raise FklError(
+                f"network.uplink_budget={budget}: {self.algorithm} sends {self._sent.max()} scalars "
+                f"a client in round {self._t + 1}; raise the budget, or lower kernels.D or algo.M"
+            )
+        self._enter("uplink", kind, sent)
+        return payload
+
+    def _enter(self, direction: Direction, kind: str, scalars: NDArray[np.int64]) -> None:
+        self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, self._width)

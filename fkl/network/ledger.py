@@ -1,0 +1,101 @@
+"""The ledger: how much left each party, per round, direction and client."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Direction = Literal["uplink", "downlink"]
+DIRECTIONS: tuple[Direction, Direction] = ("uplink", "downlink")
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """Simulated time of a synchronous round: one kind of message after another, each as slow as its slowest client.
+
+    Parameters
+    ----------
+    latency_s : float
+        Seconds a message takes whatever its length.
+    bandwidth_bytes_per_s : float
+        Bytes a second of each client's own link.
+    """
+
+    latency_s: float
+    bandwidth_bytes_per_s: float
+
+    def seconds(self, messages: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Seconds (R,) that one kind of message takes, from messages and bytes of shape (R, K)."""
+        return (messages * self.latency_s + size / self.bandwidth_bytes_per_s).max(axis=-1)
+
+
+@dataclass
+class Tally:
+    """Messages, scalars and bytes of one direction.
+
+    Parameters
+    ----------
+    rounds, replicates, clients : int
+        Shapes of the three counts: `by_round` (T, R, 3) in all clients together, `by_client` (R, K, 3) over all rounds.
+    """
+
+    rounds: int
+    replicates: int
+    clients: int
+    by_round: NDArray[np.int64] = field(init=False)
+    by_client: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.by_round = np.zeros((self.rounds, self.replicates, 3), np.int64)
+        self.by_client = np.zeros((self.replicates, self.clients, 3), np.int64)
+
+
+UNITS = ("messages", "scalars", "bytes")
+
+
+class Ledger:
+    """Counts of everything that passed a `Channel`, in messages, scalars and bytes.
+
+    Parameters
+    ----------
+    rounds, replicates, clients : int
+    cost : CostModel or None
+        Where given, `seconds` (T, R) holds the simulated communication time of each round.
+    """
+
+    def __init__(self, rounds: int, replicates: int, clients: int, cost: CostModel | None = None) -> None:
+        self.tallies = {direction: Tally(rounds, replicates, clients) for direction in DIRECTIONS}
+        self.cost = cost
+        self.seconds = np.zeros((rounds, replicates))
+        self.kinds: dict[tuple[Direction, str], int] = {}
+
+    def enter(
+        self,
+        t: int,
+        direction: Direction,
+        kind: str,
+        messages: NDArray[np.int64],
+        scalars: NDArray[np.int64],
+        width: int,
+    ) -> None:
+        """Book one kind of message of round t.
+
+        Parameters
+        ----------
+        t : int
+        direction : {"uplink", "downlink"}
+        kind : str
+            What is sent, for example ``"theta"``.
+        messages, scalars : (R, K) int
+            Of each client.
+        width : int
+            Bytes of one scalar.
+        """
+        counts = np.stack([messages, scalars, scalars * width], axis=-1)
+        tally = self.tallies[direction]
+        tally.by_client += counts
+        tally.by_round[t] += counts.sum(axis=1)
+        self.kinds[direction, kind] = self.kinds.get((direction, kind), 0) + int(scalars.sum())
+        if self.cost is not None:
+            self.seconds[t] += self.cost.seconds(messages, counts[..., 2])

@@ -1,0 +1,76 @@
+"""Published cells beside ours."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+COLUMNS = ["dataset", "algorithm", "setting", "metric", "unit", "published", "ours", "spread", "n"]
+COLUMNS += ["difference_percent", "switch"]
+
+Cell = dict[str, Any]
+"""A row of a published.csv: paper, table, dataset, algorithm, setting, metric, unit, value, spread."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one of our settings gives for a published cell.
+
+    Parameters
+    ----------
+    switch : str
+        Which reading of the protocol was run.
+    ours, spread : float
+        Mean and standard deviation, in units of 1; NaN where nothing was run.
+    n : int
+        How many values they are over.
+    """
+
+    switch: str
+    ours: float = np.nan
+    spread: float = np.nan
+    n: int = 0
+
+    @classmethod
+    def of(cls, switch: str, values: "pd.Series[float]") -> "Answer":
+        """Mean and standard deviation of some values."""
+        return cls(switch, float(values.mean()), float(values.std(ddof=1)), len(values))
+
+
+def published(paper_file: str, number: str) -> list[Cell]:
+    """Cells of one table from the published.csv beside a paper's module, given as its ``__file__``."""
+    table = pd.read_csv(Path(paper_file).parent / "published.csv", dtype={"table": str}, keep_default_na=False)
+    for column in ("value", "spread"):
+        table[column] = pd.to_numeric(table[column])
+    return [
+        {str(key): value for key, value in row.items()} for row in table[table["table"] == number].to_dict("records")
+    ]
+
+
+def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd.DataFrame:
+    """One row for each published cell and answer, in the published unit.
+
+    Parameters
+    ----------
+    cells : iterable of dict
+    answers : callable
+        Our answers to a cell; a cell without one is shown as not run.
+
+    Returns
+    -------
+    DataFrame
+        Columns `COLUMNS` and published_spread.
+    """
+    rows = []
+    for cell in cells:
+        scale = float(cell["unit"]) if cell["unit"].startswith("1e") else 1.0
+        for answer in answers(cell) or [Answer("not run")]:
+            ours = answer.ours / scale
+            row = {key: cell[key] for key in ("dataset", "algorithm", "setting", "metric", "unit")}
+            row |= {"published": cell["value"], "ours": ours, "spread": answer.spread / scale, "n": answer.n}
+            row |= {"difference_percent": 100 * (ours / cell["value"] - 1), "switch": answer.switch}
+            rows.append({**row, "published_spread": cell["spread"]})
+    return pd.DataFrame(rows, columns=[*COLUMNS, "published_spread"])

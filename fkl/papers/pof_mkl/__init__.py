@@ -1,0 +1,183 @@
+"""Ghari and Shen, Personalized Online Federated Learning with Multiple Kernels, NeurIPS 2022."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fkl.errors import FklError
+from fkl.papers.beside import COLUMNS, Answer, Cell, beside, published
+from fkl.report.figures import COLOURS, band, canvas
+from fkl.results.collect import FinishedRun
+
+TITLE = "POF-MKL (Ghari and Shen 2022)"
+TABLES = {
+    "1": "mean squared error and run time of a client",
+    "2": "mean squared error and its spread over 20 sets of random features",
+    "3": "cumulative regret in hindsight and its spread over clients",
+}
+FIGURES = {"1": "regret over rounds", "2": "regret against the exploration rate"}
+DATASETS = ("naval", "uji", "air", "wec")
+PROTOCOL = {"xi": 1.0, "eta": None, "eta_k": None, "alpha": None, "lam": 1e-3, "neurons": 20, "parameters": 1000}
+
+
+def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+    """Published cells beside ours, one row for each setting of the switches that was run.
+
+    Parameters
+    ----------
+    number : {"1", "2", "3"}
+    runs : list of FinishedRun
+
+    Returns
+    -------
+    DataFrame
+        Spread and n: over replicates in tables 1 and 2, over clients in table 3. Tables 2 and 3 also show the
+        published spread.
+    """
+    by_cell = _newest_by_cell(run for run in runs if _follows_protocol(run))
+    if not by_cell:
+        raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=pof_mkl/table1")
+
+    def answers(cell: Cell) -> list[Answer]:
+        key = cell["dataset"], cell["algorithm"], cell["setting"]
+        return [_answer(cell["metric"], switch, run) for (of, switch), run in by_cell.items() if of == key]
+
+    cells = published(__file__, "3" if number == "3" else "1")
+    if number == "2":  # the paper prints table 2's means in table 1 too; those with a spread are table 2
+        cells = [cell for cell in cells if cell["spread"] == cell["spread"]]
+    result = beside(cells, answers)
+    return result[COLUMNS] if number == "1" else result
+
+
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+    """Draw a figure of the paper, one panel a data set.
+
+    Parameters
+    ----------
+    number : {"1", "2"}
+    runs : list of FinishedRun
+
+    Returns
+    -------
+    figure : Figure
+    replicates : int
+    """
+    chosen = [run for run in runs if switch(run) == _numbers_switch(run)]
+    return _figure_1(chosen) if number == "1" else _figure_2(chosen)
+
+
+def _figure_1(runs: list[FinishedRun]) -> tuple[Figure, int]:
+    curves = {
+        key: run
+        for (key, _), run in _newest_by_cell(run for run in runs if _follows_protocol(run)).items()
+        if run.algorithm in ("vM-KOFL", "POF-MKL")
+    }
+    shown = _datasets_of(curves.values())
+    figure, panels = canvas(len(shown))
+    settings = [("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9")]
+    for axes, dataset in zip(panels, shown, strict=True):
+        for colour, (algorithm, setting) in enumerate(settings):
+            run = curves.get((dataset, algorithm, setting))
+            if run is not None:
+                rounds = run.rounds.assign(average=run.rounds["regret_hindsight"] / run.rounds["round"])
+                band(axes, rounds, "average", f"{algorithm}, {setting.split(';')[0]}", colour)
+        axes.set_title(dataset)
+        axes.set_yscale("log")
+    panels[0].set_ylabel("regret in hindsight / round,\nmean of clients (squared error)")
+    return figure, max(run.replicates for run in curves.values())
+
+
+def _figure_2(runs: list[FinishedRun]) -> tuple[Figure, int]:
+    sweeps = [
+        run
+        for run in runs
+        if run.algorithm == "POF-MKL" and setting(run) in ("M=1;D=100", "M=25;D=20") and _follows_protocol(run, "xi")
+    ]
+    shown = _datasets_of(sweeps)
+    figure, panels = canvas(len(shown))
+    for axes, dataset in zip(panels, shown, strict=True):
+        for colour, M in enumerate((1, 25)):
+            of = {r.config["algo"]["xi"]: r for r in sweeps if r.dataset == dataset and r.config["algo"]["M"] == M}
+            xi = sorted(of)
+            mean = np.array([of[x].summary["regret_hindsight"].mean() for x in xi])
+            deviation = np.array([of[x].summary["regret_hindsight"].std(ddof=1) for x in xi])
+            axes.plot(xi, mean, "o-", color=COLOURS[colour], label=f"POF-MKL, M={M}")
+            axes.fill_between(xi, mean - deviation, mean + deviation, color=COLOURS[colour], alpha=0.2, linewidth=0)
+        axes.set_title(dataset)
+        axes.set_xlabel("exploration rate xi")
+    panels[0].set_ylabel("regret in hindsight after all rounds,\nmean of clients (squared error)")
+    return figure, max(run.replicates for run in sweeps)
+
+
+def setting(run: FinishedRun) -> str:
+    """M and D, as the paper's tables name a row."""
+    if run.algorithm == "PerFedAvg":
+        return ""
+    kernels = run.config["kernels"]
+    M = {"POF-MKL": run.config["algo"].get("M"), "OFSKL": 1, "eM-KOFL": 1}.get(run.algorithm, kernels["N"])
+    return f"M={M};D={kernels['D']}"
+
+
+def switch(run: FinishedRun) -> str:
+    """Choose among the readings of the protocol: how this run was set, as key=value pairs."""
+    config = run.config
+    switches = {
+        "dataset.target": config["dataset"].get("target"),
+        "partition.order": config["partition"].get("order"),
+        "kernels.bandwidth_is": config["kernels"]["bandwidth_is"] if run.algorithm != "PerFedAvg" else None,
+        "algo.step_factor": config["algo"].get("step_factor"),
+        "algo.losses": config["algo"].get("losses"),
+    }
+    return "; ".join(f"{key}={value}" for key, value in switches.items() if value is not None)
+
+
+def _numbers_switch(run: FinishedRun) -> str:
+    """Tell the switches that the published numbers agree with, for the data set and algorithm of a run."""
+    numbers = {
+        "dataset": run.config["dataset"]
+        | {"uji": {"target": "latitude"}, "air": {"target": "NO2"}}.get(run.dataset, {}),
+        "partition": run.config["partition"] | ({"order": "consecutive"} if "order" in run.config["partition"] else {}),
+        "kernels": run.config["kernels"] | {"bandwidth_is": "variance"},
+        "algo": run.config["algo"] | ({"step_factor": 2.0 if run.algorithm == "POF-MKL" else 1.0}),
+    }
+    return switch(FinishedRun(run.folder, numbers, run.dataset, run.algorithm))
+
+
+def _follows_protocol(run: FinishedRun, *free: str) -> bool:
+    """Whether everything but the switches and the free keys is as the paper's experiment."""
+    algo = run.config["algo"]
+    kernels = run.config["kernels"]
+    dictionary = (1, 10.0) if run.algorithm == "OFSKL" else (51, 0.01)
+    return (
+        run.dataset in DATASETS
+        and all(algo[key] == value for key, value in PROTOCOL.items() if key in algo and key not in free)
+        and (kernels["N"], kernels["smallest"]) == dictionary
+        and kernels["family"] == "rbf"
+        and kernels["map"] == "pairs"
+        and not (kernels["shared"] or kernels["orthogonal"])
+    )
+
+
+def _newest_by_cell(runs: Iterable[FinishedRun]) -> dict[tuple[tuple[str, str, str], str], FinishedRun]:
+    """One run for each cell and switch: the one with the most replicates, of these the newest."""
+    best: dict[tuple[tuple[str, str, str], str], FinishedRun] = {}
+    for run in runs:
+        key = (run.dataset, run.algorithm, setting(run)), switch(run)
+        if key not in best or run.replicates >= best[key].replicates:
+            best[key] = run
+    return best
+
+
+def _answer(metric: str, switch: str, run: FinishedRun) -> Answer:
+    if metric == "cumulative_regret":
+        return Answer.of(switch, run.clients.groupby("client")["regret_hindsight"].mean())
+    return Answer.of(switch, run.summary[{"mse": "mse", "runtime_per_client": "runtime_per_client_s"}[metric]])
+
+
+def _datasets_of(runs: Iterable[FinishedRun]) -> list[str]:
+    found = {run.dataset for run in runs}
+    if not found:
+        raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
+    return [name for name in DATASETS if name in found]

@@ -1,0 +1,1 @@
+"""What runs leave behind: judging, tidy tables, folders, and finding them again."""

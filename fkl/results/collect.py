@@ -1,0 +1,61 @@
+"""Finished runs of an outputs folder."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from fkl.results.folder import LAST_FILE, read_summary
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """One finished run.
+
+    Parameters
+    ----------
+    folder : Path
+    config : dict
+        Its resolved configuration.
+    dataset, algorithm : str
+        Names, as its provenance gives them.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    dataset: str
+    algorithm: str
+
+    @property
+    def replicates(self) -> int:
+        """How many there are."""
+        return int(self.config["replicates"])
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """One row a replicate."""
+        return read_summary(self.folder)
+
+    @cached_property
+    def clients(self) -> pd.DataFrame:
+        """One row a replicate and client."""
+        return pd.read_csv(self.folder / "clients.csv")
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """One row a replicate and round."""
+        return pd.read_csv(self.folder / "rounds.csv")
+
+
+def collect(outputs: Path) -> Iterator[FinishedRun]:
+    """All finished runs under `outputs`/runs, oldest first."""
+    notes = sorted((outputs / "runs").glob(f"[!.]*/{LAST_FILE}"), key=lambda file: file.stat().st_mtime)
+    for note in notes:
+        provenance = json.loads(note.read_text())
+        config = yaml.safe_load((note.parent / "config.yaml").read_text())
+        yield FinishedRun(note.parent, config, provenance["dataset"], provenance["algorithm"])

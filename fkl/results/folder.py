@@ -1,0 +1,126 @@
+"""A run's folder: whole or not at all."""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from threadpoolctl import threadpool_info
+
+from fkl import __version__
+from fkl.config import Run
+from fkl.errors import FklError, require
+from fkl.results.records import Records
+
+LAST_FILE = "provenance.json"
+PACKAGES = ("numpy", "scipy", "pandas", "numba", "scikit-learn", "hydra-core", "omegaconf", "matplotlib")
+
+
+def finished(run: Run) -> bool:
+    """Whether this very run lies in its folder already.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        When the folder holds something else, which is never overwritten.
+    """
+    folder = run.folder
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return False
+    try:
+        found = json.loads((folder / LAST_FILE).read_text())["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        found = None
+    require(found == run.digest, "out", folder, "a new or empty folder, or one with this same run")
+    return True
+
+
+def read_summary(folder: Path) -> pd.DataFrame:
+    """The summary of a finished run, one row a replicate."""
+    return pd.read_csv(folder / "summary.csv")
+
+
+def write_run(run: Run, records: Records, draw: Callable[[Path], None], notes: dict[str, Any]) -> None:
+    """Write a run's files next to their place and move them there in one step.
+
+    Parameters
+    ----------
+    run : Run
+    records : Records
+    draw : callable
+        Draws the run's figures into the folder it is given.
+    notes : dict
+        What else provenance.json shall tell.
+    """
+    with replacing(run.folder) as folder:
+        for name in ("rounds", "clients", "summary"):
+            getattr(records, name).to_csv(folder / f"{name}.csv", index=False, float_format="%.10g")
+        (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False))
+        draw(folder)
+        provenance = {"digest": run.digest, **notes, **_environment()}
+        (folder / LAST_FILE).write_text(json.dumps(provenance, indent=2) + "\n")
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside `folder` that takes its place when the block ends well, and vanishes when not."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        for left_behind in folder.parent.glob(f".{folder.name}.partial-*"):
+            shutil.rmtree(left_behind, ignore_errors=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
+    except OSError as error:
+        raise FklError(f"out={folder}: cannot be written ({error.strerror})") from None
+    try:
+        yield partial
+        partial.chmod(0o755)
+        partial.replace(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def replacing_file(path: Path, text: str) -> None:
+    """Write a file beside its place and move it there in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def _environment() -> dict[str, Any]:
+    return {
+        "fkl": __version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "machine": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "blas": sorted({f"{pool['internal_api']} {pool.get('version')}" for pool in threadpool_info()}),
+    }
+
+
+def _commit() -> str | None:
+    """Commit of the checkout that this package runs from, where it runs from one."""
+    here = Path(__file__).resolve().parent
+    answer = subprocess.run(
+        ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )  # fmt: skip
+    return answer.stdout.strip() or None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")

@@ -1,0 +1,55 @@
+"""Random numbers: one independent stream for each (seed, replicate, role).
+
+Every draw is a function of the seed, the replicate, the role and, where it happens in a round, the round.
+So two methods under one seed see the same data order and the same random features, and no result
+depends on how many replicates run together, on threads, or on where a run was resumed.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Role(IntEnum):
+    """What a stream is for. Numbers are part of the seed: never reuse or reorder them."""
+
+    DATA = 0
+    FEATURES = 1
+    SELECTION = 2
+    NETWORK_WEIGHTS = 3
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The streams of some of a run's replicates.
+
+    Parameters
+    ----------
+    seed : int
+        The run's seed.
+    replicates : tuple of int
+        Numbers of the replicates that run together; the leading axis of every state array.
+    """
+
+    seed: int
+    replicates: tuple[int, ...]
+
+    def generators(self, role: Role) -> list[np.random.Generator]:
+        """One generator a replicate, at the start of its stream."""
+        return [np.random.default_rng(self._sequence(replicate, role)) for replicate in self.replicates]
+
+    def uniform(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
+        """Numbers in [0, 1) of shape (R, size) for round t, the same whatever was drawn before."""
+        start = [0, 0, 0, t]
+        bits = [np.random.Philox(self._sequence(replicate, role), counter=start) for replicate in self.replicates]
+        return np.stack([np.random.Generator(stream).random(size) for stream in bits])
+
+    def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
+        return np.random.SeedSequence((self.seed, replicate, int(role)))
+
+
+def data_generator(seed: int) -> np.random.Generator:
+    """The one stream that makes and orders the data; all replicates share it."""
+    return np.random.default_rng(np.random.SeedSequence((seed, 0, int(Role.DATA))))

@@ -1,0 +1,42 @@
+"""Fixtures that several rooms' tests share."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fkl import cli
+
+SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
+"""A configuration that runs in a moment: 4 clients, 100 rounds."""
+
+ALGORITHMS = sorted(path.stem for path in (cli.conf_folder() / "algo").glob("*.yaml"))
+
+
+class Answer(NamedTuple):
+    """What a call of the command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def fkl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Answer]:
+    """Call `fkl` in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FKL_DATA", raising=False)
+
+    def call(*arguments: str) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["fkl", *arguments])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return call

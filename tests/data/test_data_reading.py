@@ -1,0 +1,64 @@
+"""Tables in text: what is read, and which row is blamed."""
+
+import numpy as np
+import pytest
+
+from fkl.data.reading import first_rows, read_table
+from fkl.errors import FklError
+
+ABC = ("a", "b", "c")
+
+
+def test_numbers_are_read_exactly():
+    values = np.random.default_rng(0).standard_normal((200, 3)) * 10.0 ** np.arange(-3, 6, 3)
+    raw = "\n".join(",".join(repr(float(cell)) for cell in row) for row in values).encode()
+    assert np.array_equal(read_table(raw, "f", ABC).to_numpy(), values)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blanks_header_words_and_missing_values(end):
+    assert read_table(f"   1.5e+00   2   3{end}   4   5   6{end}".encode(), "f", ABC, separator=None).shape == (2, 3)
+    raw = f'"a","b","c"{end}1,"N W",NA{end}NA,NA,3{end}'.encode()
+    frame = read_table(raw, "f", ABC, header=True, text=("b",), missing="NA")
+    assert frame["a"].isna().tolist() == [False, True]
+    assert frame["b"].isna().tolist() == [False, True]
+    assert frame["c"].tolist()[1] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"1,2,3\n4,5\n", "f.csv, line 2: 2 columns where 3 are expected"),
+        (b"1,2,3\n4,5,6,7\n", "f.csv, line 2: 4 columns where 3 are expected"),
+        (b"1,2,3,4\n5,6,7,8\n", "f.csv, line 1: 4 columns where 3 are expected"),
+        (b"1,2\n3,4\n", "f.csv, line 1: 2 columns where 3 are expected"),
+        (b"", "f.csv, line 1: 0 columns where 3 are expected"),
+        (b"1,2,3\n4,x,6\n", "f.csv, line 2, column b: 'x' is not a finite number"),
+        (b"1,2,3\n4,,6\n", "f.csv, line 2, column b: '' is not a finite number"),
+        (b"1,2,3\n4,5,nan\n", "f.csv, line 2, column c: 'nan' is not a finite number"),
+        (b"1,2,3\n\n4,5,-inf\n", "f.csv, line 3, column c: '-inf' is not a finite number"),
+        (b"1,2,3\n4,\xff,6\n", "f.csv, line 2, column b"),
+        (b'1,2,3\n"4,5,6\n', "f.csv, line 2"),
+    ],
+)
+def test_first_wrong_row_is_named(raw, words):
+    with pytest.raises(FklError) as caught:
+        read_table(raw, "f.csv", ABC)
+    assert str(caught.value).startswith(words)
+
+
+def test_wrong_header_is_named():
+    with pytest.raises(FklError, match=r"f.csv, line 1: column 2 is 'x' where 'b' is expected"):
+        read_table(b"a,x,c\n1,2,3\n", "f.csv", ABC, header=True)
+
+
+def test_wrong_cell_under_a_header_with_missing_values_is_named():
+    with pytest.raises(FklError, match=r"f.csv, line 3, column a: 'N/A'"):
+        read_table(b"a,b,c\nNA,2,3\nN/A,2,3\n", "f.csv", ABC, header=True, missing="NA")
+
+
+def test_too_few_rows():
+    frame = read_table(b"1,2,3\n4,5,6\n", "f.csv", ABC)
+    assert len(first_rows(frame, 1, "f.csv")) == 1
+    with pytest.raises(FklError, match=r"f.csv: 2 usable rows where 3 are needed"):
+        first_rows(frame, 3, "f.csv")

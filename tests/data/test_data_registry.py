@@ -1,0 +1,90 @@
+"""What `fkl data list`, `fetch` and `verify` are told."""
+
+import hashlib
+import lzma
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fkl.data.naval import Naval
+from fkl.data.registry import CLASSES, dataset_class, describe, fetch, verify
+from fkl.data.store import DataFile, Store
+from fkl.errors import BadValue
+
+
+@pytest.fixture
+def small_naval(monkeypatch):
+    content = b"   1" * 18
+    sha256 = hashlib.sha256(content).hexdigest()
+    monkeypatch.setattr(Naval, "files", (DataFile("naval", "data.txt", Naval.files[0].url, sha256, len(content)),))
+    return content
+
+
+def test_every_data_set_can_be_made_and_is_named_as_registered():
+    for name in CLASSES:
+        assert dataset_class(name)().name == name
+
+
+def test_unknown_name_lists_the_known_ones(tmp_path):
+    with pytest.raises(BadValue, match="one of wave_farm, synthetic"):
+        list(verify(["naval", "mnist"], Store(tmp_path)))
+
+
+def test_describe_says_where_each_data_set_is(tmp_path):
+    for name in ("data.txt", "trainingData.csv"):
+        (tmp_path / name).write_bytes(b"")
+    found = {line.name: line.found for line in describe(Store(tmp_path, offline=True))}
+    assert list(found) == list(CLASSES)
+    assert found["wave_farm"] == "built in"
+    assert found["naval"] == str(tmp_path)
+    assert found["uji"] == "missing 1 of 2 files"
+    assert found["wec"] == "missing"
+
+
+def test_verify_tells_ok_from_corrupted_from_missing(tmp_path, small_naval):
+    store = Store(tmp_path)
+    assert [line[:3] for line in verify(["naval"], store)] == [("naval", "data.txt", "missing")]
+    path = tmp_path / "data.txt.xz"
+    path.write_bytes(lzma.compress(small_naval))
+    assert [line[2:] for line in verify(["naval"], store)] == [("ok", str(path))]
+    path.write_bytes(lzma.compress(small_naval[:-1] + b"2"))
+    (line,) = verify(["naval"], store)
+    assert line.state == "corrupted"
+    assert Naval.files[0].sha256 in line.detail
+
+
+def test_verify_says_when_there_is_no_hash_to_compare_with(tmp_path):
+    (tmp_path / "Perth_Data.csv").write_bytes(b"1")
+    states = {line.file: line for line in verify(["wec", "wave_farm"], Store(tmp_path))}
+    assert states["Perth_Data.csv"].state == "ok"
+    assert "no SHA-256" in states["Perth_Data.csv"].detail
+    assert states["Sydney_Data.csv"].state == "missing"
+
+
+def test_fetch_reports_each_file(tmp_path, web, zipped, small_naval):
+    (failed,) = fetch(["naval"], Store(tmp_path, mirror=web.address, retries=0))
+    assert failed.state == "failed"
+    assert "404" in failed.detail
+    web.pages[Naval.files[0].archive] = zipped({"UCI CBM Dataset/data.txt": small_naval})
+    (fetched,) = fetch(["naval"], Store(tmp_path, mirror=web.address))
+    assert fetched.state == "ok"
+    assert fetched.detail == str(tmp_path / "naval" / Naval.files[0].archive)
+    (tmp_path / "naval" / "data.txt").write_bytes(b"what an editor left")
+    (damaged,) = fetch(["naval"], Store(tmp_path, mirror=web.address))
+    assert damaged.state == "failed"
+    assert "19 bytes, expected 72" in damaged.detail
+
+
+def test_listing_data_sets_imports_nothing_slow(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; "
+        "from fkl.data.registry import describe; from fkl.data.store import Store; "
+        "import fkl.data.partition, fkl.data.normalise;"
+        f"describe(Store(Path({str(tmp_path)!r})));"
+        "print([m for m in ('pandas', 'pooch', 'sklearn', 'scipy', 'requests') if m in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,166 @@
+"""CompiledBank against FeatureBank, and both against the formula of the features."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from literal.common import Array, feature_vector, frequencies
+
+from fkl.kernels import Dictionary, FeatureBank
+from fkl.kernels.bank import CompiledBank
+from fkl.kernels.compiled import CLIENT_TILE, KERNEL_RUN
+from fkl.streams import Streams
+
+TOLERANCE = 3e-6
+OPTIONS: list[dict[str, Any]] = [
+    {"map": mapping, **draw}
+    for mapping in ("pairs", "cosine")
+    for draw in (
+        {},
+        {"orthogonal": True},
+        {"shared": True},
+        {"shared": True, "orthogonal": True},
+        {"family": "laplacian"},
+        {"family": "laplacian", "shared": True},
+    )
+]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A compiled bank, the reference with the same draws, and operands for their methods."""
+
+    compiled: FeatureBank
+    reference: FeatureBank
+    x: Array
+    theta: Array
+    update: Array
+
+
+def make_pair(clients: int, kernels: int = 3, replicates: int = 2, **options: Any) -> Pair:
+    """Banks of D = 7 in d = 4 over bandwidths 0.1 to 10; two thirds of the clients have updates."""
+    dictionary = Dictionary(N=kernels, smallest=0.1, largest=10, D=7, **options)
+    bank = dictionary.bank(4, Streams(3, tuple(range(replicates))), "float32")
+    reference = FeatureBank(*(array.astype(np.float64) for array in (bank.rho, bank.scale, bank.phase)))
+    random = np.random.default_rng(clients)
+    x = random.standard_normal((clients, 4)).astype(np.float32)
+    x /= np.linalg.norm(x, axis=1).max()
+    theta = random.standard_normal((replicates, kernels, bank.width)).astype(np.float32).astype(np.float64)
+    shape = (replicates, clients, kernels)
+    update = np.where(random.random(shape) < 2 / 3, random.standard_normal(shape), 0.0)
+    return Pair(bank, reference, x, theta, update)
+
+
+def assert_close(actual: Array, expected: Array) -> None:
+    """Require the same shape, and a largest difference within `TOLERANCE` of the largest expected value."""
+    assert actual.shape == expected.shape
+    assert np.abs(actual - expected).max() <= TOLERANCE * np.abs(expected).max()
+
+
+def descend(bank: FeatureBank, pair: Pair) -> tuple[Array, Array, Array]:
+    """One step of each client's own parameters; every third client is absent. Returns f, norms, new parameters."""
+    clients = len(pair.x)
+    y, share = np.linspace(-1, 1, clients), (np.arange(clients) % 3 > 0) / clients
+    own = pair.theta[:, :, None] * np.linspace(0.5, 1.5, clients)[:, None]
+    theta = own.astype(np.float32).astype(bank.precision)
+    f, squared_norm = bank.descend(pair.x, y, share, theta, 0.3, 0.05)
+    return f, squared_norm, theta
+
+
+@pytest.mark.parametrize("clients", [1, CLIENT_TILE - 1, CLIENT_TILE, CLIENT_TILE + 1, 600])
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+def test_compiled_bank_is_the_reference(options: dict[str, Any], clients: int) -> None:
+    """predict, accumulate and descend agree for every option, with tiles of clients full, short and several."""
+    pair = make_pair(clients, **options)
+    assert type(pair.compiled) is CompiledBank
+    assert_close(pair.compiled.predict(pair.x, pair.theta), pair.reference.predict(pair.x, pair.theta))
+    assert_close(pair.compiled.accumulate(pair.x, pair.update), pair.reference.accumulate(pair.x, pair.update))
+    for actual, expected in zip(descend(pair.compiled, pair), descend(pair.reference, pair), strict=True):
+        assert_close(actual.astype(np.float64), expected.astype(np.float64))
+
+
+@pytest.mark.parametrize("kernels", [1, KERNEL_RUN, KERNEL_RUN + 1, 2 * KERNEL_RUN + 3])
+@pytest.mark.parametrize("shared", [False, True])
+def test_kernels_across_a_run(kernels: int, shared: bool) -> None:
+    """Kernels in runs that are full, short and several: every kernel gets its own frequencies and parameters."""
+    options = {"smallest": 1.0, "largest": 1.0} if kernels == 1 else {"smallest": 0.1, "largest": 10.0}
+    bank = Dictionary(N=kernels, D=5, shared=shared, **options).bank(4, Streams(0, (0, 1)), "float32")
+    random = np.random.default_rng(kernels)
+    x, theta = random.standard_normal((3, 4)).astype(np.float32), random.standard_normal((2, kernels, 10))
+    predicted = bank.predict(x, theta)
+    for r in range(2):
+        for i, omega in enumerate(frequencies(bank.rho[r], bank.scale)):
+            expected = [theta[r, i] @ feature_vector(omega, x[k]) for k in range(3)]
+            np.testing.assert_allclose(predicted[r, :, i], expected, atol=3e-6)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_no_updates_accumulate_to_nothing(precision: str) -> None:
+    """Kernels that nobody sends are exactly 0, whatever the memory held before."""
+    bank = Dictionary(N=3, D=5).bank(4, Streams(0, (0,)), precision)
+    x, update = np.ones((300, 4), bank.precision) / 2, np.zeros((1, 300, 3))
+    update[0, 299, 1] = 1.0
+    out = bank.accumulate(x, update)
+    assert (out[0, [0, 2]] == 0).all()
+    assert (out[0, 1] != 0).any()
+
+
+def test_absent_clients_keep_their_copy() -> None:
+    """Descend leaves the parameters of a client with share 0, to the bit, in both banks."""
+    pair = make_pair(300)
+    for bank in (pair.compiled, pair.reference):
+        own = (pair.theta[:, :, None] * np.linspace(0.5, 1.5, 300)[:, None]).astype(np.float32).astype(bank.precision)
+        after = descend(bank, pair)[2]
+        assert after[:, :, ::3].tobytes() == own[:, :, ::3].tobytes()
+        assert (after[:, :, 1::3] != own[:, :, 1::3]).any(axis=-1).all()
+
+
+def all_bytes(pair: Pair) -> list[bytes]:
+    arrays = (pair.compiled.predict(pair.x, pair.theta), pair.compiled.accumulate(pair.x, pair.update))
+    return [array.tobytes() for array in (*arrays, *descend(pair.compiled, pair))]
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+@pytest.mark.parametrize("options", [{}, {"map": "cosine", "shared": True}, {"family": "laplacian"}], ids=repr)
+def test_threads_do_not_change_a_bit(options: dict[str, Any]) -> None:
+    """One thread and two make the same bytes."""
+    pair, before = make_pair(600, kernels=11, **options), numba.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2):
+            numba.set_num_threads(threads)
+            results.append(all_bytes(pair))
+    finally:
+        numba.set_num_threads(before)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_replicates_do_not_change_a_bit(precision: str) -> None:
+    """A replicate's predictions and sums are the same bytes alone and among three."""
+    dictionary, random = Dictionary(N=9, D=7), np.random.default_rng(0)
+    x = random.standard_normal((300, 4)).astype(precision)
+    theta, update = random.standard_normal((3, 9, 14)), random.standard_normal((3, 300, 9))
+    together = dictionary.bank(4, Streams(1, (0, 1, 2)), precision)
+    for r in range(3):
+        alone = dictionary.bank(4, Streams(1, (r,)), precision)
+        assert alone.rho[0].tobytes() == together.rho[r].tobytes()
+        assert alone.predict(x, theta[r : r + 1])[0].tobytes() == together.predict(x, theta)[r].tobytes()
+        assert alone.accumulate(x, update[r : r + 1])[0].tobytes() == together.accumulate(x, update)[r].tobytes()
+
+
+def test_features_are_equation_4() -> None:
+    """The reference's z is D^-1/2 [sin, cos] of each kernel's frequencies; the cosine map's is (2/D)^1/2 cos(. + b)."""
+    x = np.random.default_rng(0).standard_normal((5, 3))
+    pairs = Dictionary(N=4, D=6).bank(3, Streams(2, (0, 1)), "float64")
+    z = pairs.features(x)
+    assert z.shape == (2, 4, 5, 12)
+    for r, i, k in np.ndindex(2, 4, 5):
+        expected = feature_vector(frequencies(pairs.rho[r], pairs.scale)[i], x[k])
+        np.testing.assert_allclose(z[r, i, k], expected, atol=1e-14)
+    cosine = Dictionary(N=4, D=6, map="cosine", shared=True).bank(3, Streams(2, (0, 1)), "float64")
+    for r, i, k in np.ndindex(2, 4, 5):
+        angle = cosine.scale[i] * (x[k] @ cosine.rho[r, 0]) + cosine.phase[r, 0]
+        np.testing.assert_allclose(cosine.features(x)[r, i, k], np.sqrt(2 / 6) * np.cos(angle), atol=1e-14)

@@ -1,0 +1,166 @@
+"""Dictionaries: exact kernels, the draws, how well features approximate, and refusals."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from literal.common import Array
+
+from fkl.errors import BadValue
+from fkl.kernels import Dictionary
+from fkl.streams import Streams
+
+
+def points(count: int, dimension: int) -> Array:
+    x = np.random.default_rng(1).standard_normal((count, dimension))
+    return x / np.linalg.norm(x, axis=1).max()
+
+
+def kernel_error(dictionary: Dictionary, replicates: int, dimension: int = 3, precision: str = "float64") -> Array:
+    """Root mean square of z'z - kappa over replicates and pairs of different points, one value a kernel."""
+    x = points(8, dimension)
+    z = dictionary.bank(dimension, Streams(7, tuple(range(replicates))), precision).features(x).astype(np.float64)
+    exact = np.stack([dictionary.gram(i, x, x) for i in range(dictionary.N)])
+    error = (np.matmul(z, z.swapaxes(-1, -2)) - exact)[..., ~np.eye(8, dtype=bool)]
+    return np.sqrt((error**2).mean(axis=(0, 2)))
+
+
+@pytest.mark.parametrize(
+    ("options", "formula"),
+    [
+        ({}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s))),
+        ({"bandwidth_is": "deviation"}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s**2))),
+        ({"family": "laplacian"}, lambda difference, s: np.exp(-np.abs(difference).sum() / s)),
+        (
+            {"family": "laplacian", "bandwidth_is": "deviation"},
+            lambda difference, s: np.exp(-np.abs(difference).sum() / s),
+        ),
+    ],
+)
+def test_gram_is_the_kernels_formula(options: dict[str, Any], formula: Any) -> None:
+    """Bandwidths 0.1, 1 and 10 of each family; `bandwidth_is` decides between s^2 and s for the rbf alone."""
+    dictionary = Dictionary(N=3, smallest=0.1, largest=10, **options)
+    a, b = points(4, 3), points(9, 3)[4:]
+    np.testing.assert_allclose(dictionary.bandwidths, [0.1, 1, 10])
+    for i, s in enumerate((0.1, 1.0, 10.0)):
+        expected = [[formula(row - column, s) for column in b] for row in a]
+        np.testing.assert_allclose(dictionary.gram(i, a, b), expected, rtol=1e-12)
+
+
+def test_the_papers_dictionary() -> None:
+    """By default 51 bandwidths 10^((2i - 52) / 25), i = 1..51, taken as variances."""
+    dictionary = Dictionary()
+    np.testing.assert_allclose(dictionary.bandwidths, [10 ** ((2 * i - 52) / 25) for i in range(1, 52)], rtol=1e-12)
+    np.testing.assert_allclose(dictionary.scales, dictionary.bandwidths**-0.5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("mapping", ["pairs", "cosine"])
+@pytest.mark.parametrize(
+    "options", [{}, {"bandwidth_is": "deviation"}, {"shared": True}, {"family": "laplacian"}], ids=repr
+)
+def test_error_falls_with_the_root_of_features(options: dict[str, Any], mapping: str, precision: str) -> None:
+    """16 times the features, a fourth of the error, for every kernel; and below 2 D^-1/2 in size."""
+    few, many = (
+        kernel_error(Dictionary(N=3, smallest=0.05, largest=2, D=D, map=mapping, **options), 40, precision=precision)
+        for D in (50, 800)
+    )
+    assert (few < 2 / np.sqrt(50)).all()
+    assert ((few / many > 3.2) & (few / many < 4.9)).all()
+
+
+@pytest.mark.parametrize(("dimension", "D"), [(6, 6), (6, 15), (5, 3)])
+@pytest.mark.parametrize("shared", [False, True])
+def test_orthogonal_columns(dimension: int, D: int, shared: bool) -> None:
+    """Within each block of d frequencies all are orthogonal; independent draws are not."""
+    settings = {"N": 2, "smallest": 0.1, "largest": 1, "D": D, "shared": shared}
+    for orthogonal in (True, False):
+        rho = Dictionary(**settings, orthogonal=orthogonal).bank(dimension, Streams(0, (0, 1)), "float64").rho
+        assert rho.shape == (2, 1 if shared else 2, dimension, D)
+        unit = rho / np.linalg.norm(rho, axis=2, keepdims=True)
+        cosines = np.abs(np.matmul(unit.swapaxes(-1, -2), unit))
+        block = np.arange(D) // dimension
+        together = (block[:, None] == block) & ~np.eye(D, dtype=bool)
+        assert (cosines[..., together].max() < 1e-12) == orthogonal
+
+
+def test_orthogonal_frequencies_are_gaussian_in_length_and_direction() -> None:
+    """Mean 0 in every coordinate, squared lengths of mean d and variance 2 d, as of a standard Gaussian vector."""
+    dimension, D, replicates = 5, 50, 40
+    dictionary = Dictionary(N=1, smallest=1, largest=1, D=D, orthogonal=True)
+    rho = dictionary.bank(dimension, Streams(0, tuple(range(replicates))), "float64").rho[:, 0]
+    lengths, count = (rho**2).sum(axis=1), D * replicates
+    assert abs(lengths.mean() - dimension) < 5 * np.sqrt(2 * dimension / count)
+    assert lengths.var() == pytest.approx(2 * dimension, rel=0.2)
+    assert np.abs(rho.mean(axis=(0, 2))).max() < 5 / np.sqrt(count)
+
+
+def test_orthogonal_draws_err_less() -> None:
+    """With D = d = 16 the kernel error of orthogonal draws is clearly below that of independent ones."""
+    dictionary = {"N": 2, "smallest": 0.5, "largest": 2, "D": 16}
+    independent = kernel_error(Dictionary(**dictionary), 60, dimension=16)
+    orthogonal = kernel_error(Dictionary(**dictionary, orthogonal=True), 60, dimension=16)
+    assert (orthogonal < 0.85 * independent).all()
+
+
+def test_a_shared_draw_is_one_draw() -> None:
+    """Kernels share one base draw, rescaled by their bandwidths; unshared kernels have draws of their own."""
+    settings = {"N": 3, "smallest": 0.1, "largest": 10, "D": 4}
+    shared = Dictionary(**settings, shared=True).bank(2, Streams(0, (0,)), "float64")
+    own = Dictionary(**settings).bank(2, Streams(0, (0,)), "float64")
+    assert shared.rho.shape == (1, 1, 2, 4)
+    np.testing.assert_allclose(shared.scale, np.array([0.1, 1, 10]) ** -0.5)
+    assert (own.scale == 1).all()
+    base = own.rho * np.array([0.1, 1, 10])[:, None, None] ** 0.5
+    assert np.abs(base[0, 0] - base[0, 1]).max() > 0.1
+    np.testing.assert_allclose(base[0, 0], shared.rho[0, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("options", [{}, {"orthogonal": True}, {"family": "laplacian", "map": "cosine"}], ids=repr)
+def test_same_seed_same_bytes(options: dict[str, Any], precision: str) -> None:
+    """Equal seeds draw equal bytes; another seed or another replicate draws others."""
+    dictionary = Dictionary(N=2, D=5, **options)
+
+    def drawn(seed: int, replicate: int) -> bytes:
+        bank = dictionary.bank(3, Streams(seed, (replicate,)), precision)
+        return bank.rho.tobytes() + bank.scale.tobytes() + bank.phase.tobytes()
+
+    assert drawn(1, 0) == drawn(1, 0)
+    assert len({drawn(seed, replicate) for seed in (1, 2) for replicate in (0, 1)}) == 4
+
+
+def test_precision_rounds_the_same_draw() -> None:
+    """Float32 frequencies are the float64 ones, rounded; those of the Laplacian stay float64."""
+    for options, narrow in (({}, np.float32), ({"family": "laplacian"}, np.float64)):
+        dictionary = Dictionary(N=2, D=5, map="cosine", **options)
+        wide, bank = (dictionary.bank(3, Streams(1, (0,)), precision) for precision in ("float64", "float32"))
+        assert bank.rho.dtype == bank.phase.dtype == bank.scale.dtype == narrow
+        assert bank.rho.tobytes() == wide.rho.astype(narrow).tobytes()
+        assert bank.phase.tobytes() == wide.phase.astype(narrow).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [
+        ("family", {"family": "matern"}),
+        ("N", {"N": 0}),
+        ("smallest", {"smallest": 0.0}),
+        ("smallest", {"smallest": float("nan")}),
+        ("smallest", {"smallest": float("inf"), "largest": float("inf")}),
+        ("largest", {"smallest": 2.0, "largest": 1.0}),
+        ("largest", {"largest": float("inf")}),
+        ("largest", {"largest": float("nan")}),
+        ("largest", {"N": 1, "smallest": 1.0, "largest": 2.0}),
+        ("bandwidth_is", {"bandwidth_is": "width"}),
+        ("D", {"D": 0}),
+        ("map", {"map": "sine"}),
+        ("orthogonal", {"family": "laplacian", "orthogonal": True}),
+    ],
+)
+def test_bad_values_are_named(key: str, options: dict[str, Any]) -> None:
+    """A value that cannot be is refused by name, with what was given."""
+    with pytest.raises(BadValue) as caught:
+        Dictionary(**options)
+    assert caught.value.key == key
+    assert caught.value.value == options[key] or caught.value.value != caught.value.value

@@ -1,0 +1,41 @@
+"""Kernel ridge regression in hindsight against its closed form."""
+
+import numpy as np
+import pytest
+from literal.common import Array
+
+from fkl.kernels import Dictionary
+from fkl.kernels.ridge import LANDMARKS, best_ridge_loss
+
+
+def sample(count: int) -> tuple[Array, Array]:
+    random = np.random.default_rng(count)
+    x = random.uniform(-1, 1, (count, 2))
+    return x, np.sin(4 * x[:, 0]) + 0.1 * random.standard_normal(count)
+
+
+def closed_form(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float) -> Array:
+    """Losses of f = K (K + n lam I)^-1 y, with |f|_H^2 = alpha' K alpha."""
+    gram = dictionary.gram(i, x, x)
+    alpha = np.linalg.solve(gram + len(x) * lam * np.eye(len(x)), y)
+    return (gram @ alpha - y) ** 2 + lam * alpha @ gram @ alpha
+
+
+@pytest.mark.parametrize("lam", [1e-3, 0.1])
+def test_exact_where_all_rows_are_landmarks(lam: float) -> None:
+    """The loss of every row is that of the closed form, of the kernel whose sum is least."""
+    x, y = sample(80)
+    dictionary = Dictionary(N=5, smallest=0.001, largest=10)
+    losses = [closed_form(dictionary, i, x, y, lam) for i in range(5)]
+    best = int(np.argmin([loss.sum() for loss in losses]))
+    assert 0 < best < 4
+    np.testing.assert_allclose(best_ridge_loss(dictionary, x, y, lam), losses[best], rtol=1e-4, atol=1e-7)
+
+
+def test_close_with_fewer_landmarks_than_rows() -> None:
+    """With more rows than landmarks the fit is the closed form's within 1 %, and no better in what it minimises."""
+    x, y = sample(3 * LANDMARKS)
+    dictionary = Dictionary(N=1, smallest=0.2, largest=0.2)
+    fitted, exact = best_ridge_loss(dictionary, x, y, 1e-3), closed_form(dictionary, 0, x, y, 1e-3)
+    assert fitted.sum() == pytest.approx(exact.sum(), rel=0.01)
+    assert fitted.sum() >= exact.sum() * (1 - 1e-6)

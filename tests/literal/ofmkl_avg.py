@@ -1,0 +1,33 @@
+"""OFMKL-Avg: Fed-OMD for each of the N kernels, prediction by their plain mean."""
+
+import numpy as np
+from literal.common import Array, Run, feature_vector, frequencies, gradient, loss
+
+
+def run(
+    x: Array, y: Array, present: Array, rho: Array, scale: Array, *, eta: float, lam: float, step_factor: float
+) -> Run:
+    """One replicate; arguments as in `literal.pof_mkl.run`."""
+    omega = frequencies(rho, scale)
+    N, K = len(omega), x.shape[1]
+    out = Run.empty(len(x), K, N)
+    theta = [np.zeros(2 * omega[i].shape[1]) for i in range(N)]
+    for t in range(len(x)):
+        here = [k for k in range(K) if present[t, k]]
+        slopes: list[list[Array]] = [[] for _ in range(N)]
+        for k in here:
+            f = []
+            for i in range(N):
+                z = feature_vector(omega[i], x[t, k])
+                f.append(theta[i] @ z)
+                out.loss[t, k, i] = loss(theta[i], z, y[t, k], lam)
+                slopes[i].append(gradient(theta[i], z, y[t, k], lam))
+                out.downlink[t, k] += theta[i].size
+                out.uplink[t, k] += slopes[i][-1].size
+            out.y_hat[t, k] = sum(f) / N
+            mixture = sum(theta) / N
+            out.squared_norm[t, k] = mixture @ mixture
+        if here:
+            theta = [theta[i] - step_factor * eta * sum(slopes[i]) / len(here) for i in range(N)]
+    out.theta = np.array(theta)
+    return out

@@ -1,0 +1,153 @@
+"""POF-MKL as Algorithms 1 and 2 of Ghari and Shen (NeurIPS 2022) print it; equation numbers are theirs.
+
+`run` loops over rounds, clients and kernels. `per_client` loops over rounds and clients and holds a client's kernels in
+arrays, which is how one would write the method in numpy without another thought: the yardstick of the benchmark.
+"""
+
+import numpy as np
+from literal.common import Array, Run, draw, feature_vector, frequencies, gradient, loss, normalised
+
+
+def select_subset(log_w: Array, M: int, xi: float, u: float) -> tuple[list[int], list[float]]:
+    """Algorithm 1: the kernels of the drawn bin, and p_i of every kernel."""
+    bins, q = bins_and_pmf(log_w, M, xi)
+    p = [q[next(j for j, members in enumerate(bins) if i in members)] for i in range(len(log_w))]
+    return bins[draw(q, u)], p
+
+
+def bins_and_pmf(log_w: Array, M: int, xi: float) -> tuple[list[list[int]], list[float]]:
+    """Bins in descending order of weight (in order of index where xi = 1) and eq. (8)."""
+    kernels = list(range(len(log_w)))
+    if xi < 1:
+        kernels.sort(key=lambda i: -log_w[i])
+    bins: list[list[int]] = [[]]
+    for i in kernels:
+        if len(bins[-1]) == M:
+            bins.append([])
+        bins[-1].append(i)
+    w = np.exp(log_w - max(log_w))
+    u = [sum(w[i] for i in members) for members in bins]
+    return bins, [(1 - xi) * u_j / sum(u) + xi / len(bins) for u_j in u]
+
+
+def run(
+    x: Array,
+    y: Array,
+    present: Array,
+    rho: Array,
+    scale: Array,
+    uniform: Array,
+    *,
+    M: int,
+    xi: float,
+    eta: float,
+    eta_k: float,
+    lam: float,
+    step_factor: float,
+) -> Run:
+    """Algorithm 2, one replicate.
+
+    Parameters
+    ----------
+    x : (T, K, d)
+    y : (T, K)
+    present : (T, K) bool
+        Absent clients neither predict nor learn nor send; averages are over those present.
+    rho : (N or 1, d, D)
+    scale : (N,)
+    uniform : (T, K)
+        The number in [0, 1) by which each client draws its bin.
+    M, xi, eta, eta_k, lam
+        As in the paper.
+    step_factor : float
+        Multiplies eta in eq. (9).
+    """
+    omega = frequencies(rho, scale)
+    N, K = len(omega), x.shape[1]
+    out = Run.empty(len(x), K, N)
+    theta = [np.zeros(2 * omega[i].shape[1]) for i in range(N)]
+    log_w = np.zeros((K, N))
+    for t in range(len(x)):
+        here = [k for k in range(K) if present[t, k]]
+        received: dict[tuple[int, int], Array] = {}
+        for k in here:
+            out.downlink[t, k] = sum(theta_i.size for theta_i in theta)
+            z = [feature_vector(omega[i], x[t, k]) for i in range(N)]
+            w = normalised(log_w[k])
+            out.y_hat[t, k] = sum(w[i] * (theta[i] @ z[i]) for i in range(N))  # eq. (6)
+            mixture = sum(w[i] * theta[i] for i in range(N))
+            out.squared_norm[t, k] = mixture @ mixture
+            for i in range(N):
+                out.loss[t, k, i] = loss(theta[i], z[i], y[t, k], lam)
+                log_w[k, i] -= eta_k * out.loss[t, k, i]  # eq. (7)
+            subset, p = select_subset(log_w[k], M, xi, uniform[t, k])
+            for i in subset:
+                step = step_factor * eta * gradient(theta[i], z[i], y[t, k], lam) / p[i]
+                received[i, k] = theta[i] - step  # eq. (9)
+                out.uplink[t, k] += received[i, k].size
+        theta = [average(theta[i], [received[i, k] for k in here if (i, k) in received], len(here)) for i in range(N)]
+    out.theta, out.log_w = np.array(theta), log_w
+    return out
+
+
+def average(theta: Array, received: list[Array], clients: int) -> Array:
+    """Eq. (10)."""
+    if not received:
+        return theta
+    return theta - sum(theta - theta_k for theta_k in received) / clients
+
+
+def per_client(
+    x: Array,
+    y: Array,
+    present: Array,
+    rho: Array,
+    scale: Array,
+    uniform: Array,
+    *,
+    M: int,
+    xi: float,
+    eta: float,
+    eta_k: float,
+    lam: float,
+    step_factor: float,
+) -> Run:
+    """Do the same with arrays over a client's kernels and features; `loss` and `squared_norm` stay NaN."""
+    N, D = len(scale), rho.shape[-1]
+    omega = np.concatenate(frequencies(rho, scale), axis=1).T  # (N D, d): one product projects on all kernels
+    out = Run.empty(len(x), x.shape[1], N)
+    theta = np.zeros((N, 2 * D))
+    log_w = np.zeros((x.shape[1], N))
+    for t in range(len(x)):
+        clients = np.flatnonzero(present[t])
+        change = np.zeros_like(theta)
+        squared_norm = (theta**2).sum(axis=1)
+        for k in clients:
+            angle = (omega @ x[t, k]).reshape(N, D)
+            z = np.concatenate([np.sin(angle), np.cos(angle)], axis=1) / np.sqrt(D)
+            f = (theta * z).sum(axis=1)
+            w = np.exp(log_w[k] - log_w[k].max())
+            out.y_hat[t, k] = w @ f / w.sum()
+            log_w[k] -= eta_k * ((f - y[t, k]) ** 2 + lam * squared_norm)
+            subset, p = _subset(log_w[k], M, xi, uniform[t, k])
+            slope = 2 * (f[subset] - y[t, k])[:, None] * z[subset] + 2 * lam * theta[subset]
+            change[subset] += step_factor * eta * slope / p
+            out.uplink[t, k] = slope.size
+            out.downlink[t, k] = theta.size
+        theta = theta - change / max(len(clients), 1)
+    out.theta, out.log_w = theta, log_w
+    return out
+
+
+def _subset(log_w: Array, M: int, xi: float, u: float) -> tuple[Array, float]:
+    """Kernels of the drawn bin, and its probability."""
+    N = len(log_w)
+    m = -(-N // M)
+    if xi == 1:
+        order, q = np.arange(N), np.full(m, 1 / m)
+    else:
+        order = np.argsort(-log_w, kind="stable")
+        w = np.exp(log_w - log_w.max())
+        q = (1 - xi) * np.add.reduceat(w[order], np.arange(0, N, M)) / w.sum() + xi / m
+    j = min(int(np.searchsorted(np.cumsum(q), u, side="right")), m - 1)
+    return order[j * M : (j + 1) * M], q[j]

@@ -1,0 +1,122 @@
+"""Whole runs through the command, as a user starts them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from conftest import ALGORITHMS, SMALL
+
+from fkl.results.records import TIMING_COLUMNS
+
+FILES = {
+    "clients.csv", "config.yaml", "mse.pdf", "mse.png", "provenance.json", "regret.pdf", "regret.png", "rounds.csv",
+    "summary.csv",
+}  # fmt: skip
+SUMMARY = [
+    "replicate", "mse", "regret_best_kernel", "regret_hindsight", "uplink_scalars", "downlink_scalars",
+    "uplink_messages", "uplink_bytes", "runtime_s", "runtime_per_client_s",
+]  # fmt: skip
+
+
+def csv_bytes(folder: Path) -> dict[str, str]:
+    """The run's three tables as text, without what a clock decides."""
+    tables = {name: pd.read_csv(folder / f"{name}.csv") for name in ("rounds", "clients", "summary")}
+    return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore").to_csv() for name, table in tables.items()}
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callable, tmp_path: Path, algo: str) -> None:
+    """`out=DIR` holds these files and no others; the closing table names the folder; nothing lies beside it."""
+    answer = fkl("run", *SMALL, f"algo={algo}", "out=here")
+    assert answer.code == 0, answer.err
+    assert {file.name for file in Path("here").iterdir()} == FILES
+    assert {path.name for path in tmp_path.iterdir()} == {"here"}
+    assert "files: here" in answer.out
+    summary = pd.read_csv("here/summary.csv")
+    assert list(summary) == SUMMARY
+    assert len(summary) == 2
+    assert summary["mse"].between(0, 1).all()
+    assert len(pd.read_csv("here/rounds.csv")) == 2 * 100
+    assert len(pd.read_csv("here/clients.csv")) == 2 * 4
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_same_seed_same_bytes_on_any_threads_and_chunks(fkl: Callable, algo: str) -> None:
+    """Only the timing columns may differ between runs of one configuration."""
+    common = ("run", *SMALL, f"algo={algo}", "replicates=3", "partition.clients=4")
+    for name, how in {"a": [], "b": ["threads=1", "chunk=1"], "c": ["threads=2", "chunk=2"]}.items():
+        assert fkl(*common, *how, f"out={name}").code == 0
+    first = csv_bytes(Path("a"))
+    assert csv_bytes(Path("b")) == first
+    assert csv_bytes(Path("c")) == first
+    fkl(*common, "seed=1", "out=d")
+    assert csv_bytes(Path("d")) != first
+
+
+def test_threads_matter_to_no_byte_where_they_share_work(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run large enough for two threads gives what one thread gives."""
+    monkeypatch.setattr("fkl.kernels.threads.ELEMENTS_A_THREAD", 1)
+    common = ("run", *SMALL, "algo=pof_mkl", "algo.M=25", "algo.xi=0.5")
+    fkl(*common, "threads=1", "out=one")
+    fkl(*common, "threads=2", "out=two")
+    assert csv_bytes(Path("one")) == csv_bytes(Path("two"))
+
+
+def test_a_finished_run_is_not_done_again(fkl: Callable) -> None:
+    """The same configuration finds its folder; the folder's name follows the configuration."""
+    first = fkl("run", *SMALL)
+    [folder] = Path("outputs/runs").iterdir()
+    written = (folder / "summary.csv").stat().st_mtime_ns
+    second = fkl("run", *SMALL, "threads=1")
+    assert "finished already" in second.out
+    assert (folder / "summary.csv").stat().st_mtime_ns == written
+    assert second.out.splitlines()[-3:] == first.out.splitlines()[-3:]
+    fkl("run", *SMALL, "seed=3")
+    assert len(list(Path("outputs/runs").iterdir())) == 2
+
+
+def test_a_folder_with_something_else_is_never_overwritten(fkl: Callable) -> None:
+    """`out` may be new, empty, or hold this same run."""
+    Path("mine").mkdir()
+    assert fkl("run", *SMALL, "out=mine").code == 0
+    assert fkl("run", *SMALL, "out=mine").code == 0
+    before = csv_bytes(Path("mine"))
+    answer = fkl("run", *SMALL, "out=mine", "seed=9")
+    assert answer.code == 2
+    assert answer.err.startswith("fkl: out=mine: must be")
+    assert csv_bytes(Path("mine")) == before
+
+
+def test_a_sweep_makes_a_folder_for_every_combination(fkl: Callable) -> None:
+    """Comma-separated values are multiplied; a job that cannot run is named and does not stop the others."""
+    answer = fkl("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "algo.eta=0.01,0.1", "kernels.N=5")
+    assert answer.code == 0
+    configs = [yaml.safe_load(file.read_text()) for file in Path("outputs/runs").glob("*/config.yaml")]
+    assert sorted((c["algo"]["_target_"].rsplit(".", 1)[-1], c["algo"]["eta"]) for c in configs) == [
+        ("PofMkl", 0.01), ("PofMkl", 0.1), ("VmKofl", 0.01), ("VmKofl", 0.1),
+    ]  # fmt: skip
+    answer = fkl("run", "-m", *SMALL, "algo.M=9,2", "kernels.N=5")
+    assert answer.code == 2
+    assert "algo.M=9: must be a whole number from 1 to kernels.N=5" in answer.err
+    assert len(list(Path("outputs/runs").iterdir())) == 5
+
+
+def test_simulated_communication_time_is_recorded_where_links_have_a_cost(fkl: Callable) -> None:
+    """Each round costs two latencies and the bytes of both directions over the bandwidth."""
+    fkl("run", *SMALL, "network.latency_s=0.5", "network.bandwidth_bytes_per_s=1000", "out=here")
+    seconds = pd.read_csv("here/rounds.csv").query("replicate == 0")["communication_s"].to_numpy()
+    down, up = 51 * 16 * 4, 16 * 4
+    assert seconds[0] == pytest.approx(2 * 0.5 + (down + up) / 1000)
+    assert seconds[-1] == pytest.approx(100 * seconds[0])
+
+
+def test_partitions_with_absent_clients_run(fkl: Callable) -> None:
+    """A client whose rows are used up sends nothing more and is judged on the rounds it had."""
+    answer = fkl("run", "dataset=diabetes", "partition=quantity_skew", "partition.clients=5", "partition.rounds=100",
+                 "kernels.D=8", "replicates=1", "out=here")  # fmt: skip
+    assert answer.code == 0, answer.err
+    clients = pd.read_csv("here/clients.csv")
+    assert clients["rounds"].min() < clients["rounds"].max() == 100
+    assert (clients["uplink_messages"] == clients["rounds"]).all()

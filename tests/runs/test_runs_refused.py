@@ -1,0 +1,94 @@
+"""What cannot be is one clear line, exit code 2, and nothing left behind."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import SMALL
+
+REFUSED = {
+    "algo.nonsense=1": "algo.nonsense: no such key; there are M, eta, eta_k, lam, step_factor, xi",
+    "nonsense=1": "nonsense: no such key; there are algo, chunk",
+    "+nonsense=1": "nonsense: no such key; there are algo, chunk",
+    "algo=nonsense": "algo=nonsense: not known; there are em_kofl",
+    "dataset=nonsense": "dataset=nonsense: not known; there are air",
+    "algo.M=52": "algo.M=52: must be a whole number from 1 to kernels.N=51",
+    "algo.M=0": "algo.M=0: must be a whole number from 1",
+    "algo.M=two": "algo.M=two: must be a whole number",
+    "algo.M=1.5": "algo.M=1.5: must be a whole number",
+    "algo.xi=0": "algo.xi=0.0: must be a number in (0, 1]",
+    "algo.xi=1.01": "algo.xi=1.01: must be a number in (0, 1]",
+    "algo.eta=-1": "algo.eta=-1.0: must be a number above 0, or null",
+    "algo.eta=nan": "algo.eta=nan: must be a number above 0, or null",
+    "algo.lam=inf": "algo.lam=inf: must be a number from 0",
+    "algo._target_=no.such.Thing": "algo._target_=no.such.Thing: must be the import path of a class",
+    "kernels.D=0": "kernels.D=0: must be a whole number from 1",
+    "kernels.family=cubic": "kernels.family=cubic: must be rbf or laplacian",
+    "kernels.smallest=-1": "kernels.smallest=-1.0: must be a bandwidth above 0",
+    "partition.clients=443": "partition.clients=443: must be at most 4",
+    "partition.clients=5": "partition.clients=5: must be at most 4",
+    "replicates=0": "replicates=0: must be a whole number from 1",
+    "seed=-1": "seed=-1: must be a whole number from 0",
+    "precision=float16": "precision=float16: must be float32 or float64",
+    "threads=0": "threads=0: must be a whole number from 1, or null",
+    "chunk=0": "chunk=0: must be a whole number from 1, or null",
+    "network.uplink_budget=0": "network.uplink_budget=0: must be a number of scalars from 1, or null",
+    "network.uplink_budget=15": "network.uplink_budget=15: POF-MKL sends 16 scalars a client in round 1",
+    "network.latency_s=1": "network.latency_s=1.0: must be given together with bandwidth_bytes_per_s",
+    "algo.eta=1e6": "POF-MKL diverged in round",
+    "seed=": "seed=: must be a whole number",
+    "out=''": "out=: must be a folder, or null",
+    "paths.outputs=/proc/none": "out=/proc/none",
+    "algo.eta=[1": "algo.eta=[1: not understood",
+    "algo=ofskl kernels.N=2 kernels.largest=20": "algo.label=OFSKL: must be run with kernels.N=1",
+}
+
+
+@pytest.mark.parametrize("override", REFUSED)
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_refused_in_one_line_with_exit_code_2_and_nothing_written(fkl: Callable, tmp_path: Path, override: str) -> None:
+    """The line names the key, what was given and what is allowed."""
+    answer = fkl("run", *SMALL, *override.split(" "))
+    assert answer.code == 2
+    lines = [line for line in answer.err.splitlines() if "round/s" not in line and line.strip()]
+    assert len(lines) == 1, answer.err
+    assert f"fkl: {REFUSED[override]}" in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_that_are_missing_name_folder_files_and_the_way_out(
+    fkl: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offline without the file: one line with the URL, the names looked for and the data set that needs none."""
+    monkeypatch.setattr("pooch.HTTPDownloader.__call__", _no_network)
+    answer = fkl("run", "dataset=naval")
+    assert answer.code == 2
+    assert answer.err.count("\n") == 1
+    for part in ("could not fetch https://archive.ics.uci.edu/static/public/316/", "data.txt", "dataset=wave_farm"):
+        assert part in answer.err
+    assert list(tmp_path.rglob("*.*")) == []
+
+
+def _no_network(*_: object, **__: object) -> None:
+    raise OSError("no network")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("dance",), "dance: no such command; there are run, list, data, table, figure"),
+        (("table",), "table : say PAPER/NUMBER, for example pof_mkl/1"),
+        (("table", "nobody/1"), "paper=nobody: must be one of pof_mkl"),
+        (("table", "pof_mkl/9"), "table=pof_mkl/9: must be one of pof_mkl/1, pof_mkl/2, pof_mkl/3"),
+        (("table", "pof_mkl/1"), "table: no finished run belongs to it; first fkl run -m +experiment=pof_mkl/table1"),
+        (("figure", "pof_mkl/2"), "figure: no finished run belongs to it"),
+        (("data", "eat"), "data eat: no such action; there are list, fetch, verify"),
+        (("data", "verify", "nonsense"), "nonsense"),
+        (("list", "all"), "all: not understood here"),
+    ],
+)
+def test_other_commands_refuse_in_one_line_too(fkl: Callable, tmp_path: Path, arguments: tuple, said: str) -> None:
+    answer = fkl(*arguments)
+    assert answer.code == 2
+    assert answer.err.startswith("fkl: ") and said in answer.err and answer.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
