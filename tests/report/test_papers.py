@@ -1,0 +1,124 @@
+"""Tables and figures of the paper, from runs that the tests make themselves."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+
+from fkl import cli
+from fkl.data.naval import Naval
+from fkl.papers.beside import COLUMNS, published
+from fkl.papers.pof_mkl import __file__ as pof_mkl
+
+NAVAL_IN_SMALL = ("dataset=naval", "replicates=2", "paths.data=files", "dataset.rows=46", "partition.rounds=2")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of the paper's rows on a file of naval's layout, too small to mean anything."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "files").mkdir()
+    numbers = np.random.default_rng(0).random((11934, 18))
+    with (folder / "files" / "data.txt").open("w") as file:
+        file.writelines("   " + "   ".join(f"{value:.7e}" for value in row) + "\n" for row in numbers)
+    unchecked = tuple(replace(file, sha256=None, size=None) for file in Naval.files)
+    rows = "ofmkl_avg,vm_kofl,vm_kofl_double_step,pof_mkl_m1,pof_mkl_m51"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(Naval, "files", unchecked)
+        patch.setattr(sys, "argv", ["fkl", "run", "-m", *NAVAL_IN_SMALL, f"+pof_mkl/row={rows}"])
+        cli.main()
+    return folder
+
+
+@pytest.fixture
+def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
+    """The command, in a folder with those runs."""
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    return fkl
+
+
+@pytest.mark.parametrize("number", ["1", "2", "3"])
+def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callable, number: str) -> None:
+    """One row a cell and switch; CSV, Markdown and LaTeX; nothing of ours where nothing was run."""
+    assert runs("table", f"pof_mkl/{number}").code == 0
+    folder = Path("outputs/tables/pof_mkl")
+    assert {f"table{number}{suffix}" for suffix in (".csv", ".md", ".tex")} == {file.name for file in folder.iterdir()}
+    table = pd.read_csv(
+        folder / f"table{number}.csv", keep_default_na=False, na_values={c: [""] for c in COLUMNS[5:10]}
+    )
+    assert list(table)[: len(COLUMNS)] == COLUMNS
+
+    cells = published(pof_mkl, "3" if number == "3" else "1")
+    wanted = {
+        (c["dataset"], c["algorithm"], c["setting"], c["metric"]) for c in cells if number != "2" or c["spread"] > 0
+    }
+    assert set(table[["dataset", "algorithm", "setting", "metric"]].itertuples(index=False, name=None)) == wanted
+    assert (table[table["dataset"] != "naval"]["switch"] == "not run").all()
+    assert table[table["switch"] == "not run"]["ours"].isna().all()
+
+    vm = table.query("dataset == 'naval' and algorithm == 'vM-KOFL' and metric != 'runtime_per_client'")
+    assert sorted(part.split("step_factor=")[1] for part in vm["switch"]) == ["1.0", "2.0"]
+    row = vm[vm["switch"].str.endswith("1.0")].iloc[0]
+    [run] = [
+        folder
+        for folder in Path("outputs/runs").glob("naval-vm_kofl-*")
+        if "step_factor: 1.0" in (folder / "config.yaml").read_text()
+    ]
+    if number == "3":
+        values, scale = pd.read_csv(run / "clients.csv").groupby("client")["regret_hindsight"].mean(), 1
+    else:
+        values, scale = pd.read_csv(run / "summary.csv")["mse"], 1e-3
+    assert row["ours"] == pytest.approx(values.mean() / scale, rel=1e-5)
+    assert row["spread"] == pytest.approx(values.std(ddof=1) / scale, rel=1e-5)
+    assert row["n"] == len(values) == (23 if number == "3" else 2)
+    assert row["difference_percent"] == pytest.approx(100 * (row["ours"] / row["published"] - 1), rel=1e-3)
+
+    markdown = (folder / f"table{number}.md").read_text()
+    assert markdown.count("\n|") == len(table) + 2
+    assert "## Differences" in markdown
+    assert (folder / f"table{number}.tex").read_text().count("\\\\") == len(table) + 1
+
+
+def test_a_run_off_the_protocol_is_no_answer(runs: Callable) -> None:
+    """Another eta belongs to no cell of the paper."""
+    runs("table", "pof_mkl/1")
+    before = Path("outputs/tables/pof_mkl/table1.csv").read_text()
+    config = next(Path("outputs/runs").glob("naval-pof_mkl-*")) / "config.yaml"
+    config.write_text(config.read_text().replace("eta: null", "eta: 0.5", 1))
+    runs("table", "pof_mkl/1")
+    after = Path("outputs/tables/pof_mkl/table1.csv").read_text()
+    assert after.count("not run") > before.count("not run")
+
+
+def test_figure_1_is_drawn_as_png_and_pdf(runs: Callable) -> None:
+    """A picture with something on it."""
+    assert runs("figure", "pof_mkl/1").code == 0
+    picture = matplotlib.image.imread("outputs/figures/pof_mkl/figure1.png")
+    assert picture.std() > 0.01
+    assert Path("outputs/figures/pof_mkl/figure1.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_provenance_tells_where_a_number_comes_from(runs: Callable) -> None:
+    """Versions, processor, threads, commit and what was left out."""
+    provenance = json.loads(next(Path("outputs/runs").glob("*/provenance.json")).read_text())
+    for key in (
+        "digest",
+        "dataset",
+        "algorithm",
+        "rows_left_out",
+        "fkl",
+        "commit",
+        "python",
+        "packages",
+        "cores",
+        "blas",
+    ):
+        assert key in provenance
