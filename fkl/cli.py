@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from fkl import conf_folder
 from fkl.errors import FklError
 
 USAGE = """\
@@ -45,13 +46,6 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def conf_folder() -> Path:
-    """The configuration that ships with fkl: inside the wheel, or at the top of a checkout."""
-    package = Path(__file__).resolve().parent
-    inside_wheel = package / "conf"
-    return inside_wheel if inside_wheel.is_dir() else package.parent / "conf"
 
 
 def _refuse(error: FklError) -> int:
@@ -113,8 +107,9 @@ def _data(arguments: list[str]) -> None:
     action, *names = arguments or ["list"]
     if action == "list":
         _no_more(names)
-        for line in registry.describe(store):
-            print(f"{line.name:10} {line.shape:16} {line.found:28} {line.licence:10} {line.title}")
+        from tabulate import tabulate
+
+        print(tabulate(registry.describe(store), headers=registry.Listing._fields, tablefmt="simple"))
         return
     if action not in ("fetch", "verify"):
         raise FklError(f"data {action}: no such action; there are list, fetch, verify")

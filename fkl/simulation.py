@@ -13,7 +13,7 @@ from fkl.errors import FklError
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import at_most
 from fkl.network import Channel, Ledger, Network
-from fkl.results.judge import Judge
+from fkl.judge import Judge
 from fkl.streams import Streams
 
 CHUNK_BYTES = 2**30
@@ -64,7 +64,7 @@ def simulate(
 
 
 def _run(experiment: Experiment, replicates: tuple[int, ...], advance: Callable[[int], object]) -> Chunk:
-    world, ledger = _world(experiment, replicates)
+    world, ledger = make_world(experiment, replicates)
     problem, algorithm = experiment.problem, experiment.algorithm
     judge = Judge(problem, len(replicates), algorithm.lam)
     start = perf_counter()
@@ -82,7 +82,7 @@ def _run(experiment: Experiment, replicates: tuple[int, ...], advance: Callable[
     return Chunk(judge, ledger, seconds)
 
 
-def _world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
+def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
     problem, network, precision = experiment.problem, experiment.network, experiment.precision
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost)
     channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label)
@@ -91,7 +91,7 @@ def _world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, 
 
 def _replicates_that_fit(experiment: Experiment) -> int:
     """How many replicates `CHUNK_BYTES` hold, judged by the state of one and a round's temporaries (R, K, N)."""
-    world, _ = _world(experiment, (0,))
+    world, _ = make_world(experiment, (0,))
     state = experiment.algorithm.init(world)
     temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N
     return max(1, int(CHUNK_BYTES // (_nbytes(state) + _nbytes(vars(world).get("bank")) + temporaries)))

@@ -9,7 +9,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from fkl.cli import conf_folder
+from fkl import conf_folder
 
 
 def main(paper: str) -> int:

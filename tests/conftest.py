@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
-from fkl import cli
+from fkl import cli, conf_folder
 
 SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
 """A configuration that runs in a moment: 4 clients, 100 rounds."""
 
-ALGORITHMS = sorted(path.stem for path in (cli.conf_folder() / "algo").glob("*.yaml"))
+ALGORITHMS = sorted(path.stem for path in (conf_folder() / "algo").glob("*.yaml"))
 
 
 class Answer(NamedTuple):

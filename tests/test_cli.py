@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from conftest import ALGORITHMS
 
-from fkl.cli import GROUPS, conf_folder
+from fkl import conf_folder
+from fkl.cli import GROUPS
 
 HEAVY = ("numpy", "pandas", "matplotlib", "numba", "hydra", "sklearn", "scipy")
 
@@ -34,7 +35,8 @@ def test_data_list_names_every_data_set(fkl: Callable) -> None:
     """One line each, with what is missing said so."""
     answer = fkl("data", "list")
     assert answer.code == 0
-    lines = {line.split()[0]: line for line in answer.out.splitlines()}
+    _heading, _rule, *rows = answer.out.splitlines()
+    lines = {row.split()[0]: row for row in rows}
     assert {path.stem for path in (conf_folder() / "dataset").glob("*.yaml")} == set(lines)
     assert "missing" in lines["naval"]
     assert "missing" not in lines["wave_farm"]

@@ -20,7 +20,7 @@ class Diabetes:
     name: ClassVar[str] = "diabetes"
     title: ClassVar[str] = "disease progression of 442 diabetes patients (bundled with scikit-learn)"
     files: ClassVar[tuple[DataFile, ...]] = ()
-    licence: ClassVar[str] = "bundled with scikit-learn (BSD-3-Clause); the data states none"
+    licence: ClassVar[str] = "BSD-3-Clause"
     shape: ClassVar[str] = "442 x 10"
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:

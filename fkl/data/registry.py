@@ -1,9 +1,11 @@
 """The data sets by name, for ``fkl data list``, ``fetch`` and ``verify``."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, cast
 
+from fkl import conf_folder
 from fkl.errors import FklError, require
 
 if TYPE_CHECKING:
@@ -11,16 +13,6 @@ if TYPE_CHECKING:
 
     from fkl.data.problem import Table
     from fkl.data.store import DataFile, Store
-
-CLASSES = {
-    "wave_farm": "fkl.data.wave_farm.WaveFarm",
-    "synthetic": "fkl.data.synthetic.Synthetic",
-    "diabetes": "fkl.data.diabetes.Diabetes",
-    "naval": "fkl.data.naval.Naval",
-    "uji": "fkl.data.uji.Uji",
-    "air": "fkl.data.air.Air",
-    "wec": "fkl.data.wec.Wec",
-}
 
 
 class Dataset(Protocol):
@@ -63,6 +55,12 @@ class FileState(NamedTuple):
     detail: str
 
 
+def targets() -> dict[str, str]:
+    """Import path of every data set's class by its name: what the YAMLs of conf/dataset say."""
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in sorted((conf_folder() / "dataset").glob("*.yaml"))}
+    return {name: re.findall(r"^_target_: *(\S+)", text, re.MULTILINE)[0] for name, text in texts.items()}
+
+
 def dataset_class(name: str) -> type[Dataset]:
     """Class of a data set.
 
@@ -71,17 +69,18 @@ def dataset_class(name: str) -> type[Dataset]:
     BadValue
         If there is none of this name.
     """
-    require(name in CLASSES, "dataset", name, f"one of {', '.join(CLASSES)}")
-    module, _, attribute = CLASSES[name].rpartition(".")
+    known = targets()
+    require(name in known, "dataset", name, f"one of {', '.join(known)}")
+    module, _, attribute = known[name].rpartition(".")
     return cast(type[Dataset], getattr(import_module(module), attribute))
 
 
 def describe(store: "Store") -> list[Listing]:
     """Every data set: what it is, where its files are found, how large they are, its licence."""
-    return [_listing(dataset_class(name), store) for name in CLASSES]
+    return [_listing(dataset_class(name), store) for name in targets()]
 
 
-def fetch(names: Iterable[str], store: "Store") -> Iterator[FileState]:
+def fetch(names: list[str], store: "Store") -> Iterator[FileState]:
     """Fetch what is missing of these data sets and check what is there.
 
     States are ``ok`` (detail: where it lies) and ``failed`` (detail: why).
@@ -101,7 +100,7 @@ def fetch(names: Iterable[str], store: "Store") -> Iterator[FileState]:
             yield FileState(file.dataset, file.name, "ok", str(path))
 
 
-def verify(names: Iterable[str], store: "Store") -> Iterator[FileState]:
+def verify(names: list[str], store: "Store") -> Iterator[FileState]:
     """Compare the files of these data sets with their hashes; nothing is fetched.
 
     States are ``ok`` (detail: where it lies), ``corrupted`` (detail: what is wrong) and ``missing`` (detail: the
@@ -126,9 +125,9 @@ def verify(names: Iterable[str], store: "Store") -> Iterator[FileState]:
             yield FileState(file.dataset, file.name, "ok", detail)
 
 
-def _files(names: Iterable[str]) -> list["DataFile"]:
-    """Files of these data sets; all names are looked up before anything is done."""
-    return [file for name in names for file in dataset_class(name).files]
+def _files(names: list[str]) -> list["DataFile"]:
+    """Files of these data sets, of all where none is named; all names are looked up before anything is done."""
+    return [file for name in names or targets() for file in dataset_class(name).files]
 
 
 def _listing(dataset: type[Dataset], store: "Store") -> Listing:

@@ -9,7 +9,6 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -76,7 +75,7 @@ def save(figure: Figure, path: Path, replicates: int) -> None:
         list(handles.values()),
         list(handles),
         loc="outside lower center",
-        ncols=int(np.clip(len(handles), 1, 2 * len(figure.axes))),
+        ncols=len(handles) if len(figure.axes) > 1 else 1,
         title=BAND.format(replicates) if replicates > 1 else "one replicate",
         frameon=False,
     )

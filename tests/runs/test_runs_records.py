@@ -12,7 +12,7 @@ from fkl.algorithms.federated.vm_kofl import VmKofl
 from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
 from fkl.results.records import Records, tabulate
-from fkl.simulation import Experiment, _world, simulate
+from fkl.simulation import Experiment, make_world, simulate
 
 LAM = 0.01
 
@@ -26,7 +26,7 @@ def experiment(algorithm: object, absent: float = 0.2) -> Experiment:
 
 def by_hand(given: Experiment) -> list[dict[str, np.ndarray]]:
     """Predictions, losses and norms of every round, from the algorithm alone."""
-    world, _ = _world(given, tuple(range(given.replicates)))
+    world, _ = make_world(given, tuple(range(given.replicates)))
     state = given.algorithm.init(world)
     rounds = []
     for t in range(given.problem.rounds):
@@ -87,7 +87,7 @@ def test_traffic_accumulates_and_rounds_agree_with_clients_and_summary(given: Ex
 
 def test_time_is_the_algorithm_s_alone(given: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluation does not count: a slow judge changes no runtime."""
-    from fkl.results.judge import Judge
+    from fkl.judge import Judge
 
     clock = {"now": 0.0}
     enter, step = Judge.enter, type(given.algorithm).step
