@@ -10,10 +10,10 @@ import numpy as np
 from fkl.algorithms.base import Algorithm, World
 from fkl.data.problem import Problem
 from fkl.errors import FklError
+from fkl.judge import Judge
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import at_most
 from fkl.network import Channel, Ledger, Network
-from fkl.judge import Judge
 from fkl.streams import Streams
 
 CHUNK_BYTES = 2**30
@@ -83,6 +83,7 @@ def _run(experiment: Experiment, replicates: tuple[int, ...], advance: Callable[
 
 
 def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
+    """World of some replicates of an experiment, and the ledger behind its channel."""
     problem, network, precision = experiment.problem, experiment.network, experiment.precision
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost)
     channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label)
