@@ -2,7 +2,7 @@
 
 All run in this one process, in turn, several times; ratios are medians. The floor is what the algorithm cannot do
 without: one projection of every sample on every frequency (BLAS), one sine and one cosine of every projection (the
-compiled kernel on blocks that stay in the cache), with the same threads. Of the two transcriptions in tests/literal, one
+compiled kernel on blocks that stay in the cache), with the same threads. Of the two transcriptions in tests/literal one
 loops over clients and kernels as the paper is written, the other over clients with arrays over kernels and features.
 """
 
