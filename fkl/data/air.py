@@ -41,7 +41,7 @@ class Air:
         First rows without a missing value that are used of each station.
     target : str
         The pollutant to predict. ``NO2`` gives the numbers of the POF-MKL paper, ``CO`` is what its text
-        names (papers/pof_mkl.md, "Air").
+        names (see fkl/papers/pof_mkl/differences.md).
     """
 
     name: ClassVar[str] = "air"

@@ -20,7 +20,7 @@ class Naval:
     """Condition based maintenance of naval propulsion plants (UCI 316, doi:10.24432/C5K31K).
 
     Features are columns 2 to 16 of the file, the target is column 1, the lever position; the two decay
-    coefficients at the end are not used (papers/pof_mkl.md, "Naval features"). T1 and P1 are constant and
+    coefficients at the end are not used (the paper counts 15 features). T1 and P1 are constant and
     Ts and Tp are equal in every row: the file is like that.
 
     Parameters

@@ -13,7 +13,7 @@ def normalise(table: Table) -> Table:
     """Divide all features by the largest row norm and scale the target to [0, 1].
 
     Both use one scalar for the whole data set, rows that no client receives included, which is how the
-    published numbers of POF-MKL come out (papers/pof_mkl.md, "Normalisation").
+    published numbers of POF-MKL come out (see fkl/papers/pof_mkl/differences.md).
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class Iid:
         K and T; K T rows are used.
     order : str
         ``consecutive``: client k gets rows k T to (k + 1) T of the data set in file order, as the POF-MKL paper did
-        with Naval and UJI (papers/pof_mkl.md, "Experiment"). ``shuffled``: the same after shuffling all rows.
+        with Naval and UJI. ``shuffled``: the same after shuffling all rows.
     """
 
     clients: int = 20
@@ -55,7 +55,7 @@ class Iid:
 class BySite:
     """Clients that belong to a site and see a little of every other site.
 
-    The non-i.i.d. split of the POF-MKL paper (papers/pof_mkl.md, "Experiment"): a client gets `own` consecutive rows
+    The non-i.i.d. split of the POF-MKL paper: a client gets `own` consecutive rows
     of its site and `other` consecutive rows of each other site, then shuffled over the rounds. Blocks are disjoint:
     a site's first rows go to its own clients in turn, the next ones to the clients of the other sites in turn.
 

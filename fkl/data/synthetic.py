@@ -18,8 +18,8 @@ MAX_ROWS = 100_000_000
 class Synthetic:
     """y = sum_m b_m k(c_m, x) + e with a Gaussian kernel k(c, x) = exp(-||c - x||^2 / (2 bandwidth^2)).
 
-    b_m is uniform on [0, 1], c_m and x are standard normal, e is normal (papers/coke.md, "Synthetic"). The paper
-    writes e ~ N(0, 0.1); since it writes N(0, I) with a covariance, 0.1 is read as the VARIANCE of e.
+    b_m is uniform on [0, 1], c_m and x are standard normal, e is normal (Xu et al., COKE, JMLR 2021, section 5.1). The
+    paper writes e ~ N(0, 0.1); since it writes N(0, I) with a covariance, 0.1 is read as the VARIANCE of e.
 
     Parameters
     ----------

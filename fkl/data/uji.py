@@ -31,7 +31,7 @@ class Uji:
         First rows of training then validation that are used.
     target : str
         ``latitude``, with which the numbers of the POF-MKL paper come out, or ``longitude``, which its text
-        names (papers/pof_mkl.md, "Normalisation").
+        names (see fkl/papers/pof_mkl/differences.md).
     no_signal : float
         Feature value of an access point that was not heard; 100, the files' own code, gives the paper's numbers.
     """

@@ -3,10 +3,13 @@
 from importlib import import_module
 from pathlib import Path
 
+import pandas as pd
+
 from fkl.errors import require
 from fkl.report.figures import save
 from fkl.report.tables import write_table as write_files
 from fkl.results.collect import collect
+from fkl.results.folder import replacing_file
 
 PAPERS = ("pof_mkl",)
 
@@ -40,9 +43,15 @@ def write_figure(paper: str, number: str, outputs: Path) -> str:
     require(number in module.FIGURES, "figure", f"{paper}/{number}", _choices(paper, module.FIGURES))
     path = outputs / "figures" / paper / f"figure{number}"
     figure, replicates = module.figure(number, list(collect(outputs)))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    curves = [
+        {"panel": axes.get_title(), "curve": line.get_label(), "x": x, "y": y}
+        for axes in figure.axes
+        for line in axes.lines
+        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
+    ]
+    replacing_file(path.with_suffix(".csv"), pd.DataFrame(curves).to_csv(index=False, float_format="%.6g"))
     save(figure, path, replicates)
-    return f"files: {path}.png, {path}.pdf"
+    return f"files: {path}.png, {path}.pdf, {path}.csv"
 
 
 def _paper(paper: str):  # type: ignore[no-untyped-def]  # a module with the four names used here

@@ -67,7 +67,7 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd
     rows = []
     for cell in cells:
         scale = float(cell["unit"]) if cell["unit"].startswith("1e") else 1.0
-        for answer in answers(cell) or [Answer("not run")]:
+        for answer in answers(cell) or [Answer(f"not run: no finished run on {cell['dataset']}")]:
             ours = answer.ours / scale
             row = {key: cell[key] for key in ("dataset", "algorithm", "setting", "metric", "unit")}
             row |= {"published": cell["value"], "ours": ours, "spread": answer.spread / scale, "n": answer.n}

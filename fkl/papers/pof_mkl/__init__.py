@@ -93,7 +93,10 @@ def _figure_2(runs: list[FinishedRun]) -> tuple[Figure, int]:
     sweeps = [
         run
         for run in runs
-        if run.algorithm == "POF-MKL" and setting(run) in ("M=1;D=100", "M=25;D=20") and _follows_protocol(run, "xi")
+        if run.dataset != "uji"  # the paper's figure 2 leaves it out
+        and run.algorithm == "POF-MKL"
+        and setting(run) in ("M=1;D=100", "M=25;D=20")
+        and _follows_protocol(run, "xi")
     ]
     shown = _datasets_of(sweeps)
     figure, panels = canvas(len(shown))
