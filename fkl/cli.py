@@ -62,7 +62,7 @@ def _run(arguments: list[str]) -> None:
 
     from fkl.compose_errors import in_one_line
 
-    failures: list[FklError] = []
+    ended: list[bool] = []
 
     def job(config: DictConfig) -> None:
         from fkl.config import load
@@ -70,9 +70,10 @@ def _run(arguments: list[str]) -> None:
 
         try:
             execute(load(config))
+            ended.append(True)
         except FklError as error:
             _refuse(error)
-            failures.append(error)
+            ended.append(False)
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that its errors reach us, to be said in one line
     with tempfile.TemporaryDirectory() as scratch:  # a sweep's own notes; our folders say more
@@ -81,7 +82,9 @@ def _run(arguments: list[str]) -> None:
             hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
         except (HydraException, OmegaConfBaseException) as error:
             raise FklError(in_one_line(error)) from None
-    if failures:
+    if len(ended) > 1 and not all(ended):
+        print(f"fkl: {ended.count(False)} of {len(ended)} runs failed, see above", file=sys.stderr)
+    if not all(ended):
         sys.exit(2)
 
 

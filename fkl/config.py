@@ -15,6 +15,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
+from fkl import __version__
 from fkl.errors import BadValue, FklError, inside, require
 
 NODES = ("algo", "dataset", "partition", "kernels", "network")
@@ -98,10 +99,10 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """Hash of everything in the configuration that decides numbers, and of the data files' checksums."""
+        """Hash of everything that decides numbers: configuration, data files' checksums, version of fkl."""
         decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
         checksums = [file.sha256 for file in self.dataset.files]
-        return hashlib.sha256(json.dumps([decisive, checksums], sort_keys=True).encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps([__version__, decisive, checksums], sort_keys=True).encode()).hexdigest()[:12]
 
     @property
     def folder(self) -> Path:

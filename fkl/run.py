@@ -16,7 +16,7 @@ from fkl.data.store import Store
 from fkl.errors import inside
 from fkl.report.figures import draw_run
 from fkl.results.folder import finished, read_summary, write_run
-from fkl.results.records import tabulate
+from fkl.results.records import make_records
 from fkl.simulation import Experiment, simulate
 from fkl.streams import data_generator
 
@@ -61,7 +61,7 @@ def _do(run: Run) -> None:
         "rows_left_out": problem.rows_left_out,
         "threads": settings.threads,
     }
-    records = tabulate(experiment, chunks)
+    records = make_records(experiment, chunks)
     write_run(run, records, partial(draw_run, records=records, title=title), notes)
 
 

@@ -34,7 +34,7 @@ class Records:
     summary: pd.DataFrame
 
 
-def tabulate(experiment: Experiment, chunks: list[Chunk]) -> Records:
+def make_records(experiment: Experiment, chunks: list[Chunk]) -> Records:
     """Turn what the loop brought back into tables."""
     problem, R = experiment.problem, experiment.replicates
     T, K = problem.rounds, problem.clients

@@ -100,6 +100,7 @@ def test_a_sweep_makes_a_folder_for_every_combination(fkl: Callable) -> None:
     answer = fkl("run", "-m", *SMALL, "algo.M=9,2", "kernels.N=5")
     assert answer.code == 2
     assert "algo.M=9: must be a whole number from 1 to kernels.N=5" in answer.err
+    assert "fkl: 1 of 2 runs failed, see above" in answer.err
     assert len(list(Path("outputs/runs").iterdir())) == 5
 
 

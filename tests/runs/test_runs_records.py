@@ -11,7 +11,7 @@ from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.federated.vm_kofl import VmKofl
 from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
-from fkl.results.records import Records, tabulate
+from fkl.results.records import Records, make_records
 from fkl.simulation import Experiment, make_world, simulate
 
 LAM = 0.01
@@ -45,7 +45,7 @@ def given(request: pytest.FixtureRequest) -> Experiment:
 @pytest.fixture
 def records(given: Experiment) -> Records:
     """Its records, two replicates at a time."""
-    return tabulate(given, simulate(given, None, 2, lambda _: None))
+    return make_records(given, simulate(given, None, 2, lambda _: None))
 
 
 def test_errors_and_both_regrets_are_the_sums_of_their_definitions(given: Experiment, records: Records) -> None:
@@ -103,7 +103,7 @@ def test_time_is_the_algorithm_s_alone(given: Experiment, monkeypatch: pytest.Mo
     monkeypatch.setattr("fkl.simulation.perf_counter", lambda: clock["now"])
     monkeypatch.setattr(Judge, "enter", slow_enter)
     monkeypatch.setattr(type(given.algorithm), "step", timed_step)
-    records = tabulate(given, simulate(given, None, None, lambda _: None))
+    records = make_records(given, simulate(given, None, None, lambda _: None))
     assert records.summary["runtime_s"].to_list() == pytest.approx([given.problem.rounds / 3] * 3)
     per_client = records.summary["runtime_s"] / given.problem.clients
     assert records.summary["runtime_per_client_s"].to_list() == pytest.approx(per_client.to_list())
