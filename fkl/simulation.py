@@ -103,4 +103,5 @@ def _nbytes(holder: Any) -> int:
     if holder is None:
         return 0
     values = [getattr(holder, field.name) for field in fields(holder)]
-    return sum(array.nbytes for value in values for array in (value if isinstance(value, list) else [value]))
+    arrays = [array for value in values for array in (value if isinstance(value, list) else [value])]
+    return sum(getattr(array, "nbytes", 0) for array in arrays)
