@@ -1,6 +1,7 @@
 """One run, from a checked configuration to a folder of records."""
 
 import sys
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from fkl.errors import inside
 from fkl.report.figures import draw_run
 from fkl.results.folder import finished, read_summary, write_run
 from fkl.results.records import make_records
-from fkl.simulation import Experiment, simulate
+from fkl.simulation import Chunk, Experiment, simulate
 from fkl.streams import data_generator
 
 
@@ -60,9 +61,18 @@ def _do(run: Run) -> None:
         "features": problem.dimension,
         "rows_left_out": problem.rows_left_out,
         "threads": settings.threads,
+        "scalars_by_kind": _scalars_by_kind(chunks),
     }
     records = make_records(experiment, chunks)
     write_run(run, records, partial(draw_run, records=records, title=title), notes)
+
+
+def _scalars_by_kind(chunks: list[Chunk]) -> dict[str, int]:
+    """Scalars of each kind of message in the whole run, all replicates together."""
+    total: Counter[str] = Counter()
+    for chunk in chunks:
+        total.update({f"{direction} {kind}": count for (direction, kind), count in chunk.ledger.kinds.items()})
+    return dict(total)
 
 
 def load_problem(run: Run) -> Problem:

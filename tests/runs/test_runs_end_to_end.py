@@ -1,5 +1,6 @@
 """Whole runs through the command, as a user starts them."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,10 @@ def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callabl
     assert summary["mse"].between(0, 1).all()
     assert len(pd.read_csv("here/rounds.csv")) == 2 * 100
     assert len(pd.read_csv("here/clients.csv")) == 2 * 4
+    sent = json.loads(Path("here/provenance.json").read_text())["scalars_by_kind"]
+    for direction in ("uplink", "downlink"):
+        of_kinds = sum(count for kind, count in sent.items() if kind.startswith(direction))
+        assert of_kinds == summary[f"{direction}_scalars"].sum()
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
