@@ -31,10 +31,13 @@ def finished(run: Run) -> bool:
     Raises
     ------
     fkl.errors.FklError
-        When the folder holds something else, which is never overwritten.
+        When the folder holds something else, which is never overwritten, or cannot be made.
     """
     folder = run.folder
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        nearest = next(parent for parent in folder.resolve().parents if parent.exists())
+        if not (nearest.is_dir() and os.access(nearest, os.W_OK)):
+            raise FklError(f"out={folder}: {nearest} is not a folder that can be written to")
         return False
     try:
         found = json.loads((folder / LAST_FILE).read_text())["digest"]
@@ -73,6 +76,7 @@ def write_run(run: Run, records: Records, draw: Callable[[Path], None], notes: d
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
     """A temporary folder beside `folder` that takes its place when the block ends well, and vanishes when not."""
+    folder = folder.resolve()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         for left_behind in folder.parent.glob(f".{folder.name}.partial-*"):
@@ -83,7 +87,10 @@ def replacing(folder: Path) -> Iterator[Path]:
     try:
         yield partial
         partial.chmod(0o755)
-        partial.replace(folder)
+        try:
+            partial.replace(folder)
+        except OSError as error:
+            raise FklError(f"out={folder}: cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
