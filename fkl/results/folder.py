@@ -34,6 +34,9 @@ def finished(run: Run) -> bool:
         When the folder holds something else, which is never overwritten, or cannot be made.
     """
     folder = run.folder
+    require(
+        folder.resolve() != Path.cwd(), "out", folder, "a folder other than the current one, which is replaced whole"
+    )
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         nearest = next(parent for parent in folder.resolve().parents if parent.exists())
         if not (nearest.is_dir() and os.access(nearest, os.W_OK)):

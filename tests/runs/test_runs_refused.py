@@ -39,6 +39,7 @@ REFUSED = {
     "seed=": "seed=: must be a whole number",
     "out=''": "out=: must be a folder, or null",
     "paths.outputs=/proc/none": "out=/proc/none",
+    "out=.": "out=.: must be a folder other than the current one",
     "out=/etc/hostname/here": "out=/etc/hostname/here: /etc/hostname is not a folder that can be written to",
     "algo.eta=[1": "algo.eta=[1: not understood",
     "algo=ofskl kernels.N=2 kernels.largest=20": "algo.label=OFSKL: must be run with kernels.N=1",
