@@ -1,13 +1,19 @@
 """Fixtures that several rooms' tests share."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import hypothesis
 import pytest
 
 from fkl import cli, conf_folder
+
+# No wall clock decides a test, and CI draws the same examples each time.
+hypothesis.settings.register_profile("fkl", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("fkl")
 
 SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
 """A configuration that runs in a moment: 4 clients, 100 rounds."""
