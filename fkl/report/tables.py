@@ -26,9 +26,7 @@ def write_table(table: pd.DataFrame, path: Path, title: str, notes: str = "") ->
     list of Path
     """
     words = table.map(_word)
-    alignment = ["left" if column.dtype == object else "right" for _, column in words.items()]
-    for name in table.select_dtypes("number"):
-        alignment[table.columns.get_loc(name)] = "right"
+    alignment = ["right" if pd.api.types.is_numeric_dtype(column) else "left" for _, column in table.items()]
     rows = words.to_numpy().tolist()
 
     def rendered(style: str) -> str:
