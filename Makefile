@@ -10,7 +10,7 @@ run: $(VENV)/ready
 	$(BIN)/fkl run
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -57,10 +57,24 @@ def simulate(
     advance : callable
         Told the number of replicate rounds done after each round.
     """
-    together = chunk if chunk is not None else _replicates_that_fit(experiment)
     everyone = range(experiment.replicates)
     with at_most(threads):
+        fitting = max(1, CHUNK_BYTES // _rehearse(experiment))
+        together = chunk if chunk is not None else fitting
         return [_run(experiment, tuple(everyone[first : first + together]), advance) for first in everyone[::together]]
+
+
+def _rehearse(experiment: Experiment) -> int:
+    """Play the first round with one replicate and forget it; return about how many bytes a replicate needs.
+
+    Whatever is to be compiled is compiled here, outside the clock, and what does not fit is refused before the run.
+    """
+    world, _ = make_world(experiment, (0,))
+    state = experiment.algorithm.init(world)
+    world.channel.open_round(0, experiment.problem.present[0])
+    experiment.algorithm.step(world, state, 0)
+    temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # of a round, (R, K, N) in float64
+    return _nbytes(state) + _nbytes(vars(world).get("bank")) + temporaries
 
 
 def _run(experiment: Experiment, replicates: tuple[int, ...], advance: Callable[[int], object]) -> Chunk:
@@ -88,14 +102,6 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost)
     channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label)
     return World(problem, experiment.dictionary, channel, Streams(experiment.seed, replicates), precision), ledger
-
-
-def _replicates_that_fit(experiment: Experiment) -> int:
-    """How many replicates `CHUNK_BYTES` hold, judged by the state of one and a round's temporaries (R, K, N)."""
-    world, _ = make_world(experiment, (0,))
-    state = experiment.algorithm.init(world)
-    temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N
-    return max(1, int(CHUNK_BYTES // (_nbytes(state) + _nbytes(vars(world).get("bank")) + temporaries)))
 
 
 def _nbytes(holder: Any) -> int:
