@@ -17,7 +17,7 @@ from fkl.data.store import Store
 from fkl.errors import inside
 from fkl.report.figures import draw_run
 from fkl.results.folder import finished, read_summary, write_run
-from fkl.results.records import make_records
+from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, simulate
 from fkl.streams import data_generator
 
@@ -93,8 +93,9 @@ def load_problem(run: Run) -> Problem:
 
 
 def closing_table(run: Run, summary: pd.DataFrame) -> str:
-    """Mean and standard deviation over replicates of every figure of the summary."""
+    """Mean and standard deviation over replicates; times have none, since replicates run together."""
     figures = summary.drop(columns="replicate")
-    table = pd.DataFrame({"mean": figures.mean(), "sd": figures.std(ddof=1)})
+    table = pd.DataFrame({"mean": figures.mean(), "sd": figures.std(ddof=1).drop(list(TIMING_COLUMNS))})
+    table = table.loc[list(figures)]
     heading = f"{run.algo.label} on {run.dataset.name}, {len(summary)} replicates"
     return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")
