@@ -22,14 +22,23 @@ class FinishedRun:
     folder : Path
     config : dict
         Its resolved configuration.
-    dataset, algorithm : str
-        Names, as its provenance gives them.
+    provenance : dict
+        What provenance.json tells.
     """
 
     folder: Path
     config: dict[str, Any]
-    dataset: str
-    algorithm: str
+    provenance: dict[str, Any]
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return str(self.provenance["dataset"])
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the method in its paper."""
+        return str(self.provenance["algorithm"])
 
     @property
     def replicates(self) -> int:
@@ -58,4 +67,4 @@ def collect(outputs: Path) -> Iterator[FinishedRun]:
     for note in notes:
         provenance = json.loads(note.read_text())
         config = yaml.safe_load((note.parent / "config.yaml").read_text())
-        yield FinishedRun(note.parent, config, provenance["dataset"], provenance["algorithm"])
+        yield FinishedRun(note.parent, config, provenance)

@@ -17,12 +17,12 @@ from fkl.data.naval import Naval
 from fkl.papers.beside import COLUMNS, published
 from fkl.papers.pof_mkl import __file__ as pof_mkl
 
-NAVAL_IN_SMALL = ("dataset=naval", "replicates=2", "paths.data=files", "dataset.rows=46", "partition.rounds=2")
+NAVAL = ("dataset=naval", "replicates=2", "paths.data=files")
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of the paper's rows on a file of naval's layout, too small to mean anything."""
+    """Runs of some of the paper's rows on random numbers in naval's layout."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "files").mkdir()
     numbers = np.random.default_rng(0).random((11934, 18))
@@ -33,7 +33,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(Naval, "files", unchecked)
-        patch.setattr(sys, "argv", ["fkl", "run", "-m", *NAVAL_IN_SMALL, f"+pof_mkl/row={rows}"])
+        patch.setattr(sys, "argv", ["fkl", "run", "-m", *NAVAL, f"+pof_mkl/row={rows}"])
         cli.main()
     return folder
 
@@ -87,12 +87,23 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     assert (folder / f"table{number}.tex").read_text().count("\\\\") == len(table) + 1
 
 
-def test_a_run_off_the_protocol_is_no_answer(runs: Callable) -> None:
-    """Another eta belongs to no cell of the paper."""
+@pytest.mark.parametrize(
+    ("file", "mine", "other"),
+    [
+        ("config.yaml", "eta: null", "eta: 0.5"),
+        ("config.yaml", "largest: 100.0", "largest: 50.0"),
+        ("config.yaml", "partition.Iid", "partition.Dirichlet"),
+        ("provenance.json", '"rounds": 500', '"rounds": 100'),
+        ("provenance.json", '"clients": 23', '"clients": 20'),
+    ],
+)
+def test_a_run_off_the_protocol_is_no_answer(runs: Callable, file: str, mine: str, other: str) -> None:
+    """Another step size, dictionary, partition or horizon belongs to no cell of the paper."""
     runs("table", "pof_mkl/1")
     before = Path("outputs/tables/pof_mkl/table1.csv").read_text()
-    config = next(Path("outputs/runs").glob("naval-pof_mkl-*")) / "config.yaml"
-    config.write_text(config.read_text().replace("eta: null", "eta: 0.5", 1))
+    changed = next(Path("outputs/runs").glob("naval-pof_mkl-*")) / file
+    assert mine in changed.read_text()
+    changed.write_text(changed.read_text().replace(mine, other, 1))
     runs("table", "pof_mkl/1")
     after = Path("outputs/tables/pof_mkl/table1.csv").read_text()
     assert after.count("not run") > before.count("not run")
@@ -107,7 +118,7 @@ def test_figure_1_is_drawn_as_png_and_pdf(runs: Callable) -> None:
     curves = pd.read_csv("outputs/figures/pof_mkl/figure1.csv")
     assert set(curves["panel"]) == {"naval"}
     assert set(curves["curve"]) == {"vM-KOFL, M=51", "POF-MKL, M=1", "POF-MKL, M=51"}
-    assert len(curves) == 3 * 2
+    assert len(curves) == 3 * 500
 
 
 def test_provenance_tells_where_a_number_comes_from(runs: Callable) -> None:

@@ -19,7 +19,9 @@ TABLES = {
     "3": "cumulative regret in hindsight and its spread over clients",
 }
 FIGURES = {"1": "regret over rounds", "2": "regret against the exploration rate"}
-DATASETS = ("naval", "uji", "air", "wec")
+ROUNDS = 500
+CLIENTS = {"naval": 23, "uji": 42, "air": 240, "wec": 560}
+PARTITIONS = {"naval": "Iid", "uji": "Iid", "air": "BySite", "wec": "BySite"}
 PROTOCOL = {"xi": 1.0, "eta": None, "eta_k": None, "alpha": None, "lam": 1e-3, "neurons": 20, "parameters": 1000}
 
 
@@ -149,18 +151,21 @@ def _numbers_switch(run: FinishedRun) -> str:
         "kernels": run.config["kernels"] | {"bandwidth_is": "variance"},
         "algo": run.config["algo"] | ({"step_factor": 2.0 if run.algorithm == "POF-MKL" else 1.0}),
     }
-    return switch(FinishedRun(run.folder, numbers, run.dataset, run.algorithm))
+    return switch(replace(run, config=numbers))
 
 
 def _follows_protocol(run: FinishedRun, *free: str) -> bool:
     """Whether everything but the switches and the free keys is as the paper's experiment."""
     algo = run.config["algo"]
     kernels = run.config["kernels"]
-    dictionary = (1, 10.0) if run.algorithm == "OFSKL" else (51, 0.01)
+    dictionary = (1, 10.0, 10.0) if run.algorithm == "OFSKL" else (51, 0.01, 100.0)
     return (
-        run.dataset in DATASETS
+        run.dataset in CLIENTS
+        and run.config["partition"]["_target_"].endswith(f".{PARTITIONS[run.dataset]}")
+        and run.config["partition"].get("own", 350) == 350
+        and (run.provenance["rounds"], run.provenance["clients"]) == (ROUNDS, CLIENTS[run.dataset])
         and all(algo[key] == value for key, value in PROTOCOL.items() if key in algo and key not in free)
-        and (kernels["N"], kernels["smallest"]) == dictionary
+        and (kernels["N"], kernels["smallest"], kernels["largest"]) == dictionary
         and kernels["family"] == "rbf"
         and kernels["map"] == "pairs"
         and not (kernels["shared"] or kernels["orthogonal"])
@@ -189,4 +194,4 @@ def _datasets_of(runs: Iterable[FinishedRun]) -> list[str]:
     found = {run.dataset for run in runs}
     if not found:
         raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
-    return [name for name in DATASETS if name in found]
+    return [name for name in CLIENTS if name in found]
