@@ -102,6 +102,8 @@ class Run:
         """Hash of everything that decides numbers: configuration, data files' checksums, version of fkl."""
         decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
         checksums = [file.sha256 for file in self.dataset.files]
+        if hasattr(self.dataset, "fingerprint"):  # a file of the user's own
+            checksums.append(self.dataset.fingerprint)
         return hashlib.sha256(json.dumps([__version__, decisive, checksums], sort_keys=True).encode()).hexdigest()[:12]
 
     @property

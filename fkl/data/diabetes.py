@@ -34,9 +34,5 @@ class Diabetes:
         from sklearn.datasets import load_diabetes
 
         bunch = load_diabetes()
-        return Table(
-            x=np.asarray(bunch.data, dtype=np.float64),
-            y=np.asarray(bunch.target, dtype=np.float64),
-            site=np.zeros(len(bunch.target), dtype=np.int64),
-            feature_names=tuple(bunch.feature_names),
-        )
+        x, y = np.asarray(bunch.data, dtype=np.float64), np.asarray(bunch.target, dtype=np.float64)
+        return Table.of_one_site(x, y, tuple(bunch.feature_names))

@@ -18,18 +18,18 @@ class Iid:
     Parameters
     ----------
     clients, rounds : int
-        K and T; K T rows are used.
+        K and T; K T rows are used. None for the most rounds that the data set's rows allow.
     order : str
         ``consecutive``: client k gets rows k T to (k + 1) T of the data set in file order, as the POF-MKL paper did
         with Naval and UJI. ``shuffled``: the same after shuffling all rows.
     """
 
     clients: int = 20
-    rounds: int = 500
+    rounds: int | None = 500
     order: str = "consecutive"
 
     def __post_init__(self) -> None:
-        _require_sizes(self.clients, self.rounds)
+        _require_sizes(self.clients, 1 if self.rounds is None else self.rounds)
         require(self.order in ORDERS, "order", self.order, f"one of {', '.join(ORDERS)}")
 
     def split(self, table: Table, rng: np.random.Generator) -> Problem:
@@ -45,10 +45,12 @@ class Iid:
         BadValue
             If the table has fewer than K T rows.
         """
-        _require_rows(self.clients, self.rounds, len(table.y))
-        used = self.clients * self.rounds
-        rows = np.arange(used) if self.order == "consecutive" else rng.permutation(len(table.y))[:used]
-        return _problem(table, rows.reshape(self.clients, self.rounds))
+        size = len(table.y)
+        rounds = max(size // self.clients, 1) if self.rounds is None else self.rounds
+        _require_rows(self.clients, rounds, size)
+        used = self.clients * rounds
+        rows = np.arange(used) if self.order == "consecutive" else rng.permutation(size)[:used]
+        return _problem(table, rows.reshape(self.clients, rounds))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ class Table:
     feature_names: tuple[str, ...]
     site_names: tuple[str, ...] = ("all",)
 
+    @classmethod
+    def of_one_site(cls, x: NDArray[np.float64], y: NDArray[np.float64], feature_names: tuple[str, ...]) -> "Table":
+        """Table whose rows were all measured at one place."""
+        return cls(x, y, np.zeros(len(y), np.int64), feature_names)
+
 
 @dataclass(frozen=True)
 class Problem:

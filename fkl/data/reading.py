@@ -118,11 +118,35 @@ def _lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int,
         raise FklError(f"{where}, line {reader.line_num}: {error}") from error
 
 
-def _is_number(cell: str) -> bool:
+def _is_number(cell: object) -> bool:
     try:
-        return bool(np.isfinite(float(cell)))
-    except ValueError:
+        return bool(np.isfinite(float(cell)))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         return False
+
+
+def require_numbers(frame: "DataFrame", where: str, first_line: int) -> "DataFrame":
+    """Cells of a sheet as float64.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Cells of any type.
+    where : str
+        Name of the sheet, for messages.
+    first_line : int
+        Its line number of the frame's first row.
+
+    Raises
+    ------
+    FklError
+        For the first cell that is no finite number.
+    """
+    for line, cells in enumerate(frame.itertuples(index=False), start=first_line):
+        for column, cell in zip(frame, cells, strict=True):
+            if not _is_number(cell):
+                raise FklError(f"{where}, line {line}, column {column}: {cell!r} is not a finite number")
+    return frame.astype("float64")
 
 
 def first_rows(frame: "DataFrame", rows: int, where: str) -> "DataFrame":

@@ -1,10 +1,12 @@
 """Random-feature banks: all replicates and kernels of a dictionary as one array object.
 
 `FeatureBank` is the readable reference in numpy (float64); `CompiledBank` does the same in float32 with the loops
-of `fkl.kernels.compiled`. Algorithms know only the four methods they share.
+of `fkl.kernels.compiled`. Algorithms know only the methods they share. A single learner's stream, one sample after
+another, is no array operation: there the compiled loops of `fkl.kernels.stream` serve both precisions.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -27,11 +29,14 @@ class FeatureBank:
         What each kernel multiplies its frequencies by (1 unless the draw is shared).
     phase : (R, N or 1, D) or (R, N or 1, 0)
         Empty for pairs, z = D^-1/2 [sin(rho'x), cos(rho'x)]; else z = (2/D)^1/2 cos(rho'x + phase).
+    narrow : int
+        How many kernels, the first ones, have angles that float32 holds.
     """
 
     rho: Array
     scale: Array
     phase: Array
+    narrow: int = 0
 
     precision: ClassVar[np.dtype[np.floating]] = np.dtype(np.float64)
 
@@ -55,15 +60,16 @@ class FeatureBank:
         return 1 if self.phase.size else 2
 
     @property
-    def _norm(self) -> float:
+    def norm(self) -> float:
+        """Factor of the feature map: D^-1/2 for pairs, (2/D)^1/2 for the cosine map."""
         return float(np.sqrt((2 if self.phase.size else 1) / self.rho.shape[-1]))
 
     def features(self, x: Array) -> Array:
         """z_i(x_k) of shape (R, N, K, width)."""
         angle = np.matmul(x.astype(self.rho.dtype), self.rho) * self.scale[:, None, None]
         if self.phase.size:
-            return self._norm * np.cos(angle + self.phase[:, :, None, :])
-        return self._norm * np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
+            return self.norm * np.cos(angle + self.phase[:, :, None, :])
+        return self.norm * np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
 
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
         """theta_i' z_i(x_k) for x (K, d) and theta (R, N, width): shape (R, K, N)."""
@@ -97,6 +103,53 @@ class FeatureBank:
         theta -= step * (share > 0)[:, None] * gradient
         return np.ascontiguousarray(f.swapaxes(1, 2)), np.ascontiguousarray(squared_norm.swapaxes(1, 2))
 
+    def follow(
+        self, x: Array, y: Array, eta: Array, lam: float, theta: Array
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Let every kernel follow one stream: predict x_b, see y_b, take a gradient step, and so on.
+
+        theta_i <- theta_i - eta_b (2 (theta_i'z_i(x_b) - y_b) z_i(x_b) + 2 lam theta_i)
+
+        Parameters
+        ----------
+        x : (B, d)
+        y, eta : (B,)
+        lam : float
+        theta : (R, N, width), in the bank's precision
+            Changed in place.
+
+        Returns
+        -------
+        f, squared_norm : (R, B, N) float64
+            Predictions and |theta_i|^2, both before the step of their round.
+        """
+        from fkl.kernels import stream
+
+        f = np.empty((self.replicates, len(x), self.kernels))
+        squared_norm = np.empty_like(f)
+        wake_for(f.size * self.rho.shape[-1])
+        rest = self.phases, self.norm, np.ascontiguousarray(y), eta, lam, self.split(theta), f, squared_norm
+        for omega, first in zip(self.draws, (0, self.narrow), strict=True):
+            if omega.size:
+                stream.follow(np.ascontiguousarray(x, omega.dtype), omega, first, *rest)
+        return f, squared_norm
+
+    def split(self, theta: Array) -> Array:
+        """View (..., width) as (..., maps, D): sine and cosine parts apart."""
+        return theta.reshape(*theta.shape[:-1], self._maps, -1)
+
+    @cached_property
+    def draws(self) -> tuple[Array, Array]:
+        """Frequencies (R, narrow, d, D) in float32 and (R, N - narrow, d, D) in float64, scaled for each kernel."""
+        omega = self.rho * self.scale[:, None, None]
+        narrow = np.ascontiguousarray(omega[:, : self.narrow], np.float32)
+        return narrow, np.ascontiguousarray(omega[:, self.narrow :], np.float64)
+
+    @cached_property
+    def phases(self) -> Array:
+        """Phases (R, N, D or 0), repeated where the kernels share one draw."""
+        return np.repeat(self.phase, self.kernels // self.phase.shape[1], axis=1)
+
 
 @dataclass(frozen=True)
 class CompiledBank(FeatureBank):
@@ -110,7 +163,7 @@ class CompiledBank(FeatureBank):
 
         out = np.empty((self.replicates, x.shape[0], self.kernels))
         wake_for(out.size * self.rho.shape[-1])
-        compiled.predict(*self._operands(x), self._split(theta.astype(np.float32)), self._norm, out)
+        compiled.predict(*self._operands(x), self.split(theta.astype(np.float32)), self.norm, out)
         return out
 
     def accumulate(self, x: Array, update: Array) -> NDArray[np.float64]:
@@ -119,7 +172,7 @@ class CompiledBank(FeatureBank):
 
         out = np.empty((self.replicates, self.kernels, self.width))
         wake_for(np.count_nonzero(update) * self.rho.shape[-1])
-        compiled.accumulate(*self._operands(x), np.ascontiguousarray(update), self._norm, self._split(out))
+        compiled.accumulate(*self._operands(x), np.ascontiguousarray(update), self.norm, self.split(out))
         return out
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> tuple[Array, Array]:
@@ -130,12 +183,8 @@ class CompiledBank(FeatureBank):
         squared_norm = np.empty_like(f)
         samples, *draws = self._operands(x)
         wake_for(theta.size)
-        compiled.descend(samples, y, share, *draws, self._norm, step, lam, self._split(theta), f, squared_norm)
+        compiled.descend(samples, y, share, *draws, self.norm, step, lam, self.split(theta), f, squared_norm)
         return f, squared_norm
 
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
         return np.ascontiguousarray(x, self.rho.dtype), self.rho, self.scale, self.phase
-
-    def _split(self, theta: Array) -> Array:
-        """View (..., width) as (..., maps, D): sine and cosine parts apart."""
-        return theta.reshape(*theta.shape[:-1], self._maps, -1)

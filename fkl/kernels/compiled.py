@@ -17,7 +17,7 @@ _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would un
 
 _F = np.float32
 _TWO_OVER_PI = _F(2 / np.pi)
-_TWO_PI = 2 * np.pi
+_TWO_PI, _TURN = 2 * np.pi, 1 / (2 * np.pi)
 # pi/2 in three parts, the first two short enough that a multiple of them is exact (Cody and Waite 1980)
 _PIO2_HIGH, _PIO2_MIDDLE, _PIO2_LOW = _F(1.5703125), _F(4.837512969970703125e-4), _F(7.549789948768648e-8)
 # minimax polynomials on [-pi/4, pi/4] (Cephes, sinf and cosf)
@@ -53,7 +53,7 @@ def sincos(angle, scale, sine, cosine):
     """
     if angle.itemsize == 8:
         for j in range(angle.size):
-            turns = np.rint(angle[j] * scale / _TWO_PI)
+            turns = np.rint(angle[j] * scale * _TURN)
             sine[j], cosine[j] = _sincos(_F(angle[j] * scale - _TWO_PI * turns))
     else:
         for j in range(angle.size):

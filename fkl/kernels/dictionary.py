@@ -1,6 +1,8 @@
 """Kernel dictionaries and the random features drawn for them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,21 +11,32 @@ from fkl.errors import require
 from fkl.kernels.bank import CompiledBank, FeatureBank
 from fkl.streams import Role, Streams
 
+FAMILIES = ("rbf", "laplacian", "polynomial")
+# 1 / s^2 of an rbf from the inverse of what its bandwidth means
+SQUARES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "variance": lambda inverse: inverse,
+    "deviation": lambda inverse: inverse**2,
+    "divisor": lambda inverse: 2 * inverse,
+}
+
 
 @dataclass(frozen=True)
 class Dictionary:
-    """N kernels of one family on a geometric grid of bandwidths, each with D random features.
+    """N kernels on a geometric grid of bandwidths, each with D random features.
 
     Parameters
     ----------
-    family : {"rbf", "laplacian"}
-        exp(-|x|_2^2 / (2 s^2)), or exp(-|x|_1 / s).
+    family : {"rbf", "laplacian", "polynomial"}
+        exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s, which has no random features.
     N : int
         Number of kernels.
+    laplacians : int
+        How many of the N, the last ones, are Laplacian instead, on a grid of their own between the same ends.
     smallest, largest : float
         Ends of the grid of bandwidths; equal where N = 1.
-    bandwidth_is : {"variance", "deviation"}
-        Whether an rbf bandwidth is s^2 (which is what POF-MKL's published numbers come from) or s (what papers write).
+    bandwidth_is : {"variance", "deviation", "divisor"}
+        Whether an rbf bandwidth is s^2 (which is what the published numbers of POF-MKL and graph-aided OMKL come
+        from), s (what POF-MKL's text writes), or 2 s^2, the divisor of exp(-|x - x'|^2 / g).
     D : int
         Random features a kernel.
     map : {"pairs", "cosine"}
@@ -40,6 +53,7 @@ class Dictionary:
 
     family: str = "rbf"
     N: int = 51
+    laplacians: int = 0
     smallest: float = 0.01
     largest: float = 100.0
     bandwidth_is: str = "variance"
@@ -49,8 +63,11 @@ class Dictionary:
     shared: bool = False
 
     def __post_init__(self) -> None:
-        require(self.family in ("rbf", "laplacian"), "family", self.family, "rbf or laplacian")
+        require(self.family in FAMILIES, "family", self.family, ", ".join(FAMILIES))
         require(self.N >= 1, "N", self.N, "a whole number from 1")
+        mixed = self.laplacians > 0
+        require(0 <= self.laplacians <= self.N, "laplacians", self.laplacians, f"a whole number from 0 to N={self.N}")
+        require(not mixed or self.family == "rbf", "laplacians", self.laplacians, f"0 where family={self.family}")
         require(0 < self.smallest < np.inf, "smallest", self.smallest, "a bandwidth above 0")
         require(
             self.smallest <= self.largest < np.inf,
@@ -64,33 +81,42 @@ class Dictionary:
             self.largest,
             f"equal to smallest={self.smallest} where N=1",
         )
-        require(
-            self.bandwidth_is in ("variance", "deviation"), "bandwidth_is", self.bandwidth_is, "variance or deviation"
-        )
+        require(self.bandwidth_is in SQUARES, "bandwidth_is", self.bandwidth_is, ", ".join(SQUARES))
         require(self.D >= 1, "D", self.D, "a whole number from 1")
         require(self.map in ("pairs", "cosine"), "map", self.map, "pairs or cosine")
-        require(
-            self.family == "rbf" or not self.orthogonal, "orthogonal", self.orthogonal, "false where family=laplacian"
-        )
+        rbf_only = self.family == "rbf" and not mixed
+        require(rbf_only or not self.orthogonal, "orthogonal", self.orthogonal, "false unless all kernels are rbf")
+        require(not mixed or not self.shared, "shared", self.shared, "false where laplacians are among rbf kernels")
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """Family of each of the N kernels."""
+        return (self.family,) * (self.N - self.laplacians) + ("laplacian",) * self.laplacians
 
     @property
     def bandwidths(self) -> NDArray[np.float64]:
-        """The N bandwidths, ascending."""
-        return np.geomspace(self.smallest, self.largest, self.N)
+        """The N bandwidths, ascending within a family."""
+        sizes = [size for size in (self.N - self.laplacians, self.laplacians) if size]
+        return np.concatenate([np.geomspace(self.smallest, self.largest, size) for size in sizes])
 
-    @property
+    @cached_property
     def scales(self) -> NDArray[np.float64]:
-        """What the N kernels multiply a standard draw of frequencies by."""
-        by_variance = self.family == "rbf" and self.bandwidth_is == "variance"
-        return self.bandwidths ** (-0.5 if by_variance else -1.0)
+        """1 / s of each kernel: what it multiplies a standard draw of frequencies by (the degree of a polynomial)."""
+        inverse = 1 / self.bandwidths
+        rbf = np.sqrt(SQUARES[self.bandwidth_is](inverse))
+        families = np.array(self.families)
+        return np.select([families == "rbf", families == "laplacian"], [rbf, inverse], self.bandwidths)
 
     def gram(self, i: int, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
         """Exact values of kernel i between the rows of a (n, d) and b (m, d): shape (n, m)."""
-        from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+        from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
-        if self.family == "laplacian":
-            return laplacian_kernel(a, b, gamma=self.scales[i])
-        return rbf_kernel(a, b, gamma=0.5 * self.scales[i] ** 2)
+        scale = self.scales[i]
+        if self.families[i] == "laplacian":
+            return laplacian_kernel(a, b, gamma=scale)
+        if self.families[i] == "polynomial":
+            return polynomial_kernel(a, b, degree=scale, gamma=1, coef0=0)
+        return rbf_kernel(a, b, gamma=0.5 * scale**2)
 
     def bank(self, dimension: int, streams: Streams, precision: str) -> FeatureBank:
         """Draw the frequencies of every replicate.
@@ -102,14 +128,22 @@ class Dictionary:
         streams : Streams
         precision : {"float32", "float64"}
             Compiled bank, or the numpy reference.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+            For a family without random features.
         """
+        require(self.family != "polynomial", "family", self.family, "rbf or laplacian: it has no random features")
         # The heavy tail of the Laplacian's Cauchy frequencies would cost float32 angles all their digits.
-        narrow: type[np.floating] = np.float64 if precision == "float64" or self.family == "laplacian" else np.float32
+        narrow: type[np.floating] = np.float64 if precision == "float64" or "laplacian" in self.families else np.float32
         draws = [self._draw(dimension, generator, narrow) for generator in streams.generators(Role.FEATURES)]
         rho = np.stack([frequencies for frequencies, _ in draws])
         phase = np.stack([phase for _, phase in draws])
         scale = (self.scales if self.shared else np.ones(self.N)).astype(narrow)
-        return (FeatureBank if precision == "float64" else CompiledBank)(rho, scale, phase)
+        if precision == "float64":
+            return FeatureBank(rho, scale, phase)
+        return CompiledBank(rho, scale, phase, narrow=self.families.count("rbf"))
 
     def _draw(
         self, dimension: int, generator: np.random.Generator, narrow: type[np.floating]
@@ -117,12 +151,12 @@ class Dictionary:
         """One replicate: frequencies (N or 1, d, D) and phases (N or 1, D or 0), drawn in float64 and then narrowed."""
         count = 1 if self.shared else self.N
         shape = (count, dimension, self.D)
-        if self.family == "laplacian":
-            rho = generator.standard_cauchy(shape)
-        elif self.orthogonal:
+        if self.orthogonal:
             rho = np.stack([_orthogonal_gaussian(dimension, self.D, generator) for _ in range(count)])
         else:
-            rho = generator.standard_normal(shape)
+            gaussian = 0 if self.family == "laplacian" else count - self.laplacians
+            normal = generator.standard_normal((gaussian, dimension, self.D))
+            rho = np.concatenate([normal, generator.standard_cauchy((count - gaussian, *shape[1:]))])
         if not self.shared:
             rho *= self.scales[:, None, None]
         phase = generator.uniform(0, 2 * np.pi, (count, self.D if self.map == "cosine" else 0))

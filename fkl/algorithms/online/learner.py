@@ -1,0 +1,106 @@
+"""What the methods of one learner on a stream share: a step size that shrinks, and rounds played in blocks."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Array, Outcome, World
+from fkl.errors import BadValue, require
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a block of B rounds showed.
+
+    Parameters
+    ----------
+    y_hat, squared_norm : (R, B)
+        Predictions, and |f_hat|^2 as the regularised loss of f_hat counts it.
+    loss : (R, B, N) or None
+        Loss of each kernel's own prediction; None for a method that does not see them all.
+    """
+
+    y_hat: Array
+    squared_norm: Array
+    loss: Array | None = None
+
+    def outcome(self, b: int) -> Outcome:
+        """Round b of the block, of the one client."""
+        loss = None if self.loss is None else self.loss[:, b, None]
+        return Outcome(self.y_hat[:, b, None], loss, lambda: self.squared_norm[:, b, None])
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One client and no network: predict x_t, see y_t, learn, in the order of the stream.
+
+    Rounds are played `block` at a time, which changes no number beyond rounding: within `play` every prediction is made
+    before its label is used. A subclass says in `init` what a state is, with a field `played`, and plays in `play`.
+
+    Parameters
+    ----------
+    eta : float
+        Step size: eta_t = eta / sqrt(t) with t from 1.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str]
+    block: ClassVar[int] = 64
+
+    eta: float = 0.1
+
+    def __post_init__(self) -> None:
+        require(0 < self.eta < np.inf, "eta", self.eta, "a number above 0")
+
+    def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
+        """Show round t, playing the block that it opens first."""
+        b = t % self.block
+        if b == 0:
+            state = self.play(world, state, slice(t, min(t + self.block, world.problem.rounds)))
+        return state, state.played.outcome(b)
+
+    def play(self, world: World, state: Any, rounds: slice) -> Any:
+        """Play a block of rounds and return the state after it."""
+        raise NotImplementedError
+
+    def rates(self, rounds: slice) -> NDArray[np.float64]:
+        """eta_t of a block of rounds, (B,)."""
+        return self.eta / np.sqrt(np.arange(rounds.start + 1, rounds.stop + 1))
+
+    def require_one(self, world: World) -> None:
+        """Refuse anything but one client that is always present."""
+        if world.problem.clients != 1 or not world.problem.present.all():
+            raise BadValue(
+                "partition.clients", world.problem.clients, f"1, for {self.label} is one learner: partition=stream"
+            )
+
+
+def samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
+    """The stream's x (B, d) and y (B,) in a block of rounds."""
+    return world.problem.x[rounds, 0], world.problem.y[rounds, 0]
+
+
+def falling(log_w: Array, losses: Array) -> tuple[Array, Array]:
+    """Logarithms of weights that fall by each round's losses.
+
+    Parameters
+    ----------
+    log_w : (R, N)
+        Before the block.
+    losses : (R, B, N)
+        What is taken from log_w after each round.
+
+    Returns
+    -------
+    before : (R, B, N)
+        Before each round.
+    after : (R, N)
+        After the block.
+    """
+    after = log_w[:, None] - np.cumsum(losses, axis=1)
+    return after + losses, after[:, -1]

@@ -1,0 +1,137 @@
+"""OMKL-GF: kernels chosen by a bipartite feedback graph that is drawn anew from their weights.
+
+Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithms 1-3.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit, prange
+
+from fkl.algorithms.base import Array, World
+from fkl.algorithms.online.learner import Played
+from fkl.algorithms.online.selection import Selective, drawn, learn, relative, stream, uniforms
+from fkl.errors import require
+
+
+@dataclass
+class State:
+    """What the learner knows, and the graph.
+
+    theta (R, N, P), log w (R, N); pi (R, J, N), the probabilities that node j last drew kernel i with, and the graph
+    A (R, J, N) that came of it; uniform numbers for the graphs (R, G, J, M) and for the nodes (R, T).
+    """
+
+    theta: Array
+    log_w: Array
+    pi: Array
+    A: Array
+    graph_draws: Array
+    node_draws: Array
+    played: Played | None = None
+
+
+@dataclass(frozen=True)
+class OmklGf(Selective):
+    """J selective nodes draw M kernels each, node j exploring with eta_e^j; a node is drawn and its kernels predict.
+
+    Parameters
+    ----------
+    eta, lam, M, q_floor, exploring, draw :
+        As in `Selective`.
+    J : int
+        Number of selective nodes.
+    """
+
+    label: ClassVar[str] = "OMKL-GF"
+
+    J: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.J >= 1, "J", self.J, "a whole number from 1")
+
+    def init(self, world: World) -> State:
+        """theta_i = 0, w_i = 1 (Algorithm 3)."""
+        self.require_one(world)
+        bank, T = world.bank, world.problem.rounds
+        R, N, G = bank.replicates, bank.kernels, min(self.exploring, T)
+        draws = uniforms(world, T + G * self.J * self.M)
+        return State(
+            theta=np.zeros((R, N, bank.width), bank.precision),
+            log_w=np.zeros((R, N)),
+            pi=np.zeros((R, self.J, N)),
+            A=np.zeros((R, self.J, N), np.bool_),
+            graph_draws=np.ascontiguousarray(draws[:, T:]).reshape(R, G, self.J, self.M),
+            node_draws=np.ascontiguousarray(draws[:, :T]),
+        )
+
+    def play(self, world: World, state: State, rounds: slice) -> State:
+        """Algorithm 3, all replicates side by side."""
+        block = stream(world, rounds, self.rates(rounds), self.lam)
+        played = Played(*(np.empty((len(state.log_w), len(block.y))) for _ in range(2)))
+        theta = world.bank.split(state.theta)
+        learned = theta, state.log_w, state.pi, state.A
+        late = self.draw == "next"
+        _play(
+            block, rounds.start, *learned, state.graph_draws, state.node_draws, self.q_floor, late,
+            played.y_hat, played.squared_norm,
+        )  # fmt: skip
+        return State(state.theta, state.log_w, state.pi, state.A, state.graph_draws, state.node_draws, played)
+
+
+@njit(parallel=True, cache=True)
+def _play(block, first, theta, log_w, pi, A, graph_draws, node_draws, floor, late, y_hat, squared_norm):
+    for r in prange(log_w.shape[0]):
+        for b in range(block.y.size):
+            t = first + b
+            if t < graph_draws.shape[1]:
+                _generate(relative(log_w[r]), block.eta[b], graph_draws[r, t], late, pi[r], A[r])
+            p = _node_probabilities(log_w[r], A[r], block.eta[b])
+            S = A[r, drawn(p, node_draws[r, t], False)]
+            q = _observed(p, pi[r], S, graph_draws.shape[-1], floor)
+            y_hat[r, b], squared_norm[r, b] = learn(block, r, b, S, S, q, theta[r], log_w[r])
+
+
+@njit
+def _generate(w, eta_e, draws, late, pi, A):
+    """Algorithm 2: node j draws kernels with probability pi_ij = (1 - eta_e^j) w_i + eta_e^j / N, eq. (20)."""
+    J, M = draws.shape
+    for j in range(J):
+        explore = eta_e ** (j + 1)
+        pi[j] = (1 - explore) * w + explore / w.size
+        A[j] = False
+        for m in range(M):
+            A[j, drawn(pi[j], draws[j, m], late)] = True
+
+
+@njit
+def _node_probabilities(log_w, A, eta_e):
+    """p_j = (1 - eta_e) u_j / U + eta_e / J with u_j the sum of w over node j's kernels, eqs. (18) and (19)."""
+    J, N = A.shape
+    largest = -np.inf
+    for i in range(N):
+        if A[:, i].any() and log_w[i] > largest:
+            largest = log_w[i]
+    u = np.zeros(J)
+    for i in range(N):
+        if A[:, i].any():
+            w = np.exp(log_w[i] - largest)
+            for j in range(J):
+                if A[j, i]:
+                    u[j] += w
+    return (1 - eta_e) * u / u.sum() + eta_e / J
+
+
+@njit
+def _observed(p, pi, S, M, floor):
+    """q_i = sum_j p_j (1 - (1 - pi_ij)^M), eq. (21), where it is needed."""
+    q = np.ones(S.size)
+    for i in range(S.size):
+        if S[i]:
+            q[i] = 0.0
+            for j in range(p.size):
+                q[i] += p[j] * (1 - (1 - pi[j, i]) ** M)
+            q[i] = max(q[i], floor)
+    return q

@@ -1,0 +1,136 @@
+"""OMKL-SFG: kernels chosen by a feedback graph that joins dissimilar kernels, made before the stream begins.
+
+Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithms 4 and 5.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Array, World
+from fkl.algorithms.online.feedback_graph import dominating_set, lowest_graph, similarity_graph
+from fkl.algorithms.online.learner import Played
+from fkl.algorithms.online.selection import Selective, drawn, learn, relative, stream, uniforms
+from fkl.errors import require
+from fkl.kernels.divergence import divergence
+
+DRAWN, BEST, FIRST = range(3)
+
+
+@dataclass
+class State:
+    """What the learner knows, and the graph.
+
+    theta (R, N, P), log w and log u (R, N); A (N, N) with A[i, j] for an edge from i to j, its dominating set
+    D (N,) bool; uniform numbers for the nodes (R, T).
+    """
+
+    theta: Array
+    log_w: Array
+    log_u: Array
+    A: NDArray[np.bool_]
+    D: NDArray[np.bool_]
+    node_draws: Array
+    played: Played | None = None
+
+
+@dataclass(frozen=True)
+class OmklSfg(Selective):
+    """A node of the similarity graph is drawn; the kernels it points to, M with itself, predict and learn.
+
+    Parameters
+    ----------
+    eta, lam, M, q_floor, exploring, draw :
+        As in `Selective`.
+    p_floor : float
+        Least probability of a node that the loss of its prediction is divided by; the text has none, the published
+        numbers come from 0.2.
+    graph : {"similarity", "lowest"}
+        Algorithm 4; or every node points to itself and the kernels of lowest index, which is what an argmax over
+        divergences that are not numbers gives and what the published numbers come from.
+    settle : {"best", "first", "never"}
+        After `exploring` rounds, take the node of largest u, as the text has it; the first node, which is where the
+        published numbers of OMKL-SFG come from; or go on drawing, as those of OMKL-SFG-R.
+    """
+
+    label: ClassVar[str] = "OMKL-SFG"
+
+    q_floor: float = 0.1
+    p_floor: float = 0.2
+    graph: str = "similarity"
+    settle: str = "best"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.p_floor <= 1, "p_floor", self.p_floor, "a probability")
+        require(self.graph in ("similarity", "lowest"), "graph", self.graph, "similarity or lowest")
+        require(self.settle in ("best", "first", "never"), "settle", self.settle, "best, first or never")
+
+    def init(self, world: World) -> State:
+        """theta_i = 0, w_i = u_i = 1, and the graph with its dominating set (Algorithm 4)."""
+        self.require_one(world)
+        bank = world.bank
+        R, N = bank.replicates, bank.kernels
+        require(self.M <= N, "M", self.M, f"at most kernels.N={N}")
+        A = lowest_graph(N, self.M) if self.graph == "lowest" else similarity_graph(self.divergences(world), self.M)
+        return State(
+            theta=np.zeros((R, N, bank.width), bank.precision),
+            log_w=np.zeros((R, N)),
+            log_u=np.zeros((R, N)),
+            A=A,
+            D=np.isin(np.arange(N), dominating_set(A)),
+            node_draws=uniforms(world, world.problem.rounds),
+        )
+
+    def divergences(self, world: World) -> NDArray[np.float64]:
+        """Divergence of every two kernels (N, N); all 0, so that the first is as good as any, for the lowest graph."""
+        if self.graph == "lowest":
+            return np.zeros((world.dictionary.N, world.dictionary.N))
+        return divergence(world.dictionary.families, world.dictionary.scales)
+
+    def play(self, world: World, state: State, rounds: slice) -> State:
+        """Algorithm 5, all replicates side by side."""
+        block = stream(world, rounds, self.rates(rounds), self.lam)
+        played = Played(*(np.empty((len(state.log_w), len(block.y))) for _ in range(2)))
+        theta = world.bank.split(state.theta)
+        how = self.ways(rounds), self.draw == "next", self.q_floor, self.p_floor
+        _play(
+            block, rounds.start, theta, state.log_w, state.log_u, state.A, state.D, state.node_draws, *how,
+            played.y_hat, played.squared_norm,
+        )  # fmt: skip
+        return State(state.theta, state.log_w, state.log_u, state.A, state.D, state.node_draws, played)
+
+    def ways(self, rounds: slice) -> NDArray[np.int64]:
+        """How each round of a block takes its node (B,)."""
+        settled = {"best": BEST, "first": FIRST, "never": DRAWN}[self.settle]
+        return np.where(np.arange(rounds.start, rounds.stop) < self.exploring, DRAWN, settled)
+
+
+@njit(parallel=True, cache=True)
+def _play(block, first, theta, log_w, log_u, A, D, draws, ways, late, q_floor, p_floor, y_hat, squared_norm):
+    for r in prange(log_w.shape[0]):
+        for b in range(block.y.size):
+            y_hat[r, b], squared_norm[r, b] = play_round(
+                block, r, b, theta[r], log_w[r], log_u[r], A, A, D, draws[r, first + b], ways[b], late, q_floor, p_floor
+            )
+
+
+@njit(error_model="numpy")
+def play_round(block, r, b, theta, log_w, log_u, A, mixed, D, u, way, late, q_floor, p_floor):
+    """One round of Algorithm 5 for one replicate: out-neighbours in A learn, those in `mixed` predict."""
+    xi = block.eta[b]
+    relative_u = relative(log_u)
+    p = (1 - xi) * relative_u + xi / D.sum() * D  # eq. (33)
+    node = drawn(p, u, late) if way == DRAWN else np.argmax(relative_u) if way == BEST else 0
+    S = A[node]
+    q = np.ones(S.size)
+    for i in range(S.size):
+        if S[i]:
+            q[i] = max((p * A[:, i]).sum(), q_floor)  # eq. (36)
+    y_hat, squared_norm = learn(block, r, b, S, mixed[node], q, theta, log_w)
+    loss = (y_hat - block.y[b]) ** 2 + block.lam * squared_norm
+    log_u[node] -= block.eta[b] * loss / max(p[node], p_floor)  # eqs. (37) and (39b)
+    return y_hat, squared_norm

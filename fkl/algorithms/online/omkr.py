@@ -1,0 +1,60 @@
+"""OMKR: online multi-kernel regression with exact kernels, a coefficient for every sample seen.
+
+Sahoo, Hoi and Li, Online Multiple Kernel Regression, KDD 2014.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fkl.algorithms.base import Array, World, softmax
+from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.kernels import exact
+
+
+@dataclass
+class State:
+    """Coefficients a (N, T) of all samples, 0 where not seen yet, and log w (1, N)."""
+
+    a: Array
+    log_w: Array
+    played: Played | None = None
+
+
+@dataclass(frozen=True)
+class Omkr(Learner):
+    """f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t (f_i(x_t) - y_t), w_i <- w_i 0.5^((f_i - y)^2).
+
+    Round by round that is T^2 N / 2 kernel values and one long sum after another. Written for a block of rounds, f is a
+    triangular system: what the block owes to the samples before it is one product of a kernel matrix, taken in tiles
+    that are never kept, and only what it owes to itself is substituted forward. Nothing is random here: replicates are
+    copies of one another, so ask for one.
+
+    Parameters
+    ----------
+    eta : float
+        As in `Learner`.
+    """
+
+    label: ClassVar[str] = "OMKR"
+    lam: ClassVar[float] = 0.0
+    block: ClassVar[int] = 256
+
+    def init(self, world: World) -> State:
+        """No sample seen, w_i = 1."""
+        self.require_one(world)
+        N = world.dictionary.N
+        return State(np.zeros((N, world.problem.rounds)), np.zeros((1, N)))
+
+    def play(self, world: World, state: State, rounds: slice) -> State:
+        """Forward substitution of a block of the triangular system, then the mixture."""
+        x = world.problem.x[: rounds.stop, 0]
+        _, y = samples(world, rounds)
+        f = exact.substitute(world.dictionary, x, y, self.rates(rounds), state.a)[None]
+        loss = (f - y[:, None]) ** 2
+        log_w, after = falling(state.log_w, np.log(2) * loss)
+        replicates = (len(world.streams.replicates), len(y))
+        y_hat = np.broadcast_to((softmax(log_w) * f).sum(axis=-1), replicates)
+        loss = np.broadcast_to(loss, (*replicates, loss.shape[-1]))
+        return State(state.a, after, Played(y_hat, np.zeros(replicates), loss))

@@ -1,0 +1,66 @@
+"""Raker: every kernel of the dictionary learns from every sample, in its random features.
+
+Shen, Chen and Giannakis, Random Feature-based Online Multi-kernel Learning in Environments with Unknown Dynamics,
+JMLR 20 (2019).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fkl.algorithms.base import Array, World, softmax
+from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.errors import require
+
+
+@dataclass
+class State:
+    """theta (R, N, P) and log w (R, N)."""
+
+    theta: Array
+    log_w: Array
+    played: Played | None = None
+
+
+@dataclass(frozen=True)
+class Raker(Learner):
+    """theta_i <- theta_i - eta_t grad L_i and w_i <- w_i exp(-eta_t L_i), L_i = (f_i - y)^2 + lam |theta_i|^2.
+
+    Parameters
+    ----------
+    eta : float
+        As in `Learner`.
+    lam : float
+        Regularisation lambda.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "Raker"
+
+    lam: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
+
+    def init(self, world: World) -> State:
+        """theta_i = 0, w_i = 1."""
+        self.require_one(world)
+        bank = world.bank
+        shape = (bank.replicates, bank.kernels)
+        return State(np.zeros((*shape, bank.width), bank.precision), np.zeros(shape))
+
+    def play(self, world: World, state: State, rounds: slice) -> State:
+        """The kernels do not see each other, so each follows the block alone; their mixture follows from the losses."""
+        x, y = samples(world, rounds)
+        eta = self.rates(rounds)
+        f, squared_norm = world.bank.follow(x, y, eta, self.lam, state.theta)
+        loss = (f - y[:, None]) ** 2 + self.lam * squared_norm
+        log_w, after = falling(state.log_w, eta[:, None] * loss)
+        w = softmax(log_w)
+        played = Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss)
+        return State(state.theta, after, played)

@@ -1,0 +1,49 @@
+"""RFOMKR: online multi-kernel regression in random features, discounting the kernels' weights.
+
+Sahoo, Hoi and Li, Large Scale Online Multiple Kernel Regression with Application to Time-Series Prediction,
+ACM TKDD 13 (2019).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fkl.algorithms.base import World, softmax
+from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.algorithms.online.raker import State
+
+
+@dataclass(frozen=True)
+class Rfomkr(Learner):
+    """theta_i <- theta_i - 2 eta_t (f_i - y) z_i and w_i <- w_i 0.5^((f_i - y)^2), from w_i = 1/N.
+
+    Parameters
+    ----------
+    eta : float
+        As in `Learner`.
+    normalised : bool
+        Divide the weights by their sum for prediction. The published numbers come from leaving that out, which makes
+        their errors ten times those of every other method.
+    """
+
+    label: ClassVar[str] = "RFOMKR"
+    lam: ClassVar[float] = 0.0
+
+    normalised: bool = False
+
+    def init(self, world: World) -> State:
+        """theta_i = 0, w_i = 1 / N."""
+        self.require_one(world)
+        bank = world.bank
+        shape = (bank.replicates, bank.kernels)
+        return State(np.zeros((*shape, bank.width), bank.precision), np.full(shape, -np.log(bank.kernels)))
+
+    def play(self, world: World, state: State, rounds: slice) -> State:
+        """Each kernel follows the block alone; their mixture follows from the losses."""
+        x, y = samples(world, rounds)
+        f, squared_norm = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)
+        loss = (f - y[:, None]) ** 2
+        log_w, after = falling(state.log_w, np.log(2) * loss)
+        w = softmax(log_w) if self.normalised else np.exp(log_w)
+        return State(state.theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))

@@ -1,0 +1,174 @@
+"""What the graph-aided methods share: draw, predict with the chosen kernels, and let those kernels learn.
+
+Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023). The rounds of a replicate follow one another,
+so they are compiled; the equations stand in these functions as in the paper.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Array, World
+from fkl.algorithms.online.learner import Learner, samples
+from fkl.errors import require
+from fkl.kernels.stream import descend, dot, feature_map, project
+from fkl.kernels.threads import wake_for
+from fkl.streams import Role
+
+
+@dataclass(frozen=True)
+class Selective(Learner):
+    """A learner that predicts and learns with a few kernels a round, drawn at random.
+
+    Parameters
+    ----------
+    eta : float
+        As in `Learner`; the exploration rates eta_e and xi of the paper are eta_t too.
+    lam : float
+        Regularisation lambda.
+    M : int
+        Kernels that a node of the feedback graph is connected to (at most, where it draws them).
+    q_floor : float
+        Least probability that a loss is divided by. The text has none; the published numbers come from 0.05
+        (OMKL-GF) and 0.1 (OMKL-SFG).
+    exploring : int
+        Rounds after which the graph (OMKL-GF) or the node (OMKL-SFG) is no longer drawn.
+    draw : {"exact", "next"}
+        Draw from a probability mass function, or its right neighbour (nothing for the first, the last twice), which is
+        what a sum that stops one term early does and what the published numbers come from.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str]
+
+    lam: float = 1e-3
+    M: int = 10
+    q_floor: float = 0.05
+    exploring: int = 300
+    draw: str = "exact"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
+        require(self.M >= 1, "M", self.M, "a whole number from 1")
+        require(0 <= self.q_floor <= 1, "q_floor", self.q_floor, "a probability")
+        require(self.exploring >= 1, "exploring", self.exploring, "a whole number from 1")
+        require(self.draw in ("exact", "next"), "draw", self.draw, "exact or next")
+
+
+class Stream(NamedTuple):
+    """A block of rounds with the random features of all replicates, as compiled code wants them.
+
+    narrow, wide : frequencies (R, n, d, D) float32 and (R, N - n, d, D) float64; x32, x64 (B, d) to go with them.
+    phase (R, N, D or 0), norm: of the feature map. y, eta (B,). lam: regularisation.
+    """
+
+    narrow: Array
+    wide: Array
+    phase: Array
+    norm: float
+    x32: Array
+    x64: Array
+    y: Array
+    eta: Array
+    lam: float
+
+
+def stream(world: World, rounds: slice, eta: Array, lam: float) -> Stream:
+    """A block of rounds of the world's one client."""
+    bank = world.bank
+    x, y = samples(world, rounds)
+    wake_for(bank.replicates * len(y) * bank.rho.shape[-1])
+    x32, x64 = np.ascontiguousarray(x, np.float32), np.ascontiguousarray(x, np.float64)
+    return Stream(*bank.draws, bank.phases, bank.norm, x32, x64, np.ascontiguousarray(y), eta, lam)
+
+
+def uniforms(world: World, size: int) -> NDArray[np.float64]:
+    """Numbers in [0, 1) of shape (R, size), by which the replicates select in the whole run."""
+    return np.stack([generator.random(size) for generator in world.streams.generators(Role.SELECTION)])
+
+
+@njit
+def drawn(pmf, u, late):
+    """Index drawn from a probability mass function by its inverse at u in [0, 1); `late`: its right neighbour."""
+    last = pmf.size - 1
+    total = 0.0
+    for i in range(last):
+        total += pmf[i]
+        if u < total:
+            return i + 1 if late else i
+    return last
+
+
+@njit
+def relative(log_weights):
+    """exp(log_weights) over their sum."""
+    weights = np.exp(log_weights - log_weights.max())
+    return weights / weights.sum()
+
+
+@njit(error_model="numpy")
+def learn(stream, r, b, observed, mixed, q, theta, log_w):
+    """Predict, see the label, and update the kernels whose loss is observed: eqs. (14)-(17), (34)-(39a).
+
+    Parameters
+    ----------
+    stream : Stream
+    r, b : int
+        Replicate and round of the block.
+    observed, mixed : (N,) bool
+        S_t, whose losses are seen; and those of S_t that predict.
+    q : (N,)
+        Probability that each kernel's loss is observed.
+    theta : (N, maps, D)
+    log_w : (N,)
+        Both are written.
+
+    Returns
+    -------
+    y_hat : float
+        sum_i w_i f_i / sum_i w_i over the mixed kernels.
+    squared_norm : float
+        The mean of |theta_i|^2 with the same weights, an upper bound of the norm of the mixture.
+    """
+    N, maps, D = theta.shape
+    n = stream.narrow.shape[1]
+    y, eta = stream.y[b], stream.eta[b]
+    angle32, angle64 = np.empty((1, D), stream.narrow.dtype), np.empty((1, D), stream.wide.dtype)
+    z = np.empty((maps, 1, D), theta.dtype)
+    narrow = theta.dtype.type
+    largest = -np.inf
+    for i in range(N):
+        if mixed[i] and log_w[i] > largest:
+            largest = log_w[i]
+    y_hat, squared_norm, total = 0.0, 0.0, 0.0
+    for i in range(N):
+        if not observed[i]:
+            continue
+        if i < n:
+            project(stream.x32[b], stream.narrow[r, i], angle32[0])
+            feature_map(angle32, stream.phase[r, i], z)
+        else:
+            project(stream.x64[b], stream.wide[r, i - n], angle64[0])
+            feature_map(angle64, stream.phase[r, i], z)
+        f, size = 0.0, 0.0
+        for m in range(maps):
+            f += stream.norm * dot(theta[i, m], z[m, 0])
+            size += dot(theta[i, m], theta[i, m])
+        if mixed[i]:
+            w = np.exp(log_w[i] - largest)
+            y_hat += w * f
+            squared_norm += w * size
+            total += w
+        step = eta / q[i]
+        pull, decay = narrow(2 * step * stream.norm * (f - y)), narrow(1 - 2 * step * stream.lam)
+        for m in range(maps):
+            descend(theta[i, m], z[m, 0], pull, decay)
+        log_w[i] -= step * ((f - y) ** 2 + stream.lam * size)
+    return y_hat / total, squared_norm / total

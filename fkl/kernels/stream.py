@@ -1,0 +1,104 @@
+"""Compiled loops for one learner that sees a stream, one sample after another.
+
+Everything here works in the precision of theta: features of float32 or float64, sums in float64. Angles of float64
+(heavy-tailed frequencies) are reduced in float64 before float32 features are made of them.
+"""
+
+import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
+from numba import njit, prange
+
+from fkl.kernels.compiled import sincos
+
+_SUM = {"reassoc", "contract", "nsz"}  # sums may be taken in vector lanes
+
+
+@njit(fastmath=_SUM)
+def dot(a, b):
+    """Inner product of two vectors of one precision."""
+    total = a[0] * b[0]
+    for j in range(1, a.size):
+        total += a[j] * b[j]
+    return total
+
+
+@njit
+def feature_map(angle, phase, z):
+    """Unnormalised map of some samples: z[0] = sin(angle), z[1] = cos(angle), or z[0] = cos(angle + phase).
+
+    Parameters
+    ----------
+    angle : (B, D)
+    phase : (D,) or (0,)
+    z : (maps, B, D) float32 or float64
+        Written.
+    """
+    if z.itemsize == 8:
+        if phase.size:
+            z[0] = np.cos(angle + phase)
+        else:
+            z[0] = np.sin(angle)
+            z[1] = np.cos(angle)
+    elif phase.size:
+        sincos((angle + phase).reshape(-1), angle.dtype.type(1), np.empty(angle.size, z.dtype), z[0].reshape(-1))
+    else:
+        sincos(angle.reshape(-1), angle.dtype.type(1), z[0].reshape(-1), z[1].reshape(-1))
+
+
+@njit
+def project(x, omega, angle):
+    """Write angle = omega'x of one sample x (d,) and omega (d, D)."""
+    angle[:] = 0
+    for k in range(x.size):
+        for j in range(angle.size):
+            angle[j] += x[k] * omega[k, j]
+
+
+@njit
+def descend(theta, z, pull, decay):
+    """Theta <- decay * theta - pull * z, in theta's precision."""
+    for j in range(theta.size):
+        theta[j] = decay * theta[j] - pull * z[j]
+
+
+@njit(error_model="numpy")
+def _follow(x, omega, phase, norm, y, eta, lam, theta, f, squared_norm):
+    """One kernel of one replicate; see `FeatureBank.follow`."""
+    angle = np.dot(x, omega)
+    maps = theta.shape[0]
+    z = np.empty((maps, *angle.shape), theta.dtype)
+    feature_map(angle, phase, z)
+    narrow = theta.dtype.type
+    for b in range(y.size):
+        f[b] = 0.0
+        squared_norm[b] = 0.0
+        for m in range(maps):
+            f[b] += norm * dot(theta[m], z[m, b])
+            squared_norm[b] += dot(theta[m], theta[m])
+        pull, decay = narrow(2 * eta[b] * norm * (f[b] - y[b])), narrow(1 - 2 * eta[b] * lam)
+        for m in range(maps):
+            descend(theta[m], z[m, b], pull, decay)
+
+
+@njit(parallel=True, cache=True)
+def follow(x, omega, first, phase, norm, y, eta, lam, theta, f, squared_norm):
+    """Kernels first, first + 1, ... of every replicate follow the stream; see `FeatureBank.follow`.
+
+    Parameters
+    ----------
+    x : (B, d), in omega's precision
+    omega : (R, n, d, D) float32 or float64
+        Frequencies of these kernels; all other arrays are those of all N.
+    first : int
+    phase : (R, N, D or 0)
+    norm : float
+    y, eta : (B,) float64
+    lam : float
+    theta : (R, N, maps, D), written
+    f, squared_norm : (R, B, N) float64, written
+    """
+    replicates, kernels = omega.shape[:2]
+    for task in prange(replicates * kernels):
+        r, j = task // kernels, task % kernels
+        i = first + j
+        _follow(x, omega[r, j], phase[r, i], norm, y, eta, lam, theta[r, i], f[r, :, i], squared_norm[r, :, i])
