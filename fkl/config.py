@@ -33,10 +33,13 @@ class Paths:
         Data files; by default the environment's FKL_DATA, else ``data``.
     outputs : str
         Runs, tables and figures.
+    cache : str
+        What is computed once for many runs; by default the environment's FKL_CACHE, else ``~/.cache/fkl``.
     """
 
     data: str = "data"
     outputs: str = "outputs"
+    cache: str = "~/.cache/fkl"
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,10 @@ class Run:
         """Hash of everything that decides numbers: configuration, data files' checksums, version of fkl."""
         decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
         checksums = [file.sha256 for file in self.dataset.files]
-        if hasattr(self.dataset, "fingerprint"):  # a file of the user's own
-            checksums.append(self.dataset.fingerprint)
+        with inside("dataset"):
+            fingerprint = getattr(self.dataset, "fingerprint", None)
+        if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
+            checksums.append(fingerprint)
         return hashlib.sha256(json.dumps([__version__, decisive, checksums], sort_keys=True).encode()).hexdigest()[:12]
 
     @property

@@ -63,7 +63,7 @@ def _do(run: Run) -> None:
         "threads": settings.threads,
         "scalars_by_kind": _scalars_by_kind(chunks),
     }
-    records = make_records(experiment, chunks)
+    records = make_records(experiment, chunks, Path(run.paths.cache).expanduser())
     write_run(run, records, partial(draw_run, records=records, title=title), notes)
 
 

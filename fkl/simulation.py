@@ -85,8 +85,8 @@ def _run(experiment: Experiment, replicates: tuple[int, ...], advance: Callable[
     state = algorithm.init(world)
     seconds = perf_counter() - start
     for t in range(problem.rounds):
-        start = perf_counter()
         world.channel.open_round(t, problem.present[t])
+        start = perf_counter()
         state, outcome = algorithm.step(world, state, t)
         seconds += perf_counter() - start
         judge.enter(t, outcome)

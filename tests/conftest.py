@@ -19,6 +19,13 @@ SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
 """A configuration that runs in a moment: 4 clients, 100 rounds."""
 
 ALGORITHMS = sorted(path.stem for path in (conf_folder() / "algo").glob("*.yaml"))
+ONLINE = {name for name in ALGORITHMS if ".online." in (conf_folder() / "algo" / f"{name}.yaml").read_text()}
+
+
+def small(algo: str) -> tuple[str, ...]:
+    """`SMALL` with an algorithm; where that is one learner, it gets the first 100 shuffled rows."""
+    alone = ("partition.clients=1", "partition.rounds=100") if algo in ONLINE else ()
+    return (*SMALL, f"algo={algo}", *alone)
 
 
 class Answer(NamedTuple):
@@ -30,10 +37,16 @@ class Answer(NamedTuple):
 
 
 @pytest.fixture
-def fkl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Answer]:
+def fkl(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., Answer]:
     """Call `fkl` in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FKL_DATA", raising=False)
+    monkeypatch.setenv("FKL_CACHE", str(tmp_path_factory.mktemp("cache")))
 
     def call(*arguments: str) -> Answer:
         monkeypatch.setattr(sys, "argv", ["fkl", *arguments])

@@ -17,8 +17,10 @@ class Iid:
 
     Parameters
     ----------
-    clients, rounds : int
-        K and T; K T rows are used. None for the most rounds that the data set's rows allow.
+    clients : int
+        K.
+    rounds : int or None
+        T; K T rows are used. None for as many as give every client an equal share of all rows.
     order : str
         ``consecutive``: client k gets rows k T to (k + 1) T of the data set in file order, as the POF-MKL paper did
         with Naval and UJI. ``shuffled``: the same after shuffling all rows.

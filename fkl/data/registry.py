@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Dataset(Protocol):
-    """What every data set class has; its fields are the keys of its configuration node."""
+    """What every data set class has; its fields are the keys of its configuration node.
+
+    One that reads a file of the user's own has no `files` but a `fingerprint`, the file's SHA-256.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -136,7 +139,7 @@ def _listing(dataset: type[Dataset], store: "Store") -> Listing:
 
 def _found(dataset: type[Dataset], store: "Store") -> str:
     if not dataset.files:
-        return "built in"
+        return "dataset.path" if hasattr(dataset, "fingerprint") else "built in"
     paths = [store.find(file) for file in dataset.files]
     missing = sum(path is None for path in paths)
     if missing:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.kernels.threads import wake_for
+from fkl.kernels.threads import share, wake_for
 
 Array = NDArray[np.floating]
 
@@ -131,7 +131,8 @@ class FeatureBank:
         rest = self.phases, self.norm, np.ascontiguousarray(y), eta, lam, self.split(theta), f, squared_norm
         for omega, first in zip(self.draws, (0, self.narrow), strict=True):
             if omega.size:
-                stream.follow(np.ascontiguousarray(x, omega.dtype), omega, first, *rest)
+                arguments = np.ascontiguousarray(x, omega.dtype), omega, first, *rest
+                share(stream.follow, self.replicates * omega.shape[1], *arguments)
         return f, squared_norm
 
     def split(self, theta: Array) -> Array:

@@ -6,7 +6,7 @@ Everything here works in the precision of theta: features of float32 or float64,
 
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
-from numba import njit, prange
+from numba import njit
 
 from fkl.kernels.compiled import sincos
 
@@ -29,18 +29,25 @@ def feature_map(angle, phase, z):
     Parameters
     ----------
     angle : (B, D)
+        Used up.
     phase : (D,) or (0,)
     z : (maps, B, D) float32 or float64
         Written.
     """
+    D = phase.size
     if z.itemsize == 8:
-        if phase.size:
-            z[0] = np.cos(angle + phase)
-        else:
-            z[0] = np.sin(angle)
-            z[1] = np.cos(angle)
-    elif phase.size:
-        sincos((angle + phase).reshape(-1), angle.dtype.type(1), np.empty(angle.size, z.dtype), z[0].reshape(-1))
+        for b in range(angle.shape[0]):
+            for j in range(angle.shape[1]):
+                if D:
+                    z[0, b, j] = np.cos(angle[b, j] + phase[j])
+                else:
+                    z[0, b, j] = np.sin(angle[b, j])
+                    z[1, b, j] = np.cos(angle[b, j])
+    elif D:
+        for b in range(angle.shape[0]):
+            for j in range(D):
+                angle[b, j] += phase[j]
+        sincos(angle.reshape(-1), angle.dtype.type(1), np.empty(angle.size, z.dtype), z[0].reshape(-1))
     else:
         sincos(angle.reshape(-1), angle.dtype.type(1), z[0].reshape(-1), z[1].reshape(-1))
 
@@ -48,8 +55,9 @@ def feature_map(angle, phase, z):
 @njit
 def project(x, omega, angle):
     """Write angle = omega'x of one sample x (d,) and omega (d, D)."""
-    angle[:] = 0
-    for k in range(x.size):
+    for j in range(angle.size):
+        angle[j] = x[0] * omega[0, j]
+    for k in range(1, x.size):
         for j in range(angle.size):
             angle[j] += x[k] * omega[k, j]
 
@@ -66,7 +74,7 @@ def _follow(x, omega, phase, norm, y, eta, lam, theta, f, squared_norm):
     """One kernel of one replicate; see `FeatureBank.follow`."""
     angle = np.dot(x, omega)
     maps = theta.shape[0]
-    z = np.empty((maps, *angle.shape), theta.dtype)
+    z = np.empty((maps, angle.shape[0], angle.shape[1]), theta.dtype)
     feature_map(angle, phase, z)
     narrow = theta.dtype.type
     for b in range(y.size):
@@ -80,12 +88,14 @@ def _follow(x, omega, phase, norm, y, eta, lam, theta, f, squared_norm):
             descend(theta[m], z[m, b], pull, decay)
 
 
-@njit(parallel=True, cache=True)
-def follow(x, omega, first, phase, norm, y, eta, lam, theta, f, squared_norm):
+@njit(nogil=True, cache=True)
+def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squared_norm):
     """Kernels first, first + 1, ... of every replicate follow the stream; see `FeatureBank.follow`.
 
     Parameters
     ----------
+    begin, end : int
+        Part of the R * n recursions, replicate by replicate.
     x : (B, d), in omega's precision
     omega : (R, n, d, D) float32 or float64
         Frequencies of these kernels; all other arrays are those of all N.
@@ -97,8 +107,8 @@ def follow(x, omega, first, phase, norm, y, eta, lam, theta, f, squared_norm):
     theta : (R, N, maps, D), written
     f, squared_norm : (R, B, N) float64, written
     """
-    replicates, kernels = omega.shape[:2]
-    for task in prange(replicates * kernels):
+    kernels = omega.shape[1]
+    for task in range(begin, end):
         r, j = task // kernels, task % kernels
         i = first + j
         _follow(x, omega[r, j], phase[r, i], norm, y, eta, lam, theta[r, i], f[r, :, i], squared_norm[r, :, i])

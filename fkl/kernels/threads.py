@@ -1,7 +1,9 @@
 """How many threads the compiled kernels use."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numba
 from threadpoolctl import threadpool_limits
@@ -32,3 +34,19 @@ def at_most(threads: int | None) -> Iterator[None]:
 def wake_for(elements: int) -> None:
     """Set the threads of the next compiled call by the number of features it computes."""
     numba.set_num_threads(max(1, min(_limit, elements // ELEMENTS_A_THREAD)))
+
+
+def share(work: Callable[..., object], count: int, *arguments: object) -> None:
+    """Call compiled `work(begin, end, *arguments)`, free of the GIL, on a part of range(count) in each thread awake.
+
+    For long recursions side by side: they compile in a fraction of the time that numba's own parallel loops take.
+    """
+    threads = min(numba.get_num_threads(), count)
+    if threads == 1:
+        work(0, count, *arguments)
+        return
+    ends = [count * part // threads for part in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        parts = [pool.submit(work, begin, end, *arguments) for begin, end in pairwise(ends)]
+    for part in parts:
+        part.result()  # raises what the thread raised

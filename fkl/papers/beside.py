@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fkl.results.collect import FinishedRun
+
 COLUMNS = ["dataset", "algorithm", "setting", "metric", "unit", "published", "ours", "spread", "n"]
 COLUMNS += ["difference_percent", "switch"]
 
@@ -38,6 +40,20 @@ class Answer:
     def of(cls, switch: str, values: "pd.Series[float]") -> "Answer":
         """Mean and standard deviation of some values."""
         return cls(switch, float(values.mean()), float(values.std(ddof=1)), len(values))
+
+
+def newest(
+    runs: Iterable[FinishedRun],
+    cell: Callable[[FinishedRun], tuple[str, str, str]],
+    switch: Callable[[FinishedRun], str],
+) -> dict[tuple[tuple[str, str, str], str], FinishedRun]:
+    """One run for each cell and switch: the one with the most replicates, of these the newest."""
+    best: dict[tuple[tuple[str, str, str], str], FinishedRun] = {}
+    for run in runs:
+        key = cell(run), switch(run)
+        if key not in best or run.replicates >= best[key].replicates:
+            best[key] = run
+    return best
 
 
 def published(paper_file: str, number: str) -> list[Cell]:

@@ -41,9 +41,13 @@ def draw_run(folder: Path, records: "Records", title: str) -> None:
     save(figure, folder / "mse", rounds["replicate"].nunique())
 
     figure, (axes,) = canvas(1)
-    if rounds["regret_best_kernel"].notna().any():
-        band(axes, rounds, "regret_best_kernel", "against the client's best kernel, eq. (11)", 0)
-    band(axes, rounds, "regret_hindsight", "against the best kernel ridge fit in hindsight", 1)
+    regrets = {
+        "regret_best_kernel": "against the client's best kernel as it learned",
+        "regret_hindsight": "against the best kernel ridge fit in hindsight",
+    }
+    for colour, (column, label) in enumerate(regrets.items()):
+        if rounds[column].notna().any():
+            band(axes, rounds, column, label, colour)
     axes.set_ylabel("regret so far, mean of clients\n(squared error)")
     axes.set_title(title)
     save(figure, folder / "regret", rounds["replicate"].nunique())

@@ -1,13 +1,14 @@
 """A run as three tidy tables."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.kernels.ridge import best_ridge_loss
 from fkl.network.ledger import DIRECTIONS, UNITS
+from fkl.results.hindsight import hindsight_loss
 from fkl.simulation import Chunk, Experiment
 
 TIMING_COLUMNS = ("runtime_s", "runtime_per_client_s")
@@ -34,11 +35,11 @@ class Records:
     summary: pd.DataFrame
 
 
-def make_records(experiment: Experiment, chunks: list[Chunk]) -> Records:
-    """Turn what the loop brought back into tables."""
+def make_records(experiment: Experiment, chunks: list[Chunk], cache: Path | None = None) -> Records:
+    """Turn what the loop brought back into tables; `cache` is where losses in hindsight are kept."""
     problem, R = experiment.problem, experiment.replicates
     T, K = problem.rounds, problem.clients
-    best = _hindsight_loss(experiment)
+    best = hindsight_loss(experiment, cache)
 
     def gathered(attribute: str, axis: int) -> NDArray[np.float64]:
         return np.concatenate([getattr(chunk.judge, attribute) for chunk in chunks], axis=axis)
@@ -88,12 +89,3 @@ def _summary(rounds: pd.DataFrame, chunks: list[Chunk], clients: int) -> pd.Data
     summary["runtime_s"] = np.repeat(each, sizes)
     summary["runtime_per_client_s"] = summary["runtime_s"] / clients
     return summary
-
-
-def _hindsight_loss(experiment: Experiment) -> NDArray[np.float64]:
-    """Loss (T, K) of the best kernel ridge fit to all samples; 0 where a client is absent."""
-    problem = experiment.problem
-    loss = np.zeros(problem.present.shape)
-    x, y = problem.x[problem.present].astype(np.float64), problem.y[problem.present]
-    loss[problem.present] = best_ridge_loss(experiment.dictionary, x, y, experiment.algorithm.lam)
-    return loss

@@ -1,9 +1,12 @@
-"""The four data sets from files, on small files in the published layouts."""
+"""The data sets from files, on small files in the published layouts."""
+
+import hashlib
+import struct
 
 import numpy as np
 import pytest
 
-from fkl.data import air, naval, uji, wec
+from fkl.data import air, airfoil, bias, concrete, naval, uji, wec
 from fkl.data.store import DataFile, Store
 from fkl.errors import BadValue, FklError
 
@@ -29,6 +32,10 @@ def test_naval_takes_columns_2_to_16_and_the_lever(monkeypatch, tmp_path):
     assert np.array_equal(table.y, rows[:3, 0])
     assert table.site.tolist() == [0, 0, 0]
     assert len(table.feature_names) == 15
+    with_decay = load(naval.Naval(rows=3, decay=True), Store(tmp_path, offline=True))
+    assert np.array_equal(with_decay.x, rows[:3, 1:18])
+    assert with_decay.feature_names == (*table.feature_names, "kMc", "kMt")
+    assert np.array_equal(with_decay.y, table.y)
 
 
 def test_naval_with_too_few_rows_names_the_file(monkeypatch, tmp_path):
@@ -114,6 +121,121 @@ def test_wec_of_another_shape_is_refused(monkeypatch, tmp_path):
         load(wec.Wec(rows_per_site=2), wec_store(monkeypatch, tmp_path, np.zeros((4, 3, 48))))
 
 
+def test_airfoil_takes_5_features_and_the_level(monkeypatch, tmp_path):
+    text = "800\t0\t0.3048\t71.3\t0.00266337\t126.201\r\n1000\t1.5\t0.3\t39.6\t0.002\t125\r\n"
+    table = load(airfoil.Airfoil(), small_files(monkeypatch, airfoil.Airfoil, tmp_path, [text]))
+    assert table.x.tolist() == [[800, 0, 0.3048, 71.3, 0.00266337], [1000, 1.5, 0.3, 39.6, 0.002]]
+    assert table.y.tolist() == [126.201, 125]
+    store = small_files(monkeypatch, airfoil.Airfoil, tmp_path, [text + "1\t2\r\n"])
+    with pytest.raises(FklError, match=r"airfoil_self_noise.dat, line 3: 2 columns where 6 are expected"):
+        load(airfoil.Airfoil(), store)
+
+
+def bias_store(monkeypatch, tmp_path):
+    """Three days, the second with a hole in a feature, the third in the target; then minima and maxima."""
+    days = np.arange(5 * 23, dtype=float).reshape(5, 23)
+    cells = [[repr(cell) for cell in day] for day in days.tolist()]
+    cells[1][0] = cells[2][-1] = cells[2][-2] = "NaN"
+    labels = ["1.0,2013-06-30", "2.0,2013-06-30", "3.0,2013-07-01", ",", ","]
+    lines = [",".join(bias.COLUMNS), *(f"{label},{','.join(day)}" for label, day in zip(labels, cells, strict=True))]
+    return days, small_files(monkeypatch, bias.Bias, tmp_path, ["\n".join(lines) + "\n"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "first", "last"),
+    [
+        ({}, [0, 1, 2, 3, 4], np.mean([0, 46, 69, 92]), np.mean([22, 45, 91, 114])),  # as published
+        ({"summary_rows": False}, [0, 1, 2], np.mean([0, 46]), np.mean([22, 45])),
+        ({"missing": "drop"}, [0, 3, 4], None, None),
+        ({"summary_rows": False, "missing": "drop"}, [0], None, None),
+    ],
+)
+def test_bias_with_and_without_its_summary_rows_and_holes(monkeypatch, tmp_path, keys, rows, first, last):
+    days, store = bias_store(monkeypatch, tmp_path)
+    days[1, 0], days[2, -1] = first, last
+    table = load(bias.Bias(**keys), store)
+    assert np.array_equal(table.x, days[rows, :21])
+    assert np.array_equal(table.y, days[rows, 22])
+    assert (table.feature_names[0], table.feature_names[-1]) == ("Present_Tmax", "Solar radiation")
+
+
+CONCRETE = np.arange(27).reshape(3, 9) / 8 + 0.001
+
+
+def sheet(rows):
+    """Excel file, of the first kind there was: words (record 4) and numbers (3) between a beginning and an end."""
+
+    def record(kind, body):
+        return struct.pack("<HH", kind, len(body)) + body
+
+    content = record(9, struct.pack("<HH", 7, 16))
+    for number, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            at = struct.pack("<HH3x", number, column)
+            word = bytes([len(cell)]) + cell.encode() if isinstance(cell, str) else struct.pack("<d", cell)
+            content += record(4 if isinstance(cell, str) else 3, at + word)
+    return content + record(10, b"")
+
+
+def concrete_store(monkeypatch, tmp_path, cells=CONCRETE):
+    header = [f"Cement (component {number})(kg in a m^3 mixture)" for number in range(len(cells[0]))]
+    (tmp_path / "Concrete_Data.xls").write_bytes(sheet([header, *cells]))
+    monkeypatch.setattr(concrete, "CELLS", hashlib.sha256(CONCRETE.astype("<f8").tobytes()).hexdigest())
+    return Store(tmp_path, offline=True)
+
+
+def converted(monkeypatch, tmp_path):
+    lines = [",".join(['"a, b"'] * 9), *(",".join(map(repr, row)) for row in CONCRETE.tolist())]
+    file = DataFile("concrete", concrete.CONVERTED.name, concrete.CONVERTED.url)
+    monkeypatch.setattr(concrete, "CONVERTED", file)
+    (tmp_path / file.name).write_text("\n".join(lines) + "\n")
+
+
+def test_concrete_reads_the_sheet_or_its_conversion(monkeypatch, tmp_path):
+    store = concrete_store(monkeypatch, tmp_path)
+    table = load(concrete.Concrete(), store)
+    assert np.array_equal(table.x, CONCRETE[:, :8])
+    assert np.array_equal(table.y, CONCRETE[:, 8])
+    converted(monkeypatch, tmp_path)
+    (tmp_path / "Concrete_Data.xls").write_bytes(b"not looked at")
+    assert np.array_equal(load(concrete.Concrete(), store).x, table.x)
+    assert load(concrete.Concrete(decimals=2), store).x[0, :3].tolist() == [0, 0.13, 0.25]
+
+
+def test_concrete_reads_the_sheet_from_the_source_s_archive(monkeypatch, tmp_path, zipped):
+    store = concrete_store(monkeypatch, tmp_path)
+    path = tmp_path / "Concrete_Data.xls"
+    archive = zipped({path.name: path.read_bytes(), "Concrete_Readme.txt": b""})
+    path.unlink()
+    (tmp_path / concrete.Concrete.files[0].archive).write_bytes(archive)
+    assert np.array_equal(load(concrete.Concrete(), store).y, CONCRETE[:, 8])
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (CONCRETE[:, :8].tolist(), "8 columns where 9 are expected"),
+        ([["1,5", *CONCRETE[0, 1:].tolist()]], "line 2, column cement: '1,5' is not a finite number"),
+        (CONCRETE[:2].tolist(), "2 x 9 cells with SHA-256 .*, expected 1030 x 9 with"),
+        ((CONCRETE + 1).tolist(), "3 x 9 cells with SHA-256"),
+    ],
+)
+def test_concrete_of_other_cells_is_refused(monkeypatch, tmp_path, cells, words):
+    with pytest.raises(FklError, match=rf"Concrete_Data.xls[:,] {words}"):
+        load(concrete.Concrete(), concrete_store(monkeypatch, tmp_path, cells))
+
+
+def test_concrete_that_is_no_sheet_is_refused_quietly(monkeypatch, tmp_path, capsys):
+    store = concrete_store(monkeypatch, tmp_path)
+    path = tmp_path / "Concrete_Data.xls"
+    for content in (b"no sheet", b"", path.read_bytes()[:-40]):
+        path.write_bytes(content)
+        with pytest.raises(FklError, match=r"Concrete_Data.xls: ") as caught:
+            load(concrete.Concrete(), store)
+        assert "\n" not in str(caught.value)
+    assert capsys.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(
     ("make", "key", "allowed"),
     [
@@ -124,6 +246,9 @@ def test_wec_of_another_shape_is_refused(monkeypatch, tmp_path):
         (lambda: air.Air(rows_per_site=30339), "rows_per_site", "30338"),
         (lambda: air.Air(target="TEMP"), "target", "NO2"),
         (lambda: wec.Wec(rows_per_site=72001), "rows_per_site", "72000"),
+        (lambda: bias.Bias(missing="refuse"), "missing", "mean or drop"),
+        (lambda: concrete.Concrete(decimals=-1), "decimals", "from 0 to 15"),
+        (lambda: concrete.Concrete(decimals=400), "decimals", "from 0 to 15"),
     ],
 )
 def test_values_that_cannot_be_are_refused(make, key, allowed):

@@ -58,6 +58,19 @@ def test_iid_consecutive_keeps_the_order_of_the_file():
     assert problem.x[:, :, 0].T.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]
 
 
+@given(clients=st.integers(1, 7), spare=st.integers(0, 20), order=st.sampled_from(["consecutive", "shuffled"]))
+def test_iid_without_rounds_shares_out_all_rows(clients, spare, order):
+    source = table(clients + spare)
+    problem = Iid(clients, None, order).split(source, np.random.default_rng(0))
+    check(problem, source, clients, (clients + spare) // clients)
+    assert problem.rows_left_out == (clients + spare) % clients
+
+
+def test_one_client_without_rounds_is_the_stream_of_the_file():
+    problem = Iid(1, None).split(table(13), np.random.default_rng(0))
+    assert problem.x[:, 0, 0].tolist() == list(range(1, 14))
+
+
 def test_iid_shuffled_draws_from_all_rows():
     problem = Iid(clients=2, rounds=50, order="shuffled").split(table(1000), np.random.default_rng(0))
     assert problem.x.max() > 800
@@ -164,6 +177,7 @@ def test_by_site_needs_sites():
     [
         (Iid(3, 10), table(29), "clients", "at most 2 "),
         (Iid(1, 30), table(29), "rounds", "at most 29"),
+        (Iid(30, None), table(29), "clients", "at most 29 "),
         (Dirichlet(3, 10), table(29), "clients", "at most 2 "),
         (Dirichlet(2, 10, quantiles=30), table(29), "quantiles", "at most 29"),
         (QuantitySkew(30, 1), table(29), "clients", "at most 29"),
@@ -180,6 +194,7 @@ def test_more_than_the_data_set_has_is_refused(partition, source, key, allowed):
     ("make", "key"),
     [
         (lambda: Iid(clients=0), "clients"),
+        (lambda: Iid(clients=0, rounds=None), "clients"),
         (lambda: Iid(rounds=0), "rounds"),
         (lambda: Iid(order="random"), "order"),
         (lambda: BySite(clients_per_site=0), "clients_per_site"),

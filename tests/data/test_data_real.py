@@ -10,6 +10,10 @@ import pytest
 
 from fkl.data import wec
 from fkl.data.air import Air
+from fkl.data.airfoil import Airfoil
+from fkl.data.bias import Bias
+from fkl.data.concrete import CONVERTED, Concrete
+from fkl.data.csv_file import CsvFile
 from fkl.data.naval import Naval
 from fkl.data.normalise import normalise
 from fkl.data.partition import BySite, Iid
@@ -54,6 +58,66 @@ def test_naval_in_the_paper_s_split(naval_table):
     problem = Iid(clients=23).split(normalise(naval_table), np.random.default_rng(0))
     assert problem.x.shape == (500, 23, 15)
     assert problem.rows_left_out == 0
+
+
+def test_naval_with_all_rows_and_its_decay(naval_table):
+    table = real(Naval(rows=11934, decay=True))
+    assert table.x.shape == (11934, 17)
+    assert np.array_equal(table.x[:11500, :15], naval_table.x)
+    assert table.x[:, 15:].min(axis=0).tolist() == [0.95, 0.975]
+    assert Iid(1, None).split(table, np.random.default_rng(0)).x.shape == (11934, 1, 17)
+
+
+def test_airfoil():
+    table = real(Airfoil())
+    assert table.x.shape == (1503, 5)
+    assert table.x[0].tolist() == [800, 0, 0.3048, 71.3, 0.00266337]
+    assert (table.y.min(), table.y.max()) == (103.38, 140.987)
+
+
+@pytest.mark.parametrize(
+    ("summary_rows", "missing", "rows"),
+    [(True, "mean", 7752), (False, "mean", 7750), (True, "drop", 7590), (False, "drop", 7588)],
+)
+def test_bias(summary_rows, missing, rows):
+    table = real(Bias(summary_rows, missing))
+    assert table.x.shape == (rows, 21)
+    assert table.x[0, :2].tolist() == [28.7, 21.4]
+    assert table.y[0] == 21.2
+    if summary_rows:
+        assert np.array_equal(table.x[-2:], [table.x.min(axis=0), table.x.max(axis=0)])
+        assert table.y[-2:].tolist() == [table.y.min(), table.y.max()]
+
+
+def test_concrete(tmp_path):
+    table = real(Concrete())
+    assert table.x.shape == (1030, 8)
+    assert table.x[0].tolist() == [540, 0, 0, 162, 2.5, 1040, 676, 28]
+    assert table.y[0] == 79.98611076
+    rounded = real(Concrete(decimals=2))
+    assert rounded.y[0] == 79.99
+    path = STORE.find(CONVERTED)
+    if path is None:
+        pytest.skip(f"{CONVERTED.name} not in {STORE.folder} (set FKL_DATA)")
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+    again = Concrete().load(Store(tmp_path, offline=True), np.random.default_rng(0))
+    assert np.array_equal(again.x, table.x)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "target"),
+    [(Airfoil(), "6"), (Naval(rows=11934, decay=True), "1"), (Bias(False, "drop"), "Next_Tmin")],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_published_files_as_tables_of_one_s_own(dataset, target):
+    expected = real(dataset)
+    path = STORE.find(dataset.files[0])
+    if path.suffix == ".zip":
+        pytest.skip(f"{path} is an archive")
+    table = CsvFile(path=str(path), target=target, missing="drop", text="drop").load(STORE, np.random.default_rng(0))
+    assert np.array_equal(table.y, expected.y)
+    same = [table.feature_names.index(name) for name in expected.feature_names if name in table.feature_names]
+    assert np.array_equal(table.x[:, same] if same else table.x, expected.x)
 
 
 def test_uji(uji_table):

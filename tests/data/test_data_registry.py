@@ -28,7 +28,7 @@ def test_every_data_set_can_be_made_and_is_named_as_registered():
 
 
 def test_unknown_name_lists_the_known_ones(tmp_path):
-    with pytest.raises(BadValue, match="one of air, diabetes"):
+    with pytest.raises(BadValue, match="one of air, airfoil, bias, concrete, csv, diabetes"):
         list(verify(["naval", "mnist"], Store(tmp_path)))
 
 
@@ -38,6 +38,7 @@ def test_describe_says_where_each_data_set_is(tmp_path):
     found = {line.name: line.found for line in describe(Store(tmp_path, offline=True))}
     assert list(found) == list(targets())
     assert found["wave_farm"] == "built in"
+    assert found["csv"] == "dataset.path"
     assert found["naval"] == str(tmp_path)
     assert found["uji"] == "missing 1 of 2 files"
     assert found["wec"] == "missing"

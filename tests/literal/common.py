@@ -74,3 +74,8 @@ def draw(pmf: list[float], u: float) -> int:
         if u < below:
             return index
     return len(pmf) - 1
+
+
+def draw_next(pmf: list[float], u: float) -> int:
+    """Right neighbour of what `draw` draws, of the last one itself: a sum that stops one term early."""
+    return min(draw(pmf, u) + 1, len(pmf) - 1)

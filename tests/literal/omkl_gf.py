@@ -1,5 +1,7 @@
 """OMKL-GF as Algorithms 1 to 3 of Ghari and Shen (2023) print it: kernels are drawn into a bipartite graph."""
 
+from collections.abc import Callable
+
 import numpy as np
 from literal.common import Array, draw, feature_vector, gradient, loss, normalised
 from literal.online import OnlineRun, log_sum
@@ -15,6 +17,7 @@ def run(
     eta: float,
     lam: float,
     floor: float = 0.05,
+    draw_kernel: Callable[[list[float], float], int] = draw,
 ) -> OnlineRun:
     """Algorithm 3, one replicate; other arguments as in `literal.raker.run`.
 
@@ -29,6 +32,8 @@ def run(
         c / sqrt(t) is eta_e of the round as well.
     floor : float
         Of the probabilities q that divide losses and gradients.
+    draw_kernel : callable
+        `draw` or `draw_next`.
     """
     N = len(omega)
     G, J, M = graph_draws.shape
@@ -39,7 +44,7 @@ def run(
         eta_t = eta_e = eta / np.sqrt(t + 1)
         if t < G:  # afterwards both pi and the graph stay; with pi outside of the branch, it would follow the weights
             pi = trial_pmfs(log_w, J, eta_e)
-            A = bipartite_graph(pi, graph_draws[t])
+            A = bipartite_graph(pi, graph_draws[t], draw_kernel)
         S_of = [[i for i in range(N) if A[i, j]] for j in range(J)]
         u = normalised(np.array([log_sum(log_w[S_of[j]]) for j in range(J)]))  # eq. (18), divided by U
         p = [(1 - eta_e) * u[j] + eta_e / J for j in range(J)]  # eq. (19)
@@ -64,10 +69,10 @@ def trial_pmfs(log_w: Array, J: int, eta_e: float) -> list[list[float]]:
     return [[(1 - eta_e ** (j + 1)) * share[i] + eta_e ** (j + 1) / N for i in range(N)] for j in range(J)]
 
 
-def bipartite_graph(pi: list[list[float]], uniform: Array) -> Array:
+def bipartite_graph(pi: list[list[float]], uniform: Array, draw_kernel: Callable[[list[float], float], int]) -> Array:
     """Algorithm 2: A (N, J), from the numbers (J, M) of a round."""
     A = np.zeros((len(pi[0]), len(pi)), bool)
     for j in range(len(pi)):
         for u in uniform[j]:
-            A[draw(pi[j], u), j] = True
+            A[draw_kernel(pi[j], u), j] = True
     return A

@@ -1,5 +1,7 @@
 """OMKL-SFG and OMKL-SFG-R as Algorithms 5 and 6 of Ghari and Shen (2023) print them: a drawn node of a graph learns."""
 
+from collections.abc import Callable
+
 import numpy as np
 from literal.common import Array, draw, feature_vector, gradient, loss, normalised
 from literal.online import OnlineRun
@@ -21,6 +23,11 @@ def run(
     explore_rounds: int = 300,
     q_floor: float = 0.1,
     p_floor: float = 0.2,
+    draw_node: Callable[[list[float], float], int] = draw,
+    settle: str = "best",
+    refining: int | None = None,
+    edges: str = "uncovered",
+    mix: str = "refined",
 ) -> OnlineRun:
     """Algorithm 5, or, given `delta`, Algorithm 6; one replicate; other arguments as in `literal.raker.run`.
 
@@ -42,6 +49,9 @@ def run(
         In later rounds the node of the largest u is taken.
     q_floor, p_floor : float
         Of the probabilities that divide the losses of kernels and of the node.
+    draw_node, settle, refining, edges, mix :
+        The switches of fkl's methods: `draw` or `draw_next`; after `explore_rounds` the best node, the first, or
+        never; rounds of refinement; which kernels get an edge; which graph's neighbours predict.
     """
     N = len(omega)
     out = OnlineRun.empty(len(x), N)
@@ -50,14 +60,21 @@ def run(
     for t in range(len(x)):
         eta_t = xi = eta / np.sqrt(t + 1)
         u = normalised(log_u)
-        graph, D = (adjacency, dominating) if delta is None else refine(adjacency, delta, u, rank)
+        if delta is None:
+            graph, D = adjacency, dominating
+        elif refining is None or t < refining:
+            graph, D = refine(adjacency, delta, u, rank, edges)
         p = [(1 - xi) * u[i] + (xi / len(D) if i in D else 0.0) for i in range(N)]  # eq. (33), (46)
-        node = draw(p, node_draws[t]) if t < explore_rounds else int(np.argmax(log_u))
+        if t < explore_rounds or settle == "never":
+            node = draw_node(p, node_draws[t])
+        else:
+            node = int(np.argmax(log_u)) if settle == "best" else 0
         S = [i for i in range(N) if graph[node, i]]
         z = {i: feature_vector(omega[i], x[t]) for i in S}
-        w = dict(zip(S, normalised(log_w[S]), strict=True))
-        out.y_hat[t] = sum(w[i] * (theta[i] @ z[i]) for i in S)  # eq. (34), (47)
-        out.squared_norm[t] = sum(w[i] * (theta[i] @ theta[i]) for i in S)
+        mixed = S if mix == "refined" else [i for i in S if adjacency[node, i]]
+        w = dict(zip(mixed, normalised(log_w[mixed]), strict=True))
+        out.y_hat[t] = sum(w[i] * (theta[i] @ z[i]) for i in mixed)  # eq. (34), (47)
+        out.squared_norm[t] = sum(w[i] * (theta[i] @ theta[i]) for i in mixed)
         out.chosen.append(set(S))
         for i in S:
             q = max(q_floor, sum(p[j] for j in range(N) if graph[j, i]))  # eq. (36)
@@ -70,7 +87,9 @@ def run(
     return out
 
 
-def refine(adjacency: NDArray[np.bool_], delta: Array, u: Array, rank: int) -> tuple[NDArray[np.bool_], list[int]]:
+def refine(
+    adjacency: NDArray[np.bool_], delta: Array, u: Array, rank: int, edges: str
+) -> tuple[NDArray[np.bool_], list[int]]:
     """Eqs. (44), (45): the graph in which D'_t dominates, and D'_t.
 
     With beta = (1 - xi) (`rank`-th largest u / U) + xi / N, the threshold of eq. (44) is that u / U itself.
@@ -80,6 +99,6 @@ def refine(adjacency: NDArray[np.bool_], delta: Array, u: Array, rank: int) -> t
     D = [i for i in range(N) if u[i] >= threshold]
     refined = adjacency.copy()
     for i in range(N):
-        if not any(adjacency[j, i] for j in D):
+        if edges == "every" or not any(adjacency[j, i] for j in D):
             refined[max(D, key=lambda j: delta[i, j]), i] = True
     return refined, D

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from conftest import ALGORITHMS, SMALL
+from conftest import ALGORITHMS, ONLINE, SMALL, small
 
 from fkl.results.records import TIMING_COLUMNS
 
@@ -30,7 +30,7 @@ def csv_bytes(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callable, tmp_path: Path, algo: str) -> None:
     """`out=DIR` holds these files and no others; the closing table names the folder; nothing lies beside it."""
-    answer = fkl("run", *SMALL, f"algo={algo}", "out=here")
+    answer = fkl("run", *small(algo), "out=here")
     assert answer.code == 0, answer.err
     assert {file.name for file in Path("here").iterdir()} == FILES
     assert {path.name for path in tmp_path.iterdir()} == {"here"}
@@ -40,7 +40,7 @@ def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callabl
     assert len(summary) == 2
     assert summary["mse"].between(0, 1).all()
     assert len(pd.read_csv("here/rounds.csv")) == 2 * 100
-    assert len(pd.read_csv("here/clients.csv")) == 2 * 4
+    assert len(pd.read_csv("here/clients.csv")) == 2 * (1 if algo in ONLINE else 4)
     sent = json.loads(Path("here/provenance.json").read_text())["scalars_by_kind"]
     for direction in ("uplink", "downlink"):
         of_kinds = sum(count for kind, count in sent.items() if kind.startswith(direction))
@@ -50,7 +50,7 @@ def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callabl
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_same_seed_same_bytes_on_any_threads_and_chunks(fkl: Callable, algo: str) -> None:
     """Only the timing columns may differ between runs of one configuration."""
-    common = ("run", *SMALL, f"algo={algo}", "replicates=3", "partition.clients=4")
+    common = ("run", *small(algo), "replicates=3")
     for name, how in {"a": [], "b": ["threads=1", "chunk=1"], "c": ["threads=2", "chunk=2"]}.items():
         assert fkl(*common, *how, f"out={name}").code == 0
     first = csv_bytes(Path("a"))

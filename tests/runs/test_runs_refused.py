@@ -23,7 +23,7 @@ REFUSED = {
     "algo.lam=inf": "algo.lam=inf: must be a number from 0",
     "algo._target_=no.such.Thing": "algo._target_=no.such.Thing: must be the import path of a class",
     "kernels.D=0": "kernels.D=0: must be a whole number from 1",
-    "kernels.family=cubic": "kernels.family=cubic: must be rbf or laplacian",
+    "kernels.family=cubic": "kernels.family=cubic: must be rbf, laplacian, polynomial",
     "kernels.smallest=-1": "kernels.smallest=-1.0: must be a bandwidth above 0",
     "partition.clients=443": "partition.clients=443: must be at most 4",
     "partition.clients=5": "partition.clients=5: must be at most 4",

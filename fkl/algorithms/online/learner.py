@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, Outcome, World
-from fkl.errors import BadValue, require
+from fkl.errors import FklError, require
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,8 @@ class Learner:
     def require_one(self, world: World) -> None:
         """Refuse anything but one client that is always present."""
         if world.problem.clients != 1 or not world.problem.present.all():
-            raise BadValue(
-                "partition.clients", world.problem.clients, f"1, for {self.label} is one learner: partition=stream"
-            )
+            clients = world.problem.clients
+            raise FklError(f"partition.clients={clients}: {self.label} is one learner and needs 1: partition=stream")
 
 
 def samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
@@ -102,5 +101,5 @@ def falling(log_w: Array, losses: Array) -> tuple[Array, Array]:
     after : (R, N)
         After the block.
     """
-    after = log_w[:, None] - np.cumsum(losses, axis=1)
-    return after + losses, after[:, -1]
+    fallen = log_w[:, None] - np.cumsum(losses, axis=1)
+    return np.concatenate([log_w[:, None], fallen[:, :-1]], axis=1), fallen[:, -1]

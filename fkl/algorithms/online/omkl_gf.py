@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.selection import Selective, drawn, learn, relative, stream, uniforms
 from fkl.errors import require
+from fkl.kernels.threads import share
 
 
 @dataclass
@@ -74,16 +75,16 @@ class OmklGf(Selective):
         theta = world.bank.split(state.theta)
         learned = theta, state.log_w, state.pi, state.A
         late = self.draw == "next"
-        _play(
-            block, rounds.start, *learned, state.graph_draws, state.node_draws, self.q_floor, late,
-            played.y_hat, played.squared_norm,
+        share(
+            _play, len(state.log_w), block, rounds.start, *learned, state.graph_draws, state.node_draws, self.q_floor,
+            late, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return State(state.theta, state.log_w, state.pi, state.A, state.graph_draws, state.node_draws, played)
 
 
-@njit(parallel=True, cache=True)
-def _play(block, first, theta, log_w, pi, A, graph_draws, node_draws, floor, late, y_hat, squared_norm):
-    for r in prange(log_w.shape[0]):
+@njit(nogil=True, cache=True)
+def _play(begin, end, block, first, theta, log_w, pi, A, graph_draws, node_draws, floor, late, y_hat, squared_norm):
+    for r in range(begin, end):
         for b in range(block.y.size):
             t = first + b
             if t < graph_draws.shape[1]:
@@ -100,8 +101,9 @@ def _generate(w, eta_e, draws, late, pi, A):
     J, M = draws.shape
     for j in range(J):
         explore = eta_e ** (j + 1)
-        pi[j] = (1 - explore) * w + explore / w.size
-        A[j] = False
+        for i in range(w.size):
+            pi[j, i] = (1 - explore) * w[i] + explore / w.size
+            A[j, i] = False
         for m in range(M):
             A[j, drawn(pi[j], draws[j, m], late)] = True
 
@@ -111,17 +113,19 @@ def _node_probabilities(log_w, A, eta_e):
     """p_j = (1 - eta_e) u_j / U + eta_e / J with u_j the sum of w over node j's kernels, eqs. (18) and (19)."""
     J, N = A.shape
     largest = -np.inf
-    for i in range(N):
-        if A[:, i].any() and log_w[i] > largest:
-            largest = log_w[i]
+    for j in range(J):
+        for i in range(N):
+            if A[j, i] and log_w[i] > largest:
+                largest = log_w[i]
     u = np.zeros(J)
-    for i in range(N):
-        if A[:, i].any():
-            w = np.exp(log_w[i] - largest)
-            for j in range(J):
-                if A[j, i]:
-                    u[j] += w
-    return (1 - eta_e) * u / u.sum() + eta_e / J
+    for j in range(J):
+        for i in range(N):
+            if A[j, i]:
+                u[j] += np.exp(log_w[i] - largest)
+    U = u.sum()
+    for j in range(J):
+        u[j] = (1 - eta_e) * u[j] / U + eta_e / J
+    return u
 
 
 @njit

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, World
@@ -16,6 +16,7 @@ from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.selection import Selective, drawn, learn, relative, stream, uniforms
 from fkl.errors import require
 from fkl.kernels.divergence import divergence
+from fkl.kernels.threads import share
 
 DRAWN, BEST, FIRST = range(3)
 
@@ -97,9 +98,9 @@ class OmklSfg(Selective):
         played = Played(*(np.empty((len(state.log_w), len(block.y))) for _ in range(2)))
         theta = world.bank.split(state.theta)
         how = self.ways(rounds), self.draw == "next", self.q_floor, self.p_floor
-        _play(
-            block, rounds.start, theta, state.log_w, state.log_u, state.A, state.D, state.node_draws, *how,
-            played.y_hat, played.squared_norm,
+        share(
+            _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A, state.D,
+            state.node_draws, *how, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return State(state.theta, state.log_w, state.log_u, state.A, state.D, state.node_draws, played)
 
@@ -109,9 +110,11 @@ class OmklSfg(Selective):
         return np.where(np.arange(rounds.start, rounds.stop) < self.exploring, DRAWN, settled)
 
 
-@njit(parallel=True, cache=True)
-def _play(block, first, theta, log_w, log_u, A, D, draws, ways, late, q_floor, p_floor, y_hat, squared_norm):
-    for r in prange(log_w.shape[0]):
+@njit(nogil=True, cache=True)
+def _play(
+    begin, end, block, first, theta, log_w, log_u, A, D, draws, ways, late, q_floor, p_floor, y_hat, squared_norm
+):
+    for r in range(begin, end):
         for b in range(block.y.size):
             y_hat[r, b], squared_norm[r, b] = play_round(
                 block, r, b, theta[r], log_w[r], log_u[r], A, A, D, draws[r, first + b], ways[b], late, q_floor, p_floor
@@ -123,13 +126,18 @@ def play_round(block, r, b, theta, log_w, log_u, A, mixed, D, u, way, late, q_fl
     """One round of Algorithm 5 for one replicate: out-neighbours in A learn, those in `mixed` predict."""
     xi = block.eta[b]
     relative_u = relative(log_u)
-    p = (1 - xi) * relative_u + xi / D.sum() * D  # eq. (33)
+    p = np.empty(D.size)
+    for i in range(D.size):
+        p[i] = (1 - xi) * relative_u[i] + (xi / D.sum() if D[i] else 0.0)  # eq. (33)
     node = drawn(p, u, late) if way == DRAWN else np.argmax(relative_u) if way == BEST else 0
     S = A[node]
-    q = np.ones(S.size)
+    q = np.zeros(S.size)
+    for j in range(S.size):
+        for i in range(S.size):
+            if A[j, i]:
+                q[i] += p[j]  # eq. (36)
     for i in range(S.size):
-        if S[i]:
-            q[i] = max((p * A[:, i]).sum(), q_floor)  # eq. (36)
+        q[i] = max(q[i], q_floor)
     y_hat, squared_norm = learn(block, r, b, S, mixed[node], q, theta, log_w)
     loss = (y_hat - block.y[b]) ** 2 + block.lam * squared_norm
     log_u[node] -= block.eta[b] * loss / max(p[node], p_floor)  # eqs. (37) and (39b)

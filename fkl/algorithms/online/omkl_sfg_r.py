@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import World
@@ -16,6 +16,7 @@ from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round
 from fkl.algorithms.online.selection import relative, stream
 from fkl.errors import require
+from fkl.kernels.threads import share
 
 
 @dataclass
@@ -76,20 +77,20 @@ class OmklSfgR(OmklSfg):
         theta = world.bank.split(state.theta)
         refining = self.refining or world.problem.rounds
         ways = refining, self.rank, self.edges == "every", self.mix == "offline", self.ways(rounds)
-        _play(
-            block, rounds.start, theta, state.log_w, state.log_u, state.A, state.divergences, state.refined, state.good,
-            state.node_draws, *ways, self.draw == "next", self.q_floor, self.p_floor,
-            played.y_hat, played.squared_norm,
+        share(
+            _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
+            state.divergences, state.refined, state.good, state.node_draws, *ways, self.draw == "next", self.q_floor,
+            self.p_floor, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return State(**{**vars(state), "played": played})
 
 
-@njit(parallel=True, cache=True)
+@njit(nogil=True, cache=True)
 def _play(
-    block, first, theta, log_w, log_u, A, delta, refined, good, draws, refining, rank, every, offline, ways, late,
-    q_floor, p_floor, y_hat, squared_norm,
+    begin, end, block, first, theta, log_w, log_u, A, delta, refined, good, draws, refining, rank, every, offline,
+    ways, late, q_floor, p_floor, y_hat, squared_norm,
 ):  # fmt: skip
-    for r in prange(log_w.shape[0]):
+    for r in range(begin, end):
         for b in range(block.y.size):
             if first + b < refining:
                 _refine(relative(log_u[r]), A, delta, rank, every, refined[r], good[r])
@@ -104,13 +105,15 @@ def _play(
 def _refine(u, A, delta, rank, every, refined, good):
     """D' = {i: u_i / U >= (beta - xi / N) / (1 - xi)}, eq. (44), and the edges (d_i, i) that it lacks, eq. (45)."""
     threshold = np.sort(u)[u.size - rank]  # which is what beta's definition leaves of the inequality
-    refined[:] = A
     for i in range(u.size):
         good[i] = u[i] >= threshold
     for i in range(u.size):
-        if every or not (A[:, i] & good).any():
-            farthest = -1
-            for j in range(u.size):
-                if good[j] and (farthest < 0 or delta[i, j] > delta[i, farthest]):
+        covered, farthest = False, -1
+        for j in range(u.size):
+            refined[j, i] = A[j, i]
+            if good[j]:
+                covered = covered or A[j, i]
+                if farthest < 0 or delta[i, j] > delta[i, farthest]:
                     farthest = j
+        if every or not covered:
             refined[farthest, i] = True

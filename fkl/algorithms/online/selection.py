@@ -109,8 +109,14 @@ def drawn(pmf, u, late):
 @njit
 def relative(log_weights):
     """exp(log_weights) over their sum."""
-    weights = np.exp(log_weights - log_weights.max())
-    return weights / weights.sum()
+    largest = log_weights.max()
+    weights = np.empty(log_weights.size)
+    for i in range(log_weights.size):
+        weights[i] = np.exp(log_weights[i] - largest)
+    total = weights.sum()
+    for i in range(log_weights.size):
+        weights[i] /= total
+    return weights
 
 
 @njit(error_model="numpy")

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.errors import FklError
-from fkl.papers.beside import COLUMNS, Answer, Cell, beside, published
+from fkl.papers.beside import COLUMNS, Answer, Cell, beside, newest, published
 from fkl.report.figures import COLOURS, band, canvas
 from fkl.results.collect import FinishedRun
 
@@ -39,7 +39,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         Spread and n: over replicates in tables 1 and 2, over clients in table 3. Tables 2 and 3 also show the
         published spread.
     """
-    by_cell = _newest_by_cell(run for run in runs if _follows_protocol(run))
+    by_cell = newest((run for run in runs if _follows_protocol(run)), _key, switch)
     if not by_cell:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=pof_mkl/table1")
 
@@ -77,7 +77,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
 def _figure_1(runs: list[FinishedRun]) -> tuple[Figure, int]:
     curves = {
         key: run
-        for (key, _), run in _newest_by_cell(run for run in runs if _follows_protocol(run)).items()
+        for (key, _), run in newest((run for run in runs if _follows_protocol(run)), _key, switch).items()
         if run.algorithm in ("vM-KOFL", "POF-MKL")
     }
     shown = _datasets_of(curves.values())
@@ -172,14 +172,9 @@ def _follows_protocol(run: FinishedRun, *free: str) -> bool:
     )
 
 
-def _newest_by_cell(runs: Iterable[FinishedRun]) -> dict[tuple[tuple[str, str, str], str], FinishedRun]:
-    """One run for each cell and switch: the one with the most replicates, of these the newest."""
-    best: dict[tuple[tuple[str, str, str], str], FinishedRun] = {}
-    for run in runs:
-        key = (run.dataset, run.algorithm, setting(run)), switch(run)
-        if key not in best or run.replicates >= best[key].replicates:
-            best[key] = run
-    return best
+def _key(run: FinishedRun) -> tuple[str, str, str]:
+    """Name a run as the tables do: data set, algorithm, setting."""
+    return run.dataset, run.algorithm, setting(run)
 
 
 def _answer(metric: str, run: FinishedRun) -> Answer:

@@ -1,0 +1,201 @@
+"""Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023)."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fkl.errors import FklError
+from fkl.papers.beside import COLUMNS, Answer, Cell, beside, newest, published
+from fkl.report.figures import COLOURS, band, canvas
+from fkl.results.collect import FinishedRun
+
+TITLE = "Graph-aided OMKL (Ghari and Shen 2023)"
+TABLES = {
+    "1": "mean squared error",
+    "2": "run time",
+    "3": "OMKL-GF with the number of kernels a node draws",
+    "4": "OMKL-SFG with the number of kernels a node points to",
+    "5": "OMKL-SFG-R with the number of kernels a node points to",
+}
+FIGURES = {
+    "3": "mean squared error against M",
+    "4": "run time against M",
+    "5": "mean squared error over rounds",
+    "6": "regret over rounds",
+}
+ROUNDS = {"airfoil": 1503, "bias": None, "concrete": 1030, "naval": 11934}
+PROTOCOL = {
+    "eta": 0.1, "lam": 1e-3, "J": 2, "p_floor": 0.2, "exploring": 300, "rank": 10,
+}  # fmt: skip
+Q_FLOORS = {"OMKL-GF": 0.05, "OMKL-SFG": 0.1, "OMKL-SFG-R": 0.1}
+KERNELS = ("family", "N", "laplacians", "smallest", "largest")
+DICTIONARIES = {"RBF-1": ("rbf", 1, 0, 1.0, 1.0), "POLY-2": ("polynomial", 1, 0, 2.0, 2.0)}
+FULL = ("rbf", 76, 25, 0.01, 100.0)
+GRAPH_AIDED = ("OMKL-GF", "OMKL-SFG", "OMKL-SFG-R")
+# what the published numbers agree with, by data set and algorithm
+NUMBERS: dict[str, dict[str, Any]] = {
+    "bias": {"summary_rows": True, "missing": "mean"},
+    "concrete": {"decimals": 2},
+    "naval": {"decay": True},
+    "RFOMKR": {"normalised": False},
+    "OMKL-GF": {"draw": "next"},
+    "OMKL-SFG": {"draw": "next", "graph": "lowest", "settle": "first"},
+    "OMKL-SFG-R": {
+        "draw": "next", "graph": "lowest", "settle": "never", "refining": 300, "edges": "every", "mix": "offline",
+    },
+}  # fmt: skip
+
+
+def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+    """Published cells beside ours, one row for each setting of the switches that was run.
+
+    Parameters
+    ----------
+    number : {"1", "2", "3", "4", "5"}
+    runs : list of FinishedRun
+
+    Returns
+    -------
+    DataFrame
+        Spread and n: over replicates.
+    """
+    by_cell = newest((run for run in runs if _follows_protocol(run)), _key, switch)
+    if not by_cell:
+        raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=graph_omkl/exact")
+
+    def answers(cell: Cell) -> list[Answer]:
+        key = cell["dataset"], cell["algorithm"], cell["setting"]
+        ours = sorted((run for (of, _), run in by_cell.items() if of == key), key=lambda run: not _as_published(run))
+        return [_answer(cell["metric"], run) for run in ours]
+
+    return beside(published(__file__, number), answers)[COLUMNS]
+
+
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+    """Draw a figure of the paper, one panel a data set.
+
+    Parameters
+    ----------
+    number : {"3", "4", "5", "6"}
+    runs : list of FinishedRun
+
+    Returns
+    -------
+    figure : Figure
+    replicates : int
+        The most that a curve is over; methods that draw nothing have one.
+    """
+    chosen = newest((run for run in runs if _follows_protocol(run) and _as_published(run)), _key, switch)
+    by_key = {key: run for (key, _), run in chosen.items()}
+    draw: Callable[[Axes, str, dict[Any, FinishedRun]], None]
+    draw = {"3": _errors_over_m, "4": _times_over_m, "5": _errors_over_rounds, "6": _regrets_over_rounds}[number]
+    shown = [name for name in ROUNDS if any(key[0] == name for key in by_key)]
+    if not shown:
+        raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
+    figure, panels = canvas(len(shown))
+    for axes, dataset in zip(panels, shown, strict=True):
+        draw(axes, dataset, by_key)
+        axes.set_title(dataset)
+        axes.set_yscale("log")
+    labels = {"3": "mean squared error", "4": "run time of a replicate (s)", "5": "mean squared error so far"}
+    panels[0].set_ylabel(labels.get(number, "regret in hindsight so far (squared error)"))
+    return figure, max(run.replicates for run in by_key.values())
+
+
+def switch(run: FinishedRun) -> str:
+    """Tell how a run reads the protocol where it can be read in more than one way, as key=value pairs."""
+    named = {"dataset": run.dataset, "algo": run.algorithm}
+    found = {
+        f"{node}.{key}": run.config[node].get(key) for node, name in named.items() for key in NUMBERS.get(name, {})
+    }
+    if run.algorithm not in DICTIONARIES:
+        found["kernels.bandwidth_is"] = run.config["kernels"]["bandwidth_is"]
+    words = {key: json.dumps(value).strip('"') for key, value in found.items()}
+    return "; ".join(f"{key}={word}" for key, word in words.items())
+
+
+def _as_published(run: FinishedRun) -> bool:
+    """Whether all switches of a run stand as the published numbers agree with."""
+    of = {"dataset": run.dataset, "algo": run.algorithm}
+    exact = run.algorithm in ("OMKR", "RBF-1")
+    return all(
+        run.config[node].get(key) == value for node, name in of.items() for key, value in NUMBERS.get(name, {}).items()
+    ) and run.config["kernels"]["bandwidth_is"] in (("divisor",) if exact else ("variance",))
+
+
+def _follows_protocol(run: FinishedRun) -> bool:
+    """Whether everything but the switches is as the paper's experiment."""
+    if run.dataset not in ROUNDS or run.provenance["clients"] != 1:
+        return False
+    algo, kernels = run.config["algo"], run.config["kernels"]
+    return (
+        ROUNDS[run.dataset] in (None, run.provenance["rounds"])
+        and run.provenance["rows_left_out"] == 0
+        and run.config["partition"].get("order") == "consecutive"
+        and all(algo[key] == value for key, value in PROTOCOL.items() if key in algo)
+        and algo.get("q_floor") == Q_FLOORS.get(run.algorithm)
+        and tuple(kernels[key] for key in KERNELS) == DICTIONARIES.get(run.algorithm, FULL)
+        and (kernels["D"] == 50 or run.algorithm in DICTIONARIES)
+        and kernels["map"] == "pairs"
+        and not (kernels["shared"] or kernels["orthogonal"])
+    )
+
+
+def _key(run: FinishedRun) -> tuple[str, str, str]:
+    """Name a run as the tables do: data set, algorithm, setting."""
+    return run.dataset, run.algorithm, f"M={run.config['algo']['M']}" if run.algorithm in GRAPH_AIDED else ""
+
+
+def _answer(metric: str, run: FinishedRun) -> Answer:
+    if metric == "runtime":  # replicates run together, so their times have no spread
+        return replace(Answer.of(switch(run), run.summary["runtime_s"]), spread=np.nan)
+    return Answer.of(switch(run), run.summary["mse"])
+
+
+def _errors_over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun]) -> None:
+    _over_m(axes, dataset, runs, "mse", 1e-3)
+
+
+def _times_over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun]) -> None:
+    _over_m(axes, dataset, runs, "runtime", 1.0)
+
+
+def _over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun], metric: str, unit: float) -> None:
+    """Ours with a band of one standard deviation, published as crosses."""
+    for colour, (algorithm, number) in enumerate(zip(GRAPH_AIDED, ("3", "4", "5"), strict=True)):
+        ours = {int(of[2][2:]): run for of, run in runs.items() if of[:2] == (dataset, algorithm)}
+        M = sorted(ours)
+        values = [ours[m].summary["mse" if metric == "mse" else "runtime_s"] for m in M]
+        mean = np.array([value.mean() for value in values])
+        axes.plot(M, mean, "o-", color=COLOURS[colour], label=algorithm)
+        if metric == "mse":
+            deviation = np.nan_to_num(np.array([value.std(ddof=1) for value in values]))
+            axes.fill_between(M, mean - deviation, mean + deviation, color=COLOURS[colour], alpha=0.2, linewidth=0)
+        cells = [cell for cell in published(__file__, number) if (cell["dataset"], cell["metric"]) == (dataset, metric)]
+        points = [(int(cell["setting"][2:]), unit * cell["value"]) for cell in cells]
+        axes.plot(*zip(*points, strict=True), "x", color=COLOURS[colour], label=f"{algorithm}, published")
+    axes.set_xlabel("M, kernels a node is joined to")
+
+
+def _errors_over_rounds(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun]) -> None:
+    _over_rounds(axes, dataset, runs, ("OMKR", "Raker", *GRAPH_AIDED), "mse")
+
+
+def _regrets_over_rounds(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun]) -> None:
+    _over_rounds(axes, dataset, runs, GRAPH_AIDED, "regret_hindsight")
+
+
+def _over_rounds(
+    axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun], algorithms: Iterable[str], column: str
+) -> None:
+    for algorithm in algorithms:
+        run = runs.get((dataset, algorithm, "M=10" if algorithm in GRAPH_AIDED else ""))
+        if run is not None:
+            colour = ("OMKL-GF", "OMKL-SFG", "OMKL-SFG-R", "OMKR", "Raker").index(algorithm)
+            band(axes, run.rounds, column, algorithm, colour)

@@ -1,0 +1,56 @@
+"""What the best kernel would have lost in hindsight, computed once for data, dictionary and lambda, and kept."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl import __version__
+from fkl.kernels.ridge import best_ridge_loss
+from fkl.simulation import Experiment
+
+
+def hindsight_loss(experiment: Experiment, cache: Path | None) -> NDArray[np.float64]:
+    """Loss (T, K) of the best kernel ridge fit to all samples; 0 where a client is absent.
+
+    NaN for a method without regularisation, whose best function in hindsight would go through every sample.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    cache : Path or None
+        Folder to look in and to keep it in; None for neither.
+    """
+    problem, lam = experiment.problem, experiment.algorithm.lam
+    if lam == 0:
+        return np.full(problem.present.shape, np.nan)
+    x, y = problem.x[problem.present].astype(np.float64), problem.y[problem.present]
+    loss = np.zeros(problem.present.shape)
+    file = None if cache is None else cache / "hindsight" / f"{_digest(experiment, x, y)}.npy"
+    if file is not None and file.exists():
+        loss[problem.present] = np.load(file, allow_pickle=False)
+        return loss
+    best = best_ridge_loss(experiment.dictionary, x, y, lam)
+    if file is not None:
+        _keep(file, best)
+    loss[problem.present] = best
+    return loss
+
+
+def _digest(experiment: Experiment, x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
+    """Hash of all that the fit depends on."""
+    dictionary = experiment.dictionary
+    digest = hashlib.sha256(repr((__version__, dictionary.families, x.shape, experiment.algorithm.lam)).encode())
+    for array in (dictionary.scales, x, y):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:24]
+
+
+def _keep(file: Path, best: NDArray[np.float64]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.partial-{os.getpid()}")
+    with partial.open("wb") as stream:
+        np.save(stream, best, allow_pickle=False)
+    partial.replace(file)

@@ -1,0 +1,215 @@
+"""The methods of one learner on a stream: against their literal transcriptions, and what they promise besides."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from literal import omkl_gf, omkl_sfg, omkr, raker, rfomkr
+from literal.common import draw, draw_next, frequencies
+from literal.feedback_graph import dominating_set
+from literal.online import OnlineRun
+from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
+
+from fkl.algorithms.online.learner import Learner
+from fkl.algorithms.online.omkl_gf import OmklGf
+from fkl.algorithms.online.omkl_sfg import OmklSfg
+from fkl.algorithms.online.omkl_sfg_r import OmklSfgR
+from fkl.algorithms.online.omkr import Omkr
+from fkl.algorithms.online.poly_2 import Poly2
+from fkl.algorithms.online.raker import Raker
+from fkl.algorithms.online.rbf_1 import Rbf1
+from fkl.algorithms.online.rfomkr import Rfomkr
+from fkl.errors import BadValue, FklError
+from fkl.kernels import Dictionary
+from fkl.kernels.divergence import divergence
+
+TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
+SIZE = Size(R=3, K=1, N=7, D=6, T=30)
+MIXED: dict[str, Any] = {"laplacians": 3}
+DRAWS = {"exact": draw, "next": draw_next}
+PUBLISHED: dict[str, Any] = {"draw": "next", "graph": "lowest"}
+
+METHODS: list[Learner] = [
+    Raker(),
+    Raker(eta=0.5, lam=0.1),
+    Rfomkr(),
+    Rfomkr(eta=0.5, normalised=True),
+    OmklGf(M=3, exploring=12),
+    OmklGf(M=1, J=3, exploring=12, draw="next", eta=0.5),
+    OmklGf(M=20, J=1, q_floor=0.0, lam=0.1),
+    OmklSfg(M=3, exploring=12),
+    OmklSfg(M=1, exploring=12, draw="next", settle="first", eta=0.5),
+    OmklSfg(M=3, exploring=12, q_floor=0.01, p_floor=0.01, eta=0.5),
+    OmklSfg(M=7, settle="never", exploring=1),
+    OmklSfg(M=3, exploring=12, settle="first", **PUBLISHED),
+    OmklSfgR(M=3, exploring=12, rank=3),
+    OmklSfgR(M=2, exploring=12, rank=2, eta=0.5, edges="every"),
+    OmklSfgR(M=3, exploring=12, rank=3, mix="offline", refining=10, eta=0.5),
+    OmklSfgR(M=3, rank=3, settle="never", refining=12, edges="every", mix="offline", **PUBLISHED),
+]
+EXACT: list[tuple[Learner, Dictionary, list[omkr.Kernel]]] = [
+    (
+        Omkr(),
+        Dictionary(N=5, laplacians=2, smallest=0.1, largest=10, bandwidth_is="divisor"),
+        [*(omkr.rbf(g) for g in (0.1, 1, 10)), *(omkr.laplacian(g) for g in (0.1, 10))],
+    ),
+    (Rbf1(eta=0.5), Dictionary(N=1, smallest=1, largest=1, bandwidth_is="divisor"), [omkr.rbf(1)]),
+    (Poly2(), Dictionary(family="polynomial", N=1, smallest=2, largest=2), [omkr.polynomial(2)]),
+]
+
+
+def literal_run(method: Learner, trace: Trace, r: int) -> OnlineRun:
+    """Run the literal method on replicate r of the world that fkl ran in."""
+    world, state = trace.world, trace.state
+    x, y = np.asarray(world.problem.x[:, 0], float), world.problem.y[:, 0]
+    omega = frequencies(world.bank.rho[r], world.bank.scale)
+    if isinstance(method, Raker):
+        return raker.run(x, y, omega, eta=method.eta, lam=method.lam)
+    if isinstance(method, Rfomkr):
+        return rfomkr.run(x, y, omega, eta=method.eta, normalise=method.normalised)
+    if isinstance(method, OmklGf):
+        draws = state.graph_draws[r], state.node_draws[r]
+        how = {"eta": method.eta, "lam": method.lam, "floor": method.q_floor, "draw_kernel": DRAWS[method.draw]}
+        return omkl_gf.run(x, y, omega, *draws, **how)
+    assert isinstance(method, OmklSfg)
+    keys = {"eta", "lam", "q_floor", "p_floor", "settle", "rank", "refining", "edges", "mix"} & set(vars(method))
+    how = {key: getattr(method, key) for key in keys} | {"draw_node": DRAWS[method.draw]}
+    if isinstance(method, OmklSfgR):
+        how["delta"] = np.zeros(state.A.shape)
+        if method.graph == "similarity":
+            how["delta"] = divergence(world.dictionary.families, world.dictionary.scales)
+    dominating = dominating_set(state.A)
+    return omkl_sfg.run(
+        x, y, omega, state.node_draws[r], state.A, dominating, explore_rounds=method.exploring, **how
+    )  # fmt: skip
+
+
+def compare(method: Learner, trace: Trace, tolerance: float) -> None:
+    """Predictions, norms, losses of all rounds, and what is known after them."""
+    for r in range(len(trace.y_hat)):
+        literal = literal_run(method, trace, r)
+        assert_close(trace.y_hat[r, :, 0], literal.y_hat, tolerance, "y_hat")
+        assert_close(trace.squared_norm[r, :, 0], literal.squared_norm, tolerance, "squared_norm")
+        if trace.loss is not None:
+            assert_close(trace.loss[r, :, 0], literal.loss, tolerance, "loss")
+        assert_close(np.asarray(trace.state.theta[r], float), literal.theta, tolerance, "theta")
+        assert_close(trace.state.log_w[r], literal.log_w, tolerance, "log_w")
+        if hasattr(trace.state, "log_u"):
+            assert_close(trace.state.log_u[r], literal.log_u, tolerance, "log_u")
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("options", [MIXED, {}, {"laplacians": 7}], ids=["mixed", "rbf", "laplacian"])
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_feature_method_is_its_literal(method: Learner, options: dict[str, Any], precision: str) -> None:
+    """Every round and every replicate, in dictionaries of one and of two families."""
+    problem = make_problem(SIZE, seed=3, precision=precision)
+    dictionary = make_dictionary(SIZE, **options)
+    trace = run(method, problem, dictionary, seed=5, replicates=(0, 1, 2), precision=precision)
+    compare(method, trace, TOLERANCE[precision])
+
+
+@pytest.mark.parametrize(("method", "dictionary", "kernels"), EXACT, ids=lambda value: type(value).__name__)
+def test_exact_method_is_its_literal(method: Learner, dictionary: Dictionary, kernels: list[omkr.Kernel]) -> None:
+    """Over several blocks; every replicate is the same."""
+    problem = make_problem(replace(SIZE, T=600), seed=3)
+    trace = run(method, problem, dictionary)
+    literal = omkr.run(problem.x[:, 0], problem.y[:, 0], kernels, eta=method.eta)
+    assert trace.loss is not None
+    for r in (0, 1):
+        assert_close(trace.y_hat[r, :, 0], literal.y_hat, 1e-10, "y_hat")
+        assert_close(trace.loss[r, :, 0], literal.loss, 1e-10, "loss")
+    assert_close(trace.state.a, literal.theta, 1e-10, "coefficients")
+    assert_close(trace.state.log_w[0], literal.log_w, 1e-10, "log_w")
+
+
+@pytest.mark.parametrize("method", [*METHODS[::3], Omkr()], ids=repr)
+def test_the_block_size_changes_nothing_beyond_rounding(method: Learner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 1, of 7 rounds and of more rounds than there are."""
+    problem, dictionary = make_problem(SIZE, seed=3), make_dictionary(SIZE, **MIXED)
+    whole = run(method, problem, dictionary)
+    for block in (1, 7, 1000):
+        monkeypatch.setattr(type(method), "block", block)
+        assert_close(run(method, problem, dictionary).y_hat, whole.y_hat, 1e-12, f"blocks of {block}")
+
+
+@pytest.mark.parametrize("method", [*METHODS[::3], Omkr()], ids=repr)
+def test_no_prediction_knows_its_label_or_a_later_one(method: Learner) -> None:
+    """Other labels from round 20 on change no prediction up to round 20."""
+    problem, dictionary = make_problem(SIZE, seed=3), make_dictionary(SIZE, **MIXED)
+    changed = problem.y.copy()
+    changed[20:] = 1 - changed[20:]
+    before, after = run(method, problem, dictionary), run(method, replace(problem, y=changed), dictionary)
+    assert np.array_equal(before.y_hat[:, :21], after.y_hat[:, :21])
+    assert not np.array_equal(before.y_hat[:, 21:], after.y_hat[:, 21:])
+
+
+@pytest.mark.parametrize(
+    "method",
+    [Raker(eta=2), Rfomkr(normalised=True), OmklGf(M=20, eta=2), OmklSfg(M=5, eta=2), OmklSfgR(M=5, rank=3, eta=2)],
+    ids=repr,
+)
+def test_weights_stay_finite_over_100000_rounds_at_unit_loss(method: Learner) -> None:
+    """Labels that jump between 0 and 2 at random keep every loss near 1: weights fall below what exp can hold."""
+    T = 100_000
+    size = Size(R=1, K=1, N=5, D=3, T=T, d=2)
+    coins = np.random.default_rng(0).integers(0, 2, (T, 1)) * 2.0
+    problem = replace(make_problem(size, seed=1, precision="float32"), y=coins)
+    trace = run(method, problem, make_dictionary(size, laplacians=2), replicates=(0,), precision="float32")
+    assert np.isfinite(trace.y_hat).all()
+    assert ((trace.y_hat - coins.T[..., None]) ** 2).mean() == pytest.approx(1, abs=0.1)
+    assert np.isfinite(trace.state.log_w).all()
+    assert trace.state.log_w.min() < -745  # where exp underflows
+    assert np.isfinite(getattr(trace.state, "log_u", 0)).all()
+
+
+def test_raker_of_one_kernel_is_gradient_descent() -> None:
+    """Theorems aside: with N = 1 the mixture is the kernel, and eta so small that nothing is learned predicts 0."""
+    size = replace(SIZE, N=1)
+    problem = make_problem(size, seed=3)
+    trace = run(Raker(eta=1e-12), problem, make_dictionary(size))
+    assert np.abs(trace.y_hat).max() < 1e-10
+    trace = run(Raker(), problem, make_dictionary(size))
+    theta = np.zeros(2 * size.D)
+    z = trace.world.bank.features(problem.x[:, 0])[0, 0]
+    for t in range(size.T):
+        f = theta @ z[t]
+        assert trace.y_hat[0, t, 0] == pytest.approx(f, abs=1e-12)
+        theta -= 0.1 / np.sqrt(t + 1) * (2 * (f - problem.y[t, 0]) * z[t] + 2e-3 * theta)
+
+
+@pytest.mark.parametrize("method", [METHODS[0], METHODS[2], METHODS[4], METHODS[7], METHODS[12], Omkr()], ids=repr)
+def test_more_than_one_client_is_refused(method: Learner) -> None:
+    """One learner: the message names the partition to take."""
+    with pytest.raises(FklError, match=r"partition.clients=4: .* needs 1: partition=stream"):
+        run(method, make_problem(replace(SIZE, K=4), seed=3), make_dictionary(SIZE))
+
+
+@pytest.mark.parametrize(
+    ("make", "key"),
+    [
+        (lambda: Raker(eta=0), "eta"),
+        (lambda: Raker(lam=-1), "lam"),
+        (lambda: OmklGf(M=0), "M"),
+        (lambda: OmklGf(J=0), "J"),
+        (lambda: OmklGf(q_floor=2), "q_floor"),
+        (lambda: OmklGf(draw="late"), "draw"),
+        (lambda: OmklGf(exploring=0), "exploring"),
+        (lambda: OmklSfg(graph="none"), "graph"),
+        (lambda: OmklSfg(settle="last"), "settle"),
+        (lambda: OmklSfg(p_floor=-1), "p_floor"),
+        (lambda: OmklSfgR(rank=0), "rank"),
+        (lambda: OmklSfgR(refining=0), "refining"),
+        (lambda: OmklSfgR(edges="all"), "edges"),
+        (lambda: OmklSfgR(mix="both"), "mix"),
+        (lambda: run(OmklSfg(M=8), make_problem(SIZE, 0), make_dictionary(SIZE)), "M"),
+        (lambda: run(OmklSfgR(M=3, rank=8), make_problem(SIZE, 0), make_dictionary(SIZE)), "rank"),
+        (lambda: run(Raker(), make_problem(SIZE, 0), EXACT[2][1]), "family"),
+    ],
+)  # fmt: skip
+def test_values_that_cannot_be_are_refused(make: Any, key: str) -> None:
+    """One line that names the key."""
+    with pytest.raises(BadValue) as caught:
+        make()
+    assert caught.value.key.rpartition(".")[2] == key

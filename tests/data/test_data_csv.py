@@ -1,0 +1,333 @@
+"""A table of the user's own: read as it was written, or refused in one line that says where."""
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fkl.data.csv_file import DELIMITERS, MISSING, CsvFile
+from fkl.data.store import Store
+from fkl.errors import BadValue, FklError
+
+PACK = {"": bytes, ".xz": lzma.compress, ".gz": gzip.compress, ".bz2": bz2.compress, ".GZ": gzip.compress}
+
+
+def load(content, suffix="", target="y", **keys):
+    """Table of a file with this content."""
+    raw = content if isinstance(content, bytes) else content.encode()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"own.csv{suffix}"
+        path.write_bytes(PACK.get(suffix, bytes)(raw))
+        table = CsvFile(path=str(path), target=target, **keys).load(Store(Path("nowhere"), offline=True), None)
+    assert set(table.site) == {0}
+    return table
+
+
+def refused(content, words, error=FklError, **keys):
+    with pytest.raises(error, match=words) as caught:
+        load(content, **keys)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "own.csv" in message
+    return message
+
+
+PLAIN = "a,b,y\n1,2,3\n4,5.5,-6e1\n"
+
+
+@pytest.mark.parametrize("suffix", PACK)
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN,
+        PLAIN.rstrip("\n"),
+        PLAIN.replace("\n", "\r\n"),
+        PLAIN.replace("\n", "\r\n\r\n"),
+        "\ufeff" + PLAIN,
+        "\ufeff" + PLAIN.replace("a", '"a"'),
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace(",", " "),
+        PLAIN.replace(",", "   ").replace("\n", "  \n  "),
+        PLAIN.replace(",", "|"),
+        PLAIN.replace(",", " , "),
+        PLAIN.replace("5.5", '" 5.5 "'),
+    ],
+)
+def test_one_table_in_many_dialects(content, suffix):
+    table = load(content, suffix)
+    assert table.feature_names == ("a", "b")
+    assert table.x.tolist() == [[1, 2], [4, 5.5]]
+    assert table.y.tolist() == [3, -60]
+
+
+@pytest.mark.parametrize(("target", "y"), [("1", [1.0, 4.0]), ("3", [3.0, 6.0])])
+def test_columns_without_names_go_by_number(target, y):
+    table = load("1,2,3\n4,5,6\n", target=target)
+    assert table.y.tolist() == y
+    assert table.feature_names == tuple(name for name in "123" if name != target)
+
+
+def test_header_can_be_said_where_it_cannot_be_seen():
+    table = load("2019,2020,2021\n1,2,3\n4,5,6\n", target="2020", header=True)
+    assert table.y.tolist() == [2, 5]
+    assert load("2019,2020,2021\n1,2,3\n4,5,6\n", target="2").y.tolist() == [2020, 2, 5]
+    words = load("x,1,2\nz,3,4\n", target="2", header=False, text="code")
+    assert words.x.tolist() == [[0, 2], [1, 4]]
+
+
+@pytest.mark.parametrize("sign", [*DELIMITERS, *DELIMITERS.values(), ":", "^"])
+def test_delimiter_can_be_said_by_sign_or_word(sign):
+    written = DELIMITERS.get(sign, sign)
+    table = load(f'a{written}"b{written}"{written}y\n1{written}2{written}3\n4{written}5{written}6\n', delimiter=sign)
+    assert table.x.tolist() == [[1, 2], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("content", "x"),
+    [
+        ("day,a b,y\n1 1,2,3\n1 2,4,5\n", [[0, 2], [1, 4]]),  # a space in every line, too
+        ("a;b;y\nx,y;1;2\nx,z;3;4\n", [[0, 1], [1, 3]]),
+        ("x, y;1;2\nx, z;3;4\n", None),  # a comma in every line, but the semicolon makes numbers
+    ],
+)
+def test_sniffing_weighs_lines_then_numbers(content, x):
+    if x is None:
+        assert load(content, target="3", text="code", header=False).x.tolist() == [[0, 1], [1, 3]]
+    else:
+        assert load(content, text="code").x.tolist() == x
+
+
+@pytest.mark.parametrize("hole", [*sorted(MISSING), "NA", "NaN", "Null", " ", '""'])
+def test_missing_cells(hole):
+    content = f"a,b,y\n1,2,3\n{hole},4,5\n7,9,9\n8,9,{hole}\n"
+    message = refused(content, "line 3, column a: .* is missing")
+    assert "dataset.missing=drop" in message and "dataset.missing=mean" in message
+    assert load(content, missing="drop").x.tolist() == [[1, 2], [7, 9]]
+    table = load(content, missing="mean")
+    assert table.x.tolist() == [[1, 2], [4, 4], [7, 9]]  # the mean of the rows used
+    assert table.y.tolist() == [3, 5, 9]  # a target is never made up
+
+
+def test_missing_target_is_not_offered_a_mean():
+    assert "mean" not in refused("a,y\n1,2\n2,\n3,4\n", "line 3, column y: '' is missing")
+
+
+def test_all_empty_row_is_a_row_with_holes():
+    refused("a,b,y\n1,2,3\n,,\n4,5,6\n", "line 3, column a: '' is missing")
+    assert load("a,b,y\n1,2,3\n,,\n4,5,6\n", missing="drop").y.tolist() == [3, 6]
+
+
+def test_text_columns():
+    content = "wind,a,y\n?,1,2\nNW,2,3\nS,3,4\n12,4,5\nNW,5,6\n"
+    message = refused(content, "line 3, column wind: 'NW' is not a number", missing="drop")
+    assert "dataset.text=drop" in message and "dataset.text=code" in message
+    assert load(content, text="drop").x.tolist() == [[1], [2], [3], [4], [5]]  # its holes went with it
+    coded = load(content, text="code", missing="drop")
+    assert coded.x.tolist() == [[0, 2], [1, 3], [2, 4], [0, 5]]
+    refused(content, "column wind: cells are missing, and words have no mean", text="code", missing="mean")
+
+
+def test_words_are_numbered_as_they_appear_in_the_rows_used():
+    assert load("wind,a,y\nN,,2\nS,2,3\nN,3,4\n", text="code", missing="drop").x[:, 0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "keys", "words"),
+    [
+        ("", {}, "empty"),
+        ("\n\r\n  \n", {}, "empty"),
+        ("\ufeff", {}, "empty"),
+        ("a,b,y\n", {}, "0 rows where at least 2 are needed"),
+        ("a,b,y\n1,2,3\n", {}, "1 rows where at least 2 are needed"),
+        ("a,y\n1,2\n,3\n", {"missing": "drop"}, "1 rows without a missing cell where at least 2"),
+        ("a,y\n1,2\n2,?\n", {"missing": "mean"}, "1 rows without a missing target where at least 2"),
+        ("a,b,y\n,2,3\n,3,4\n", {"missing": "mean"}, "column a: all cells are missing"),
+        ("a,b,y\n1,2,3\n\n1,2\n", {}, r"line 4: 2 cells where line 1 has 3 \(between cells: comma\)"),
+        ("a,b,y\n1,2,3\n1,2,3,4\n", {}, "line 3: 4 cells where line 1 has 3"),
+        ("a;b;y\n1;2;3\n1;2\n", {}, r"line 3: 2 cells where line 1 has 3 \(between cells: semicolon\)"),
+        ('a,b,y\n"1\n",2,3\n1,2\n', {}, "line 4: 2 cells"),
+        ("a,b,y\n1,2,3\n4,oops,6\n", {}, "line 3, column b: 'oops' is not a finite number"),
+        ("a,b,y\n1,2,3\n4,oops,6\n", {"text": "code"}, "line 3, column b: 'oops' is not a finite number"),
+        ("a,b,y\n1,2,3\n4,5,oops\n", {"text": "drop"}, "line 3, column y: 'oops' is not a finite number"),
+        ("a,b,y\n1,2,3\n\n4,inf,6\n", {}, "line 4, column b: 'inf' is not a finite number"),
+        ("a,b,y\n-Infinity,2,3\n4,5,6\n", {"text": "code"}, "line 2, column a: '-Infinity' is not a finite"),
+        ("a,b,y\n1,2,3\n4,5,1e999\n", {"missing": "drop"}, "line 3, column y: '1e999' is not a finite"),
+        ("a,b,y\n1,2,3\n?,-nan,6\n7,8,9\n", {"missing": "drop"}, "line 3, column b: '-nan' is not a finite"),
+        ("a,b,y\n1,2,3\n4,5_000,6\n", {}, "line 3, column b: '5_000' is not a finite number"),
+        ("a;b;y\n1,5;2;3\n2,5;4;5\n", {"text": "code"}, "line 2, column a: '1,5' .* written with a point"),
+        ("a,b,y\n1,2,no\n4,5,yes\n", {"text": "code"}, "line 2, column y: 'no' is not a number, and the target"),
+        ("a,b,y\n1,2,no\n4,5,yes\n", {"text": "drop"}, "line 2, column y: 'no' is not a number, and the target"),
+        ("y\n1\n2\n", {}, "no column is left beside the target y"),
+        ("a,y\nx,1\nz,2\n", {"text": "drop"}, "no column is left beside the target y"),
+        ("a,b,a,y\n1,2,3,4\n", {}, "line 1: two columns are named a"),
+        ('a,"a\n",y\n1,2,3\n', {}, "line 1: two columns are named a"),
+        (",a,y\n0,1,2\n1,3,4\n", {}, "line 1: column 1 has no name"),
+        ("a,y,\n1,2,\n3,4,\n", {}, "line 1: column 3 has no name"),
+        ('a,y\n1,2\n1,"2\n1,2\n', {}, "line 3: unexpected end of data"),
+        ('a,y\n1,"2"2\n1,2\n', {}, "line 2: .* expected after"),
+        ("größe,y\n1,2\n3,4\n".encode("latin-1"), {}, "line 1: byte 0xf6 is not text in UTF-8"),
+        (b"a,y\n1,2\n3,\xff\n", {}, "line 3: byte 0xff is not text in UTF-8"),
+        (PLAIN.encode("utf-16"), {}, "line 1: byte 0xff is not text"),
+        (PLAIN, {"delimiter": "semicolon"}, "has a,b,y"),
+    ],
+)
+def test_what_cannot_be_is_refused_where_it_is(content, keys, words):
+    refused(content, words, **keys)
+
+
+@pytest.mark.parametrize("target", ["", "z", "Y", "3", "0"])
+def test_target_that_is_no_column_lists_them(target):
+    assert "which has a, b, y" in refused(PLAIN, f"target={target}: must be a column", BadValue, target=target)
+    assert "which has 1, 2" in refused("1,2\n3,4\n", "target=3: must be a column", BadValue, target="3")
+
+
+def test_many_columns_and_long_names_make_no_long_message():
+    names = [f"n{number}" for number in range(500)]
+    content = "\n".join(",".join(map(str, row)) for row in (names, range(500), range(500)))
+    assert refused(content, "target=y").endswith("n38, n39 and 460 more")
+    assert len(refused("n" * 10000 + ":b\n" + "1:2\n" * 2, "target=y")) < 300
+    assert len(refused("a,y\n" + "x" * 10000 + ",1\n1,2\n", "not a number")) < 300
+
+
+@pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
+def test_damaged_compressed_file_is_refused(tmp_path, suffix):
+    path = tmp_path / f"own.csv{suffix}"
+    packed = PACK[suffix](PLAIN.encode() * 100)
+    for broken in (packed[: len(packed) // 2], b"not packed" + packed):
+        path.write_bytes(broken)
+        with pytest.raises(FklError, match=rf"own.csv\{suffix}: cannot be decompressed"):
+            CsvFile(path=str(path), target="y").load(None, None)
+
+
+@pytest.mark.parametrize("path", ["", "nowhere.csv", ".", "x" * 5000])
+def test_file_that_is_not_there_is_refused_before_anything_is_read(path):
+    dataset = CsvFile(path=path, target="y")
+    for read in (lambda: dataset.fingerprint, lambda: dataset.load(None, None)):
+        with pytest.raises(FklError, match=r"must be a file that is there|cannot be read"):
+            read()
+
+
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        ({"delimiter": ""}, "delimiter"),
+        ({"delimiter": "ab"}, "delimiter"),
+        ({"delimiter": "1"}, "delimiter"),
+        ({"delimiter": "."}, "delimiter"),
+        ({"delimiter": "\n"}, "delimiter"),
+        ({"missing": "zero"}, "missing"),
+        ({"text": "keep"}, "text"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(keys, key):
+    with pytest.raises(BadValue) as caught:
+        CsvFile(**keys)
+    assert caught.value.key == key
+
+
+def test_fingerprint_is_the_file_s_and_stays_for_one_run(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(PLAIN)
+    dataset = CsvFile(path=str(path), target="y")
+    before = dataset.fingerprint
+    assert dataset == CsvFile(path=str(path), target="y")
+    path.write_text(PLAIN.replace("5.5", "5.6"))
+    assert dataset.fingerprint == before != CsvFile(path=str(path)).fingerprint
+    with pytest.raises(FklError, match=r"own.csv: has changed since this run began"):
+        dataset.load(None, None)
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**15), 10**15).map(str),
+    st.sampled_from(["+1.", ".5", "1E3", "-0"]),
+)
+HOLES = st.sampled_from(["NA", "nan", "?", "Null"])
+QUOTING = st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+
+
+def words(letters):
+    return st.text(letters, max_size=5).map(lambda word: f"w{word}w")
+
+
+@st.composite
+def tables(draw, letters):
+    """Names and rows of cells, a feature of words or none, with some rows that have a hole; the target's index."""
+    count, target = draw(st.integers(2, 5)), draw(st.integers(0, 1))
+    texts = draw(st.sets(st.just(count - 1))) if count > 2 else set()
+    row = st.tuples(*(words(letters) if column in texts else NUMBERS for column in range(count)))
+    whole = draw(st.lists(row, min_size=2, max_size=6))
+    holed = [
+        (*cells[:at], hole, *cells[at + 1 :])
+        for cells, at, hole in draw(st.lists(st.tuples(row, st.integers(0, count - 1), HOLES), max_size=2))
+    ]
+    names = draw(st.lists(words(letters), min_size=count, max_size=count, unique_by=lambda name: tuple(name.split())))
+    return names, whole, draw(st.permutations(whole + holed)), texts, target
+
+
+@given(st.data(), st.sampled_from(list(DELIMITERS.values())), st.booleans(), st.booleans(), QUOTING)
+def test_what_was_written_is_read(data, delimiter, sniff, header, quoting):
+    # Where the delimiter is to be found out, no cell holds another one.
+    letters = "abÄ€'#_" + ('"\t;| ,' if not sniff else "")
+    names, whole, rows, texts, target = data.draw(tables(letters))
+    buffer = io.StringIO()
+    end = data.draw(st.sampled_from(["\n", "\r\n"]))
+    csv.writer(buffer, delimiter=delimiter, lineterminator=end, quoting=quoting).writerows([names] * header + rows)
+    names = [" ".join(name.split()) for name in names] if header else [str(i + 1) for i in range(len(names))]
+    table = load(
+        buffer.getvalue().encode(data.draw(st.sampled_from(["utf-8", "utf-8-sig"]))),
+        data.draw(st.sampled_from(["", ".gz"])),
+        target=names[target],
+        delimiter=None if sniff else delimiter,
+        header=header if texts else None,
+        missing="drop",
+        text="code",
+    )
+    used = [row for row in rows if row in whole]
+    assert table.feature_names == tuple(name for name in names if name != names[target])
+    assert table.y.tolist() == [float(row[target]) for row in used]
+    for column, values in zip((c for c in range(len(names)) if c != target), table.x.T, strict=True):
+        cells = [row[column] for row in used]
+        order = list(dict.fromkeys(cells))
+        assert values.tolist() == [float(order.index(cell)) if column in texts else float(cell) for cell in cells]
+
+
+def test_run_of_a_changed_file_is_another_run(fkl, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{a},{b},{a - b}" for a, b in rng.standard_normal((30, 2))]
+    (tmp_path / "own.csv").write_text("\n".join(["a,b,y", *rows]))
+    call = ("run", "dataset=csv", "dataset.path=own.csv", "dataset.target=y", "kernels.D=4", "replicates=1", "out=here")
+    assert "csv: 1 clients, 30 rounds, 2 features, 0 rows left out" in fkl(*call).out
+    assert "finished already" in fkl(*call).out
+    (tmp_path / "own.csv").write_text("\n".join(["a,b,y", *rows, rows[0]]))
+    answer = fkl(*call)
+    assert answer.code == 2
+    assert "out=here: must be a new or empty folder, or one with this same run" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ([], "fkl: dataset.path=: must be a file that is there"),
+        (["dataset.path=none.csv"], "fkl: dataset.path=none.csv: must be a file that is there"),
+        (["dataset.path=own.csv"], "fkl: dataset.target=: must be a column of own.csv, which has a, y"),
+        (["dataset.path=own.csv", "dataset.target=y"], "fkl: own.csv, line 3, column a: 'x' is not a finite number"),
+        (["dataset.path=own.csv", "dataset.target=y", "dataset.text=2"], "fkl: dataset.text=2: must be refuse,"),
+    ],
+)
+def test_run_that_cannot_be_says_one_line_and_writes_nothing(fkl, tmp_path, overrides, words):
+    (tmp_path / "own.csv").write_text("a,y\n1,2\nx,3\n")
+    answer = fkl("run", "dataset=csv", *overrides)
+    assert answer.code == 2
+    assert answer.err.startswith(words)
+    assert answer.err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["own.csv"]
