@@ -22,7 +22,8 @@ format: $(VENV)/ready
 	$(BIN)/ruff format .
 
 bench: $(VENV)/ready
-	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/bench_pof_mkl.py
+	$(BIN)/python scripts/bench_graph_omkl.py
 
 reproduce-tables: $(VENV)/ready
 	$(BIN)/python scripts/reproduce_tables.py $(PAPER)

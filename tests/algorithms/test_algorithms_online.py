@@ -44,9 +44,8 @@ METHODS: list[Learner] = [
     OmklSfg(M=7, settle="never", exploring=1),
     OmklSfg(M=3, exploring=12, settle="first", **PUBLISHED),
     OmklSfgR(M=3, exploring=12, rank=3),
-    OmklSfgR(M=2, exploring=12, rank=2, eta=0.5, edges="every"),
-    OmklSfgR(M=3, exploring=12, rank=3, mix="offline", refining=10, eta=0.5),
-    OmklSfgR(M=3, rank=3, settle="never", refining=12, edges="every", mix="offline", **PUBLISHED),
+    OmklSfgR(M=2, exploring=12, rank=2, eta=0.5, settle="first"),
+    OmklSfgR(M=3, rank=3, settle="never", **PUBLISHED),
 ]
 EXACT: list[tuple[Learner, Dictionary, list[omkr.Kernel]]] = [
     (
@@ -73,7 +72,7 @@ def literal_run(method: Learner, trace: Trace, r: int) -> OnlineRun:
         how = {"eta": method.eta, "lam": method.lam, "floor": method.q_floor, "draw_kernel": DRAWS[method.draw]}
         return omkl_gf.run(x, y, omega, *draws, **how)
     assert isinstance(method, OmklSfg)
-    keys = {"eta", "lam", "q_floor", "p_floor", "settle", "rank", "refining", "edges", "mix"} & set(vars(method))
+    keys = {"eta", "lam", "q_floor", "p_floor", "settle", "rank"} & set(vars(method))
     how = {key: getattr(method, key) for key in keys} | {"draw_node": DRAWS[method.draw]}
     if isinstance(method, OmklSfgR):
         how["delta"] = np.zeros(state.A.shape)
@@ -200,9 +199,6 @@ def test_more_than_one_client_is_refused(method: Learner) -> None:
         (lambda: OmklSfg(settle="last"), "settle"),
         (lambda: OmklSfg(p_floor=-1), "p_floor"),
         (lambda: OmklSfgR(rank=0), "rank"),
-        (lambda: OmklSfgR(refining=0), "refining"),
-        (lambda: OmklSfgR(edges="all"), "edges"),
-        (lambda: OmklSfgR(mix="both"), "mix"),
         (lambda: run(OmklSfg(M=8), make_problem(SIZE, 0), make_dictionary(SIZE)), "M"),
         (lambda: run(OmklSfgR(M=3, rank=8), make_problem(SIZE, 0), make_dictionary(SIZE)), "rank"),
         (lambda: run(Raker(), make_problem(SIZE, 0), EXACT[2][1]), "family"),

@@ -24,6 +24,7 @@ OPTIONS: list[dict[str, Any]] = [
         {"shared": True, "orthogonal": True},
         {"family": "laplacian"},
         {"family": "laplacian", "shared": True},
+        {"laplacians": 2},
     )
 ]
 

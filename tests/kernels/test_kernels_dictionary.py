@@ -30,6 +30,7 @@ def kernel_error(dictionary: Dictionary, replicates: int, dimension: int = 3, pr
     [
         ({}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s))),
         ({"bandwidth_is": "deviation"}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s**2))),
+        ({"bandwidth_is": "divisor"}, lambda difference, s: np.exp(-(difference @ difference) / s)),
         ({"family": "laplacian"}, lambda difference, s: np.exp(-np.abs(difference).sum() / s)),
         (
             {"family": "laplacian", "bandwidth_is": "deviation"},
@@ -54,11 +55,35 @@ def test_the_papers_dictionary() -> None:
     np.testing.assert_allclose(dictionary.scales, dictionary.bandwidths**-0.5, rtol=1e-12)
 
 
+def test_the_dictionary_of_graph_aided_omkl() -> None:
+    """51 rbf 10^((2i - 52) / 25), then 25 Laplacian 10^((i - 13) / 6)."""
+    dictionary = Dictionary(N=76, laplacians=25)
+    rbf = [10 ** ((2 * i - 52) / 25) for i in range(1, 52)]
+    laplacian = [10 ** ((i - 13) / 6) for i in range(1, 26)]
+    np.testing.assert_allclose(dictionary.bandwidths, rbf + laplacian, rtol=1e-12)
+    np.testing.assert_allclose(dictionary.scales, np.concatenate([np.array(rbf) ** -0.5, 1 / np.array(laplacian)]))
+    assert dictionary.families == ("rbf",) * 51 + ("laplacian",) * 25
+    a, b = points(4, 3), points(9, 3)[4:]
+    np.testing.assert_array_equal(dictionary.gram(60, a, b), Dictionary(family="laplacian", N=25).gram(9, a, b))
+
+
+def test_a_polynomial_has_a_degree_and_no_random_features() -> None:
+    """(x'x')^2, exactly; a bank is refused."""
+    dictionary = Dictionary(family="polynomial", N=1, smallest=2, largest=2)
+    a, b = points(4, 3), points(9, 3)[4:]
+    np.testing.assert_allclose(dictionary.gram(0, a, b), (a @ b.T) ** 2, rtol=1e-12)
+    with pytest.raises(BadValue, match="no random features"):
+        dictionary.bank(3, Streams(1, (0,)), "float32")
+
+
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("mapping", ["pairs", "cosine"])
 @pytest.mark.parametrize(
-    "options", [{}, {"bandwidth_is": "deviation"}, {"shared": True}, {"family": "laplacian"}], ids=repr
-)
+    "options",
+    [{}, {"bandwidth_is": "deviation"}, {"bandwidth_is": "divisor"}, {"shared": True}, {"family": "laplacian"},
+     {"laplacians": 2}],
+    ids=repr,
+)  # fmt: skip
 def test_error_falls_with_the_root_of_features(options: dict[str, Any], mapping: str, precision: str) -> None:
     """16 times the features, a fourth of the error, for every kernel; and below 2 D^-1/2 in size."""
     few, many = (
@@ -156,6 +181,11 @@ def test_precision_rounds_the_same_draw() -> None:
         ("D", {"D": 0}),
         ("map", {"map": "sine"}),
         ("orthogonal", {"family": "laplacian", "orthogonal": True}),
+        ("orthogonal", {"laplacians": 2, "orthogonal": True}),
+        ("shared", {"laplacians": 2, "shared": True}),
+        ("laplacians", {"laplacians": 52}),
+        ("laplacians", {"laplacians": -1}),
+        ("laplacians", {"family": "laplacian", "laplacians": 2}),
     ],
 )
 def test_bad_values_are_named(key: str, options: dict[str, Any]) -> None:

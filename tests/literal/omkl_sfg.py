@@ -25,9 +25,6 @@ def run(
     p_floor: float = 0.2,
     draw_node: Callable[[list[float], float], int] = draw,
     settle: str = "best",
-    refining: int | None = None,
-    edges: str = "uncovered",
-    mix: str = "refined",
 ) -> OnlineRun:
     """Algorithm 5, or, given `delta`, Algorithm 6; one replicate; other arguments as in `literal.raker.run`.
 
@@ -49,9 +46,9 @@ def run(
         In later rounds the node of the largest u is taken.
     q_floor, p_floor : float
         Of the probabilities that divide the losses of kernels and of the node.
-    draw_node, settle, refining, edges, mix :
+    draw_node, settle :
         The switches of fkl's methods: `draw` or `draw_next`; after `explore_rounds` the best node, the first, or
-        never; rounds of refinement; which kernels get an edge; which graph's neighbours predict.
+        never.
     """
     N = len(omega)
     out = OnlineRun.empty(len(x), N)
@@ -60,10 +57,7 @@ def run(
     for t in range(len(x)):
         eta_t = xi = eta / np.sqrt(t + 1)
         u = normalised(log_u)
-        if delta is None:
-            graph, D = adjacency, dominating
-        elif refining is None or t < refining:
-            graph, D = refine(adjacency, delta, u, rank, edges)
+        graph, D = (adjacency, dominating) if delta is None else refine(adjacency, delta, u, rank)
         p = [(1 - xi) * u[i] + (xi / len(D) if i in D else 0.0) for i in range(N)]  # eq. (33), (46)
         if t < explore_rounds or settle == "never":
             node = draw_node(p, node_draws[t])
@@ -71,10 +65,9 @@ def run(
             node = int(np.argmax(log_u)) if settle == "best" else 0
         S = [i for i in range(N) if graph[node, i]]
         z = {i: feature_vector(omega[i], x[t]) for i in S}
-        mixed = S if mix == "refined" else [i for i in S if adjacency[node, i]]
-        w = dict(zip(mixed, normalised(log_w[mixed]), strict=True))
-        out.y_hat[t] = sum(w[i] * (theta[i] @ z[i]) for i in mixed)  # eq. (34), (47)
-        out.squared_norm[t] = sum(w[i] * (theta[i] @ theta[i]) for i in mixed)
+        w = dict(zip(S, normalised(log_w[S]), strict=True))
+        out.y_hat[t] = sum(w[i] * (theta[i] @ z[i]) for i in S)  # eq. (34), (47)
+        out.squared_norm[t] = sum(w[i] * (theta[i] @ theta[i]) for i in S)
         out.chosen.append(set(S))
         for i in S:
             q = max(q_floor, sum(p[j] for j in range(N) if graph[j, i]))  # eq. (36)
@@ -87,9 +80,7 @@ def run(
     return out
 
 
-def refine(
-    adjacency: NDArray[np.bool_], delta: Array, u: Array, rank: int, edges: str
-) -> tuple[NDArray[np.bool_], list[int]]:
+def refine(adjacency: NDArray[np.bool_], delta: Array, u: Array, rank: int) -> tuple[NDArray[np.bool_], list[int]]:
     """Eqs. (44), (45): the graph in which D'_t dominates, and D'_t.
 
     With beta = (1 - xi) (`rank`-th largest u / U) + xi / N, the threshold of eq. (44) is that u / U itself.
@@ -99,6 +90,6 @@ def refine(
     D = [i for i in range(N) if u[i] >= threshold]
     refined = adjacency.copy()
     for i in range(N):
-        if edges == "every" or not any(adjacency[j, i] for j in D):
+        if not any(adjacency[j, i] for j in D):
             refined[max(D, key=lambda j: delta[i, j]), i] = True
     return refined, D

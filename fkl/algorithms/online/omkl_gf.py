@@ -92,7 +92,7 @@ def _play(begin, end, block, first, theta, log_w, pi, A, graph_draws, node_draws
             p = _node_probabilities(log_w[r], A[r], block.eta[b])
             S = A[r, drawn(p, node_draws[r, t], False)]
             q = _observed(p, pi[r], S, graph_draws.shape[-1], floor)
-            y_hat[r, b], squared_norm[r, b] = learn(block, r, b, S, S, q, theta[r], log_w[r])
+            y_hat[r, b], squared_norm[r, b] = learn(block, r, b, S, q, theta[r], log_w[r])
 
 
 @njit

@@ -117,13 +117,13 @@ def _play(
     for r in range(begin, end):
         for b in range(block.y.size):
             y_hat[r, b], squared_norm[r, b] = play_round(
-                block, r, b, theta[r], log_w[r], log_u[r], A, A, D, draws[r, first + b], ways[b], late, q_floor, p_floor
+                block, r, b, theta[r], log_w[r], log_u[r], A, D, draws[r, first + b], ways[b], late, q_floor, p_floor
             )
 
 
 @njit(error_model="numpy")
-def play_round(block, r, b, theta, log_w, log_u, A, mixed, D, u, way, late, q_floor, p_floor):
-    """One round of Algorithm 5 for one replicate: out-neighbours in A learn, those in `mixed` predict."""
+def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, q_floor, p_floor):
+    """One round of Algorithm 5 for one replicate, given the graph A and its dominating set D."""
     xi = block.eta[b]
     relative_u = relative(log_u)
     p = np.empty(D.size)
@@ -138,7 +138,7 @@ def play_round(block, r, b, theta, log_w, log_u, A, mixed, D, u, way, late, q_fl
                 q[i] += p[j]  # eq. (36)
     for i in range(S.size):
         q[i] = max(q[i], q_floor)
-    y_hat, squared_norm = learn(block, r, b, S, mixed[node], q, theta, log_w)
+    y_hat, squared_norm = learn(block, r, b, S, q, theta, log_w)
     loss = (y_hat - block.y[b]) ** 2 + block.lam * squared_norm
     log_u[node] -= block.eta[b] * loss / max(p[node], p_floor)  # eqs. (37) and (39b)
     return y_hat, squared_norm

@@ -38,29 +38,15 @@ class OmklSfgR(OmklSfg):
         As in `OmklSfg`.
     rank : int
         beta = (1 - xi) (rank-th largest u_i / U) + xi / N.
-    refining : int or None
-        Rounds after which the refined graph stays as it is; None for never. The published numbers come from 300.
-    edges : {"uncovered", "every"}
-        Which kernels get an edge from the good node they differ from most: those that no good node reaches, as the
-        text has it, or every one, which is where the published numbers come from.
-    mix : {"refined", "offline"}
-        Predict with all kernels that the node reaches in the refined graph, as the text has it, or with those it
-        reaches in the graph before refinement, which is where the published numbers come from.
     """
 
     label: ClassVar[str] = "OMKL-SFG-R"
 
     rank: int = 10
-    refining: int | None = None
-    edges: str = "uncovered"
-    mix: str = "refined"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.rank >= 1, "rank", self.rank, "a whole number from 1")
-        require(self.refining is None or self.refining >= 1, "refining", self.refining, "rounds from 1, or null")
-        require(self.edges in ("uncovered", "every"), "edges", self.edges, "uncovered or every")
-        require(self.mix in ("refined", "offline"), "mix", self.mix, "refined or offline")
 
     def init(self, world: World) -> State:
         """As OMKL-SFG; refined graphs come with the first round."""
@@ -75,34 +61,30 @@ class OmklSfgR(OmklSfg):
         block = stream(world, rounds, self.rates(rounds), self.lam)
         played = Played(*(np.empty((len(state.log_w), len(block.y))) for _ in range(2)))
         theta = world.bank.split(state.theta)
-        refining = self.refining or world.problem.rounds
-        ways = refining, self.rank, self.edges == "every", self.mix == "offline", self.ways(rounds)
+        ways = self.rank, self.ways(rounds), self.draw == "next", self.q_floor, self.p_floor
         share(
             _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
-            state.divergences, state.refined, state.good, state.node_draws, *ways, self.draw == "next", self.q_floor,
-            self.p_floor, played.y_hat, played.squared_norm,
+            state.divergences, state.refined, state.good, state.node_draws, *ways, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return State(**{**vars(state), "played": played})
 
 
 @njit(nogil=True, cache=True)
 def _play(
-    begin, end, block, first, theta, log_w, log_u, A, delta, refined, good, draws, refining, rank, every, offline,
-    ways, late, q_floor, p_floor, y_hat, squared_norm,
+    begin, end, block, first, theta, log_w, log_u, A, delta, refined, good, draws, rank, ways, late, q_floor, p_floor,
+    y_hat, squared_norm,
 ):  # fmt: skip
     for r in range(begin, end):
         for b in range(block.y.size):
-            if first + b < refining:
-                _refine(relative(log_u[r]), A, delta, rank, every, refined[r], good[r])
-            mixed = A if offline else refined[r]
+            _refine(relative(log_u[r]), A, delta, rank, refined[r], good[r])
             y_hat[r, b], squared_norm[r, b] = play_round(
-                block, r, b, theta[r], log_w[r], log_u[r], refined[r], mixed, good[r], draws[r, first + b], ways[b],
-                late, q_floor, p_floor,
+                block, r, b, theta[r], log_w[r], log_u[r], refined[r], good[r], draws[r, first + b], ways[b], late,
+                q_floor, p_floor,
             )  # fmt: skip
 
 
 @njit
-def _refine(u, A, delta, rank, every, refined, good):
+def _refine(u, A, delta, rank, refined, good):
     """D' = {i: u_i / U >= (beta - xi / N) / (1 - xi)}, eq. (44), and the edges (d_i, i) that it lacks, eq. (45)."""
     threshold = np.sort(u)[u.size - rank]  # which is what beta's definition leaves of the inequality
     for i in range(u.size):
@@ -115,5 +97,5 @@ def _refine(u, A, delta, rank, every, refined, good):
                 covered = covered or A[j, i]
                 if farthest < 0 or delta[i, j] > delta[i, farthest]:
                     farthest = j
-        if every or not covered:
+        if not covered:
             refined[farthest, i] = True

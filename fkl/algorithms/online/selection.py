@@ -120,16 +120,16 @@ def relative(log_weights):
 
 
 @njit(error_model="numpy")
-def learn(stream, r, b, observed, mixed, q, theta, log_w):
-    """Predict, see the label, and update the kernels whose loss is observed: eqs. (14)-(17), (34)-(39a).
+def learn(stream, r, b, S, q, theta, log_w):
+    """Predict with the chosen kernels, see the label, and update them: eqs. (14)-(17), (34)-(39a).
 
     Parameters
     ----------
     stream : Stream
     r, b : int
         Replicate and round of the block.
-    observed, mixed : (N,) bool
-        S_t, whose losses are seen; and those of S_t that predict.
+    S : (N,) bool
+        S_t, the chosen kernels.
     q : (N,)
         Probability that each kernel's loss is observed.
     theta : (N, maps, D)
@@ -139,7 +139,7 @@ def learn(stream, r, b, observed, mixed, q, theta, log_w):
     Returns
     -------
     y_hat : float
-        sum_i w_i f_i / sum_i w_i over the mixed kernels.
+        sum_i w_i f_i / sum_i w_i over S.
     squared_norm : float
         The mean of |theta_i|^2 with the same weights, an upper bound of the norm of the mixture.
     """
@@ -151,11 +151,11 @@ def learn(stream, r, b, observed, mixed, q, theta, log_w):
     narrow = theta.dtype.type
     largest = -np.inf
     for i in range(N):
-        if mixed[i] and log_w[i] > largest:
+        if S[i] and log_w[i] > largest:
             largest = log_w[i]
     y_hat, squared_norm, total = 0.0, 0.0, 0.0
     for i in range(N):
-        if not observed[i]:
+        if not S[i]:
             continue
         if i < n:
             project(stream.x32[b], stream.narrow[r, i], angle32[0])
@@ -167,11 +167,10 @@ def learn(stream, r, b, observed, mixed, q, theta, log_w):
         for m in range(maps):
             f += stream.norm * dot(theta[i, m], z[m, 0])
             size += dot(theta[i, m], theta[i, m])
-        if mixed[i]:
-            w = np.exp(log_w[i] - largest)
-            y_hat += w * f
-            squared_norm += w * size
-            total += w
+        w = np.exp(log_w[i] - largest)
+        y_hat += w * f
+        squared_norm += w * size
+        total += w
         step = eta / q[i]
         pull, decay = narrow(2 * step * stream.norm * (f - y)), narrow(1 - 2 * step * stream.lam)
         for m in range(maps):

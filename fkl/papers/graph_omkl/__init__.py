@@ -46,9 +46,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "RFOMKR": {"normalised": False},
     "OMKL-GF": {"draw": "next"},
     "OMKL-SFG": {"draw": "next", "graph": "lowest", "settle": "first"},
-    "OMKL-SFG-R": {
-        "draw": "next", "graph": "lowest", "settle": "never", "refining": 300, "edges": "every", "mix": "offline",
-    },
+    "OMKL-SFG-R": {"draw": "next", "graph": "lowest", "settle": "never"},
 }  # fmt: skip
 
 

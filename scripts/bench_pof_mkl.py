@@ -6,47 +6,24 @@ compiled kernel on blocks that stay in the cache), with the same threads. Of the
 loops over clients and kernels as the paper is written, the other over clients with arrays over kernels and features.
 """
 
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-from numba import njit, prange
-from threadpoolctl import threadpool_limits
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-
+from floor import THREADS, run_seconds, seconds, sincos_seconds
 from literal import pof_mkl
+from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
-from fkl.kernels.compiled import sincos
 from fkl.network import Network
-from fkl.simulation import Experiment, simulate
+from fkl.simulation import Experiment
 from fkl.streams import Role, Streams
 
 K, T, N, D, R, DIMENSION = 240, 500, 51, 100, 4, 14
 REPEATS = 5
 FLOOR_ROUNDS = 100
 LITERAL_ROUNDS = 2
-BLOCK = 16384
-
-
-@njit(parallel=True)
-def _sincos_blocks(angle, sine, cosine, count):
-    """Sine and cosine of `count` blocks, each thread over and over in its own cached one."""
-    for thread in prange(angle.shape[0]):
-        for _ in range(count // angle.shape[0]):
-            sincos(angle[thread], np.float32(1), sine[thread], cosine[thread])
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Wall-clock time of a call."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def make_problem() -> Problem:
@@ -73,9 +50,6 @@ def main() -> None:
             for frequencies in wide:
                 np.matmul(problem.x[t], frequencies, out=projection)
 
-    angle = 10 * np.random.default_rng(1).standard_normal((2, BLOCK)).astype(np.float32)
-    sine, cosine = np.empty_like(angle), np.empty_like(angle)
-    blocks = R * K * N * D * FLOOR_ROUNDS // BLOCK
     bank64 = dictionary.bank(DIMENSION, streams, "float64")
     uniform = np.stack([streams.uniform(Role.SELECTION, t, K)[0] for t in range(LITERAL_ROUNDS)])
     rounds = slice(0, LITERAL_ROUNDS)
@@ -88,17 +62,13 @@ def main() -> None:
         once = seconds(lambda: run(*samples, *rest, M=algorithm.M, xi=algorithm.xi, **rate))
         return once * R * T / LITERAL_ROUNDS
 
-    def fast() -> float:
-        return sum(chunk.seconds for chunk in simulate(experiment, None, None, lambda _: None))
-
-    fast()
-    _sincos_blocks(angle, sine, cosine, 2)
+    run_seconds(experiment)
     figures = []
     for repeat in range(REPEATS):
-        with threadpool_limits(2, user_api="blas"):
+        with threadpool_limits(THREADS, user_api="blas"):
             multiply = seconds(products) * T / FLOOR_ROUNDS
-        trigonometry = seconds(lambda: _sincos_blocks(angle, sine, cosine, blocks)) * T / FLOOR_ROUNDS
-        ours = fast()
+        trigonometry = sincos_seconds(R * K * N * D * FLOOR_ROUNDS, np.float32) * T / FLOOR_ROUNDS
+        ours = run_seconds(experiment)
         literal, by_client = transcription(pof_mkl.run), transcription(pof_mkl.per_client)
         figures.append((ours / (multiply + trigonometry), literal / ours, by_client / ours))
         print(

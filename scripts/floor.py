@@ -1,0 +1,46 @@
+"""What the benchmarks share: clocks, the floor of sine and cosine, and the literal transcriptions of the tests."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numba import njit, prange
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from fkl.kernels.compiled import sincos
+from fkl.simulation import Experiment, simulate
+
+THREADS = os.cpu_count() or 1
+BLOCK = 16384
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall-clock time of a call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def run_seconds(experiment: Experiment) -> float:
+    """Time that a run spends in its algorithm."""
+    return sum(chunk.seconds for chunk in simulate(experiment, None, None, lambda _: None))
+
+
+def sincos_seconds(elements: int, precision: type[np.floating]) -> float:
+    """Time of the compiled sine and cosine of so many angles of a precision, on all threads, in blocks in the cache."""
+    angle = (10 * np.random.default_rng(1).standard_normal((THREADS, BLOCK))).astype(precision)
+    sine, cosine = np.empty((2, THREADS, BLOCK), np.float32)
+    _sincos_blocks(angle, precision(1), sine, cosine, THREADS)
+    return seconds(lambda: _sincos_blocks(angle, precision(1), sine, cosine, elements // BLOCK))
+
+
+@njit(parallel=True)
+def _sincos_blocks(angle, scale, sine, cosine, count):
+    """Sine and cosine of `count` blocks, each thread over and over in its own cached one."""
+    for thread in prange(angle.shape[0]):
+        for _ in range(count // angle.shape[0]):
+            sincos(angle[thread], scale, sine[thread], cosine[thread])

@@ -1,0 +1,111 @@
+"""Tables and figures of graph-aided OMKL, from runs that the tests make on numbers in airfoil's layout."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+
+from fkl import cli
+from fkl.data.airfoil import Airfoil
+from fkl.papers.beside import COLUMNS, published
+from fkl.papers.graph_omkl import __file__ as graph_omkl
+
+AIRFOIL = ("+graph_omkl/data=airfoil", "replicates=2", "paths.data=files")
+SWEEPS = {
+    "exact": ("+graph_omkl/exact=glob(*)",),
+    "row": ("+graph_omkl/row=glob(*)",),
+    "selective": ("+graph_omkl/selective=glob(*)", "algo.M=1,10"),
+    "words": ("+graph_omkl/words=omkl_sfg", "algo.M=10"),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All methods of the paper, with M = 1 and 10, on random numbers in airfoil's layout."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "files").mkdir()
+    np.savetxt(folder / "files" / "airfoil_self_noise.dat", np.random.default_rng(0).random((1503, 6)), delimiter="\t")
+    unchecked = tuple(replace(file, sha256=None, size=None) for file in Airfoil.files)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("FKL_CACHE", str(folder / "cache"))
+        patch.setattr(Airfoil, "files", unchecked)
+        for sweep in SWEEPS.values():
+            patch.setattr(sys, "argv", ["fkl", "run", "-m", *AIRFOIL, *sweep])
+            cli.main()
+    return folder
+
+
+@pytest.fixture
+def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
+    """The command, in a folder with those runs."""
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    return fkl
+
+
+@pytest.mark.parametrize("number", ["1", "2", "3", "4", "5"])
+def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callable, number: str) -> None:
+    """One row a cell and switch; nothing of ours where nothing was run."""
+    assert runs("table", f"graph_omkl/{number}").code == 0
+    file = Path(f"outputs/tables/graph_omkl/table{number}.csv")
+    table = pd.read_csv(file, keep_default_na=False, na_values={c: [""] for c in COLUMNS[5:10]})
+    assert list(table) == COLUMNS
+    key = ["dataset", "algorithm", "setting", "metric"]
+    assert set(table[key].itertuples(index=False, name=None)) == {
+        tuple(cell[k] for k in key) for cell in published(graph_omkl, number)
+    }
+    ran = (table["dataset"] == "airfoil") & table["setting"].isin(["", "M=1", "M=10"])
+    assert table[~ran]["switch"].str.startswith("not run: no finished run on").all()
+    assert table[~ran]["ours"].isna().all()
+    assert (table[ran]["ours"] > 0).all()
+    if number == "1":
+        sfg = table[ran].query("algorithm == 'OMKL-SFG'")
+        assert ["algo.graph=lowest" in switch for switch in sfg["switch"]] == [True, False]
+        summaries = [pd.read_csv(folder / "summary.csv") for folder in Path("outputs/runs").glob("airfoil-raker-*")]
+        [raker] = table[ran].query("algorithm == 'Raker'").to_dict("records")
+        assert raker["ours"] == pytest.approx(summaries[0]["mse"].mean() / 1e-3, rel=1e-5)
+        assert (raker["n"], len(summaries)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        ("eta: 0.1", "eta: 0.2"),
+        ("q_floor: 0.05", "q_floor: 0.0"),
+        ("laplacians: 25", "laplacians: 24"),
+        ("D: 50", "D: 100"),
+        ("order: consecutive", "order: shuffled"),
+    ],
+)
+def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: str) -> None:
+    """Another step size, floor, dictionary or row order belongs to no cell of the paper."""
+    for config in Path("outputs/runs").glob("airfoil-omkl_gf-*/config.yaml"):
+        assert mine in config.read_text()
+        config.write_text(config.read_text().replace(mine, other, 1))
+    runs("table", "graph_omkl/3")
+    assert pd.read_csv("outputs/tables/graph_omkl/table3.csv")["ours"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("number", "curves"),
+    [
+        ("3", {"OMKL-GF", "OMKL-SFG", "OMKL-SFG-R"}),
+        ("4", {"OMKL-GF", "OMKL-SFG", "OMKL-SFG-R"}),
+        ("5", {"OMKR", "Raker", "OMKL-GF", "OMKL-SFG", "OMKL-SFG-R"}),
+        ("6", {"OMKL-GF", "OMKL-SFG", "OMKL-SFG-R"}),
+    ],
+)
+def test_figures_are_drawn_from_the_published_setting(runs: Callable, number: str, curves: set[str]) -> None:
+    """A picture with something on it, and the numbers behind it."""
+    assert runs("figure", f"graph_omkl/{number}").code == 0
+    assert matplotlib.image.imread(f"outputs/figures/graph_omkl/figure{number}.png").std() > 0.01
+    drawn = pd.read_csv(f"outputs/figures/graph_omkl/figure{number}.csv")
+    assert {curve for curve in drawn["curve"] if "published" not in curve} == curves
+    ours = drawn[~drawn["curve"].str.contains("published")]
+    assert set(ours.groupby("curve").size()) == {2 if number in "34" else 1503}

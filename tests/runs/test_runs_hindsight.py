@@ -1,0 +1,54 @@
+"""The loss in hindsight is computed once for data, dictionary and lambda, and kept."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from literal.worlds import Size, make_dictionary, make_problem
+
+from fkl.algorithms.online.raker import Raker
+from fkl.algorithms.online.rfomkr import Rfomkr
+from fkl.kernels.ridge import best_ridge_loss
+from fkl.network import Network
+from fkl.results import hindsight
+from fkl.results.hindsight import hindsight_loss
+from fkl.simulation import Experiment
+
+SIZE = Size(K=1, N=5, T=40)
+
+
+@pytest.fixture
+def given() -> Experiment:
+    """A small experiment."""
+    return Experiment(make_problem(SIZE, seed=1), make_dictionary(SIZE), Network(), Raker(), 0, 2, "float64")
+
+
+def test_kept_and_not_computed_twice(given: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second time it is read, to the bit; one file lies there, and nothing half-written."""
+    first = hindsight_loss(given, tmp_path)
+    best = best_ridge_loss(given.dictionary, given.problem.x[:, 0], given.problem.y[:, 0], given.algorithm.lam)
+    np.testing.assert_array_equal(first[:, 0], best)
+    monkeypatch.setattr(hindsight, "best_ridge_loss", None)
+    np.testing.assert_array_equal(hindsight_loss(replace(given, seed=9, replicates=7), tmp_path), first)
+    assert [file.suffix for file in tmp_path.rglob("*") if file.is_file()] == [".npy"]
+
+
+@pytest.mark.parametrize("change", ["x", "y", "dictionary", "lam"])
+def test_whatever_changes_the_fit_is_another(given: Experiment, tmp_path: Path, change: str) -> None:
+    """Data, kernels and lambda are all part of the name."""
+    hindsight_loss(given, tmp_path)
+    problem = given.problem
+    other = {
+        "x": replace(given, problem=replace(problem, x=0.9 * problem.x)),
+        "y": replace(given, problem=replace(problem, y=0.9 * problem.y)),
+        "dictionary": replace(given, dictionary=make_dictionary(SIZE, smallest=0.15, largest=3.0)),
+        "lam": replace(given, algorithm=Raker(lam=0.1)),
+    }[change]
+    assert not np.array_equal(hindsight_loss(other, tmp_path), hindsight_loss(given, tmp_path))
+    assert len(list(tmp_path.rglob("*.npy"))) == 2
+
+
+def test_nothing_to_compare_with_where_nothing_is_regularised(given: Experiment) -> None:
+    """The best function would go through every sample."""
+    assert np.isnan(hindsight_loss(replace(given, algorithm=Rfomkr()), None)).all()
