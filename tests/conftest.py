@@ -36,17 +36,17 @@ class Answer(NamedTuple):
     err: str
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nothing is kept in, or taken from, the user's own cache."""
+    os.environ["FKL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture
-def fkl(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[..., Answer]:
+def fkl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Answer]:
     """Call `fkl` in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FKL_DATA", raising=False)
-    monkeypatch.setenv("FKL_CACHE", str(tmp_path_factory.mktemp("cache")))
 
     def call(*arguments: str) -> Answer:
         monkeypatch.setattr(sys, "argv", ["fkl", *arguments])

@@ -28,8 +28,8 @@ class Naval:
     rows : int
         First rows of the file that are used.
     decay : bool
-        Use the two decay coefficients at the end, too, 17 features in all. POF-MKL's paper counts 15; so does that of
-        graph-aided OMKL, whose published numbers come from 17.
+        Use the two decay coefficients at the end, too, 17 features in all. Both papers count 15; which the published
+        numbers of graph-aided OMKL come from they cannot tell, since beside the others these two are tiny.
     """
 
     name: ClassVar[str] = "naval"

@@ -34,7 +34,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unchecked = tuple(replace(file, sha256=None, size=None) for file in Airfoil.files)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("FKL_CACHE", str(folder / "cache"))
         patch.setattr(Airfoil, "files", unchecked)
         for sweep in SWEEPS.values():
             patch.setattr(sys, "argv", ["fkl", "run", "-m", *AIRFOIL, *sweep])

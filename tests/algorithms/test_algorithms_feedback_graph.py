@@ -1,0 +1,91 @@
+"""Feedback graphs and the greedy set cover: against one-node-at-a-time transcriptions and brute force."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from literal import feedback_graph as literal
+from numpy.typing import NDArray
+
+from fkl.algorithms.online.feedback_graph import dominating_set, lowest_graph, similarity_graph
+from fkl.errors import BadValue
+from fkl.kernels import Dictionary
+from fkl.kernels.divergence import divergence
+
+
+@st.composite
+def graphs(draw: st.DrawFn, most: int = 20) -> NDArray[np.bool_]:
+    """A random directed graph in which every node points to itself."""
+    N, seed = draw(st.integers(1, most)), draw(st.integers(0, 2**32 - 1))
+    density = draw(st.sampled_from([0.0, 0.1, 0.3, 0.8]))
+    return (np.random.default_rng(seed).random((N, N)) < density) | np.eye(N, dtype=bool)
+
+
+@given(st.integers(1, 12), st.integers(0, 2**32 - 1), st.data())
+def test_similarity_graph_is_its_literal(N: int, seed: int, data: st.DataObject) -> None:
+    """M out-neighbours each, itself among them; ties, which a coarse delta has many of, go to the first."""
+    M = data.draw(st.integers(1, N))
+    delta = np.random.default_rng(seed).integers(0, 4, (N, N)).astype(float)
+    delta = delta + delta.T
+    np.fill_diagonal(delta, 0)
+    adjacency = similarity_graph(delta, M)
+    np.testing.assert_array_equal(adjacency, literal.similarity_graph(delta, M))
+    assert (adjacency.sum(axis=1) == M).all() and adjacency.diagonal().all()
+
+
+def test_the_paper_s_dictionary() -> None:
+    """76 kernels, 10 out-neighbours: the literal graph, and a dominating set far smaller than the dictionary."""
+    dictionary = Dictionary(N=76, laplacians=25)
+    delta = divergence(dictionary.families, dictionary.scales)
+    adjacency = similarity_graph(delta, 10)
+    np.testing.assert_array_equal(adjacency, literal.similarity_graph(delta, 10))
+    assert adjacency[dominating_set(adjacency)].any(axis=0).all()
+
+
+def test_the_lowest_graph() -> None:
+    """Each node has itself and the first others."""
+    np.testing.assert_array_equal(
+        lowest_graph(4, 3), np.array([[1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 0, 1]], bool)
+    )
+    np.testing.assert_array_equal(lowest_graph(5, 1), np.eye(5, dtype=bool))
+    assert lowest_graph(5, 5).all()
+
+
+@given(graphs())
+def test_the_greedy_cover_dominates_and_is_its_literal(adjacency: NDArray[np.bool_]) -> None:
+    """Every node is reached, and each one chosen reached something new."""
+    chosen = dominating_set(adjacency)
+    assert adjacency[chosen].any(axis=0).all()
+    in_order = literal.dominating_set(adjacency)
+    assert sorted(in_order) == chosen.tolist()
+    covered = np.zeros(len(adjacency), bool)
+    for node in in_order:
+        assert (adjacency[node] & ~covered).any()
+        covered |= adjacency[node]
+
+
+@given(graphs(most=8))
+def test_the_greedy_cover_is_within_chvatal_s_factor(adjacency: NDArray[np.bool_]) -> None:
+    """At most H(largest out-degree) times the least that will do, found by brute force."""
+    N = len(adjacency)
+    least = next(
+        size for size in range(1, N + 1)
+        if any(adjacency[list(nodes)].any(axis=0).all() for nodes in combinations(range(N), size))
+    )  # fmt: skip
+    harmonic = sum(1 / k for k in range(1, int(adjacency.sum(axis=1).max()) + 1))
+    assert len(dominating_set(adjacency)) <= harmonic * least + 1e-9
+
+
+def test_extremes() -> None:
+    """Alone, every node is needed; joined to all, one is enough."""
+    assert dominating_set(lowest_graph(6, 1)).tolist() == list(range(6))
+    assert dominating_set(lowest_graph(6, 6)).tolist() == [0]
+
+
+@pytest.mark.parametrize("M", [0, 7])
+def test_too_few_or_too_many_neighbours_are_refused(M: int) -> None:
+    """M names itself."""
+    with pytest.raises(BadValue, match=f"M={M}: must be a whole number from 1 to 6"):
+        similarity_graph(np.zeros((6, 6)), M)
