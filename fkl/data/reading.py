@@ -1,4 +1,4 @@
-"""Text tables to numbers: the fast parser, and the row to blame when it cannot."""
+"""Text tables to numbers: the fast parser, and the row to blame when it cannot; and MATLAB files."""
 
 import csv
 import io
@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.errors import FklError
 
@@ -147,6 +148,63 @@ def require_numbers(frame: "DataFrame", where: str, first_line: int) -> "DataFra
             if not _is_number(cell):
                 raise FklError(f"{where}, line {line}, column {column}: {cell!r} is not a finite number")
     return frame.astype("float64")
+
+
+def read_mat(
+    raw: bytes, where: str, features: Sequence[str], *, x: str = "X", y: str = "y", samples_in_rows: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Features and target of a MATLAB file up to version 7, which holds matrices and no code.
+
+    Parameters
+    ----------
+    raw : bytes
+        The file, n samples of d features.
+    where : str
+        Its name, for messages.
+    features : sequence of str
+        Names of the d features in the order of the file.
+    x, y : str
+        Variables of the features, d x n, and of the target, n x 1.
+    samples_in_rows : bool
+        The features are n x d instead.
+
+    Returns
+    -------
+    x : (n, d) float64
+    y : (n,) float64
+
+    Raises
+    ------
+    FklError
+        If the file cannot be read, lacks a variable, or one is of another shape or holds anything but finite numbers.
+    """
+    from scipy.io import loadmat
+
+    try:
+        content = loadmat(io.BytesIO(raw), variable_names=[x, y])
+    except Exception as error:  # scipy raises whatever a damaged file leads it to
+        reason = " ".join(str(error).split())[:200]
+        raise FklError(f"{where}: not a MATLAB file that can be read ({reason})") from error
+    for name in (x, y):
+        if name not in content:
+            raise FklError(f"{where}: there is no variable {name} in it")
+        value = content[name]
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf" or value.ndim != 2:
+            raise FklError(f"{where}: variable {name} is not a matrix of numbers")
+    values, targets = content[x] if samples_in_rows else content[x].T, content[y]
+    if values.shape != (len(targets), len(features)) or targets.shape[1] != 1:
+        shape = f"n x {len(features)}" if samples_in_rows else f"{len(features)} x n"
+        raise FklError(
+            f"{where}: {x} is {content[x].shape[0]} x {content[x].shape[1]} and {y} is {targets.shape[0]} x "
+            f"{targets.shape[1]} where {shape} and n x 1 are expected"
+        )
+    samples = np.concatenate([values, targets], axis=1, dtype=np.float64)
+    finite = np.isfinite(samples)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        name = (*features, "of the target")[column]
+        raise FklError(f"{where}, sample {row + 1}, column {name}: {samples[row, column]} is not a finite number")
+    return np.ascontiguousarray(samples[:, :-1]), samples[:, -1].copy()
 
 
 def first_rows(frame: "DataFrame", rows: int, where: str) -> "DataFrame":

@@ -107,7 +107,7 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
     """Compare the files of these data sets with their hashes; nothing is fetched.
 
     States are ``ok`` (detail: where it lies), ``corrupted`` (detail: what is wrong) and ``missing`` (detail: the
-    address).
+    address, or that none is known).
 
     Raises
     ------
@@ -117,7 +117,7 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
     for file in _files(names):
         path = store.find(file)
         if path is None:
-            yield FileState(file.dataset, file.name, "missing", file.url)
+            yield FileState(file.dataset, file.name, "missing", file.url or "no address is known that serves it")
             continue
         try:
             store.check(file)

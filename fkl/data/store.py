@@ -38,24 +38,28 @@ class DataFile:
         Name of the data set; also the folder its files are kept in.
     name : str
         File name without compression suffix; inside the archive any folder may lie before it.
-    url : str
-        Address of the zip archive that holds the file, directly or inside one more zip.
+    url : str or None
+        Address of the zip archive that holds the file, directly or inside one more zip. None where no address is known
+        to serve it: then it is found in the folder or not at all.
     sha256 : str, optional
         Of the uncompressed file. None where no trustworthy hash is known: then nothing is compared.
     size : int, optional
         Bytes of the uncompressed file.
+    instead : str
+        What to try where it is missing.
     """
 
     dataset: str
     name: str
-    url: str
+    url: str | None
     sha256: str | None = None
     size: int | None = None
+    instead: str = f"dataset={EMBEDDED}, which needs no file"
 
     @property
     def archive(self) -> str:
-        """File name of the zip archive: the last component of its address."""
-        return self.url.rsplit("/", 1)[-1]
+        """File name of the zip archive, the last component of its address; empty where there is none."""
+        return "" if self.url is None else self.url.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Store:
         folders = (self.folder / file.dataset, self.folder)
         names = [file.name + suffix for suffix in ("", *OPENERS)]
         plain = [folder / name for folder in folders for name in names]
-        archives = [folder / file.archive for folder in folders]
+        archives = [folder / file.archive for folder in folders if file.archive]
         return next((path for path in plain + archives if path.is_file()), None)
 
     def fetch(self, file: DataFile) -> Path:
@@ -96,7 +100,8 @@ class Store:
         Raises
         ------
         FklError
-            If the file is missing and the store is offline, or cannot be fetched, or is not the right one.
+            If the file is missing and the store is offline, or it cannot be fetched or has no address, or is not the
+            right one.
         """
         return self.find(file) or self._download(file)
 
@@ -125,13 +130,16 @@ class Store:
         _drain(path, file, str(path))
 
     def _missing(self, file: DataFile) -> str:
+        archive = f", and for {file.archive}" if file.archive else ""
+        source = f"get it from {file.url}" if file.url else "no address is known that serves it: put a copy there"
         return (
             f"{file.dataset}: {file.name} is not in {self.folder} (looked for {file.dataset}/{file.name} and "
-            f"{file.name}, also with {', '.join(OPENERS)}, and for {file.archive}); get it from {file.url}, "
-            f"or try dataset={EMBEDDED}, which needs no file"
+            f"{file.name}, also with {', '.join(OPENERS)}{archive}); {source}, or try {file.instead}"
         )
 
     def _download(self, file: DataFile) -> Path:
+        if file.url is None:
+            raise FklError(self._missing(file))
         if self.offline:
             raise FklError(f"offline: {self._missing(file)}")
         import pooch
@@ -186,7 +194,7 @@ def _chunks(path: Path, file: DataFile, where: str) -> Iterator[bytes]:
 
 
 def _uncompressed(path: Path, file: DataFile, where: str, stack: ExitStack) -> BinaryIO:
-    if path.name.startswith(file.archive):
+    if file.archive and path.name.startswith(file.archive):
         member = _member(path, file.name, where, stack)
         if member is None:
             raise FklError(f"{where}: the archive holds no file {file.name}")
