@@ -30,6 +30,7 @@ reproduce-tables: $(VENV)/ready
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find fkl -name '*.nb[ci]' -delete
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

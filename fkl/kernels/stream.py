@@ -2,6 +2,9 @@
 
 Everything here works in the precision of theta: features of float32 or float64, sums in float64. Angles of float64
 (heavy-tailed frequencies) are reduced in float64 before float32 features are made of them.
+
+numba's cache of a compiled caller does not notice that a function it calls has changed: after editing this file or
+`compiled.py`, `make clean` forgets what was compiled.
 """
 
 import numpy as np

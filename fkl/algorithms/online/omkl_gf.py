@@ -3,7 +3,7 @@
 Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithms 1-3.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from numba import njit
 
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.learner import Played
-from fkl.algorithms.online.selection import Selective, drawn, learn, relative, stream, uniforms
+from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
 from fkl.errors import require
 from fkl.kernels.threads import share
 
@@ -70,8 +70,7 @@ class OmklGf(Selective):
 
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Algorithm 3, all replicates side by side."""
-        block = stream(world, rounds, self.rates(rounds), self.lam)
-        played = Played(*(np.empty((len(state.log_w), len(block.y))) for _ in range(2)))
+        block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
         learned = theta, state.log_w, state.pi, state.A
         late = self.draw == "next"
@@ -79,7 +78,7 @@ class OmklGf(Selective):
             _play, len(state.log_w), block, rounds.start, *learned, state.graph_draws, state.node_draws, self.q_floor,
             late, played.y_hat, played.squared_norm,
         )  # fmt: skip
-        return State(state.theta, state.log_w, state.pi, state.A, state.graph_draws, state.node_draws, played)
+        return replace(state, played=played)
 
 
 @njit(nogil=True, cache=True)

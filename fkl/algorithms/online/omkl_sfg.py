@@ -3,7 +3,7 @@
 Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithms 4 and 5.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.feedback_graph import dominating_set, lowest_graph, similarity_graph
 from fkl.algorithms.online.learner import Played
-from fkl.algorithms.online.selection import Selective, drawn, learn, relative, stream, uniforms
+from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
 from fkl.errors import require
 from fkl.kernels.divergence import divergence
 from fkl.kernels.threads import share
@@ -94,15 +94,14 @@ class OmklSfg(Selective):
 
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Algorithm 5, all replicates side by side."""
-        block = stream(world, rounds, self.rates(rounds), self.lam)
-        played = Played(*(np.empty((len(state.log_w), len(block.y))) for _ in range(2)))
+        block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
         how = self.ways(rounds), self.draw == "next", self.q_floor, self.p_floor
         share(
             _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A, state.D,
             state.node_draws, *how, played.y_hat, played.squared_norm,
         )  # fmt: skip
-        return State(state.theta, state.log_w, state.log_u, state.A, state.D, state.node_draws, played)
+        return replace(state, played=played)
 
     def ways(self, rounds: slice) -> NDArray[np.int64]:
         """How each round of a block takes its node (B,)."""

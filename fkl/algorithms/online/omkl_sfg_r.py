@@ -3,7 +3,7 @@
 Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithm 6.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import World
 from fkl.algorithms.online import omkl_sfg
-from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round
-from fkl.algorithms.online.selection import relative, stream
+from fkl.algorithms.online.selection import relative
 from fkl.errors import require
 from fkl.kernels.threads import share
 
@@ -58,15 +57,14 @@ class OmklSfgR(OmklSfg):
 
     def play(self, world: World, state: State, rounds: slice) -> State:  # type: ignore[override]  # its own State
         """Algorithm 6, all replicates side by side."""
-        block = stream(world, rounds, self.rates(rounds), self.lam)
-        played = Played(*(np.empty((len(state.log_w), len(block.y))) for _ in range(2)))
+        block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
         ways = self.rank, self.ways(rounds), self.draw == "next", self.q_floor, self.p_floor
         share(
             _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
             state.divergences, state.refined, state.good, state.node_draws, *ways, played.y_hat, played.squared_norm,
         )  # fmt: skip
-        return State(**{**vars(state), "played": played})
+        return replace(state, played=played)
 
 
 @njit(nogil=True, cache=True)

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, World
-from fkl.algorithms.online.learner import Learner, samples
+from fkl.algorithms.online.learner import Learner, Played, samples
 from fkl.errors import require
 from fkl.kernels.stream import descend, dot, feature_map, project
 from fkl.kernels.threads import wake_for
@@ -61,6 +61,16 @@ class Selective(Learner):
         require(self.exploring >= 1, "exploring", self.exploring, "a whole number from 1")
         require(self.draw in ("exact", "next"), "draw", self.draw, "exact or next")
 
+    def open_block(self, world: World, rounds: slice) -> tuple["Stream", Played]:
+        """A block of rounds of the world's one client, and room for what it will show."""
+        bank = world.bank
+        x, y = samples(world, rounds)
+        wake_for(bank.replicates * len(y) * min(self.M, bank.kernels) * bank.rho.shape[-1])
+        x32, x64 = np.ascontiguousarray(x, np.float32), np.ascontiguousarray(x, np.float64)
+        features = *bank.draws, bank.phases, bank.norm
+        stream = Stream(*features, x32, x64, np.ascontiguousarray(y), self.rates(rounds), self.lam)
+        return stream, Played(*np.empty((2, bank.replicates, len(y))))
+
 
 class Stream(NamedTuple):
     """A block of rounds with the random features of all replicates, as compiled code wants them.
@@ -78,15 +88,6 @@ class Stream(NamedTuple):
     y: Array
     eta: Array
     lam: float
-
-
-def stream(world: World, rounds: slice, eta: Array, lam: float) -> Stream:
-    """A block of rounds of the world's one client."""
-    bank = world.bank
-    x, y = samples(world, rounds)
-    wake_for(bank.replicates * len(y) * bank.rho.shape[-1])
-    x32, x64 = np.ascontiguousarray(x, np.float32), np.ascontiguousarray(x, np.float64)
-    return Stream(*bank.draws, bank.phases, bank.norm, x32, x64, np.ascontiguousarray(y), eta, lam)
 
 
 def uniforms(world: World, size: int) -> NDArray[np.float64]:
