@@ -12,10 +12,12 @@ from fkl.kernels.threads import at_most
 
 Array = NDArray[np.float64]
 
-CONTENDERS = 3
+CONTENDERS = 2
 WORK = 3e10
 """Most that rows times squared landmarks may be: about three seconds a kernel."""
 SCREENING_ROWS, SCREENING_LANDMARKS = 1000, 150
+RECIPE = CONTENDERS, WORK, SCREENING_ROWS, SCREENING_LANDMARKS
+"""All that decides how near to the best fit this one comes."""
 BLOCK_ROWS = 8192
 
 

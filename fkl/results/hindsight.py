@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl import __version__
-from fkl.kernels.ridge import best_ridge_loss
+from fkl.kernels.ridge import RECIPE, best_ridge_loss
 from fkl.simulation import Experiment
 
 
@@ -42,7 +41,7 @@ def hindsight_loss(experiment: Experiment, cache: Path | None) -> NDArray[np.flo
 def _digest(experiment: Experiment, x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
     """Hash of all that the fit depends on."""
     dictionary = experiment.dictionary
-    digest = hashlib.sha256(repr((__version__, dictionary.families, x.shape, experiment.algorithm.lam)).encode())
+    digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, experiment.algorithm.lam)).encode())
     for array in (dictionary.scales, x, y):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:24]
