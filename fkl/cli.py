@@ -119,7 +119,7 @@ def _data(arguments: list[str]) -> None:
     states = registry.fetch(names, store) if action == "fetch" else registry.verify(names, store)
     wrong = 0
     for state in states:
-        print(f"{state.dataset:10} {state.file:48} {state.state} {state.detail}".rstrip())
+        print(f"{state.dataset:14} {state.file:48} {state.state} {state.detail}".rstrip())
         wrong += state.state != "ok"
     if wrong:
         raise FklError(f"data {action}: {wrong} files are not as they should be")

@@ -17,7 +17,6 @@ FEATURES = (
 COLUMNS = ("date", "Appliances", *FEATURES, "rv1", "rv2")
 
 
-
 @dataclass(frozen=True)
 class Energy:
     """Appliances energy prediction (UCI 374, doi:10.24432/C5VC8G): 10 minutes' energy use from the house's sensors.

@@ -158,7 +158,8 @@ def read_mat(
     Parameters
     ----------
     raw : bytes
-        The file, n samples of d features.
+        The file, n samples of d features. It must have been compared with its hash: scipy refuses most damaged files,
+        but some, such as one with a wrong type of number written in it, take the process down.
     where : str
         Its name, for messages.
     features : sequence of str
@@ -181,7 +182,7 @@ def read_mat(
     from scipy.io import loadmat
 
     try:
-        content = loadmat(io.BytesIO(raw), variable_names=[x, y])
+        content = loadmat(io.BytesIO(raw), variable_names=[x, y])  # type: ignore[arg-type] # scipy-stubs: paths only
     except Exception as error:  # scipy raises whatever a damaged file leads it to
         reason = " ".join(str(error).split())[:200]
         raise FklError(f"{where}: not a MATLAB file that can be read ({reason})") from error

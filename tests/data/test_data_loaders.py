@@ -1,12 +1,14 @@
 """The data sets from files, on small files in the published layouts."""
 
 import hashlib
+import io
 import struct
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
-from fkl.data import air, airfoil, bias, concrete, naval, uji, wec
+from fkl.data import air, airfoil, airquality, bias, concrete, energy, naval, toms_hardware, twitter, uji, wec
 from fkl.data.store import DataFile, Store
 from fkl.errors import BadValue, FklError
 
@@ -14,8 +16,8 @@ from fkl.errors import BadValue, FklError
 def small_files(monkeypatch, dataset, tmp_path, contents):
     """Stand-ins for the published files: same names, no hash."""
     for file, content in zip(dataset.files, contents, strict=True):
-        (tmp_path / file.name).write_text(content)
-    stand_ins = tuple(DataFile(file.dataset, file.name, file.url) for file in dataset.files)
+        (tmp_path / file.name).write_bytes(content.encode() if isinstance(content, str) else content)
+    stand_ins = tuple(DataFile(file.dataset, file.name, file.url, instead=file.instead) for file in dataset.files)
     monkeypatch.setattr(dataset, "files", stand_ins)
     return Store(tmp_path, offline=True)
 
@@ -236,6 +238,145 @@ def test_concrete_that_is_no_sheet_is_refused_quietly(monkeypatch, tmp_path, cap
     assert capsys.readouterr() == ("", "")
 
 
+def mat(**variables):
+    buffer = io.BytesIO()
+    savemat(buffer, variables, do_compression=True)
+    return buffer.getvalue()
+
+
+NO_FILE = b"not looked at"
+RANDOM = np.random.default_rng(0).random((4, 97))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "features", "others"),
+    [
+        (energy.Energy, 25, [NO_FILE]),
+        (airquality.AirQuality, 13, [NO_FILE]),
+        (toms_hardware.TomsHardware, 96, [NO_FILE]),
+        (twitter.Twitter, 77, []),
+    ],
+)
+def test_published_matrices_have_their_samples_in_columns(monkeypatch, tmp_path, dataset, features, others):
+    x, y = RANDOM[:, :features], RANDOM[:, [96]]
+    store = small_files(monkeypatch, dataset, tmp_path, [mat(X=x.T, y=y), *others])
+    table = load(dataset(), store)
+    assert np.array_equal(table.x, x)
+    assert np.array_equal(table.y, y[:, 0])
+    assert len(set(table.feature_names)) == features
+    name = dataset.files[0].name
+    for content, words in (
+        (mat(X=x, y=y), f"X is 4 x {features} and y is 4 x 1 where {features} x n and n x 1 are expected"),
+        (mat(X=x.T, Y=y), "there is no variable y in it"),
+        (mat(X=x.T, y=y)[:-9], "not a MATLAB file that can be read|there is no variable y in it"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(FklError, match=f"^{name}: ({words})"):
+            load(dataset(), store)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "instead"),
+    [
+        (energy.Energy, "dataset.input=raw"),
+        (airquality.AirQuality, "dataset.input=raw"),
+        (toms_hardware.TomsHardware, "dataset=wave_farm"),
+        (twitter.Twitter, "dataset=wave_farm"),
+    ],
+)
+def test_missing_matrices_do_not_point_to_the_source(tmp_path, dataset, instead):
+    words = rf"^{dataset.name}: {dataset.files[0].name} is not in .*no address is known that serves it.* {instead}"
+    with pytest.raises(FklError, match=words) as caught:
+        load(dataset(), Store(tmp_path))
+    assert "uci.edu" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dataset", [energy.Energy, airquality.AirQuality])
+def test_missing_raw_files_point_to_the_source(tmp_path, dataset):
+    with pytest.raises(
+        FklError, match=rf"^offline: .*{dataset.files[1].name} .*get it from https://archive.ics.uci.edu/"
+    ):
+        load(dataset(input="raw"), Store(tmp_path, offline=True))
+
+
+def energy_text(rows):
+    header = ",".join(f'"{name}"' for name in energy.COLUMNS)
+    lines = [",".join(f'"{cell:>4}"' for cell in ("2016-01-11 17:00:00", *row)) for row in rows]
+    return "\r\n".join([header, *lines]) + "\r\n"
+
+
+def test_raw_energy_leaves_out_the_date_and_the_random_variables(monkeypatch, tmp_path):
+    rows = np.arange(3 * 28).reshape(3, 28) / 8
+    store = small_files(monkeypatch, energy.Energy, tmp_path, [NO_FILE, energy_text(rows.tolist())])
+    table = load(energy.Energy(input="raw"), store)
+    assert np.array_equal(table.x, rows[:, 1:26])
+    assert np.array_equal(table.y, rows[:, 0])
+    assert (table.feature_names[0], table.feature_names[-1]) == ("lights", "Tdewpoint")
+    cells = [[1] * 28, [2] * 27 + ["x"]]
+    (tmp_path / "energydata_complete.csv").write_text(energy_text(cells))
+    with pytest.raises(FklError, match=r"energydata_complete.csv, line 3, column rv2: '   x' is not a finite number"):
+        load(energy.Energy(input="raw"), store)
+
+
+def airquality_text(rows, empty_rows=3):
+    lines = [";".join(airquality.COLUMNS)]
+    lines += [";".join(["10/03/2004", "18.00.00", *(str(cell).replace(".", ",") for cell in row)]) for row in rows]
+    return "\r\n".join([*(f"{line};;" for line in lines), *(";" * 16,) * empty_rows]) + "\r\n"
+
+
+AIRQUALITY = np.arange(5 * 13).reshape(5, 13) / 8
+
+
+def airquality_rows():
+    """Five hours: a hole in T in the first and the third, no target in the second, NMHC(GT) only in the last."""
+    rows = AIRQUALITY.tolist()
+    rows[0][10] = rows[1][0] = "-200"
+    rows[2][10] = "-200,0"
+    for row in rows[:4]:
+        row[2] = "-200"
+    return rows
+
+
+@pytest.mark.parametrize(("missing", "rows"), [("drop", [3, 4]), ("previous", [2, 3, 4])])
+def test_raw_airquality_with_its_holes(monkeypatch, tmp_path, missing, rows):
+    store = small_files(monkeypatch, airquality.AirQuality, tmp_path, [NO_FILE, airquality_text(airquality_rows())])
+    table = load(airquality.AirQuality(input="raw", missing=missing), store)
+    values = AIRQUALITY.copy()
+    values[2, 10] = values[1, 10]  # measured in an hour that is itself left out, having no target
+    assert np.array_equal(table.x, values[rows][:, [1, *range(3, 13)]])
+    assert np.array_equal(table.y, values[rows, 0])
+    assert table.feature_names == airquality.RAW_FEATURES
+    assert "NMHC(GT)" not in table.feature_names
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (airquality_text([["x", *range(12)]]), r"line 2, column CO\(GT\): 'x' is not a finite number"),
+        (airquality_text([range(13), [""] * 13, range(13)]), r"line 3, column CO\(GT\): '' is not a finite number"),
+        (airquality_text([range(13), range(12)]), "line 3: 14 columns where 15 are expected"),
+        (airquality_text([range(13)]).replace("RH", "HR"), "line 1: column 14 is 'HR' where 'RH' is expected"),
+        ("", "line 1: 0 columns where 15 are expected"),
+    ],
+)
+def test_raw_airquality_in_another_layout_is_refused(monkeypatch, tmp_path, text, words):
+    store = small_files(monkeypatch, airquality.AirQuality, tmp_path, [NO_FILE, text])
+    with pytest.raises(FklError, match=f"^AirQualityUCI.csv, {words}"):
+        load(airquality.AirQuality(input="raw"), store)
+
+
+def test_raw_toms_hardware_has_its_samples_in_rows(monkeypatch, tmp_path):
+    x, y = 1000 * RANDOM[:, :96], RANDOM[:, [96]]
+    contents = [NO_FILE, mat(X=x, Y=y)]
+    table = load(
+        toms_hardware.TomsHardware(input="raw"),
+        small_files(monkeypatch, toms_hardware.TomsHardware, tmp_path, contents),
+    )
+    assert np.array_equal(table.x, x)
+    assert np.array_equal(table.y, y[:, 0])
+    assert table.feature_names[:9] == (*(f"NCD_{week}" for week in range(8)), "BL_0")
+
+
 @pytest.mark.parametrize(
     ("make", "key", "allowed"),
     [
@@ -247,6 +388,11 @@ def test_concrete_that_is_no_sheet_is_refused_quietly(monkeypatch, tmp_path, cap
         (lambda: air.Air(target="TEMP"), "target", "NO2"),
         (lambda: wec.Wec(rows_per_site=72001), "rows_per_site", "72000"),
         (lambda: bias.Bias(missing="refuse"), "missing", "mean or drop"),
+        (lambda: energy.Energy(input="mat"), "input", "published or raw"),
+        (lambda: airquality.AirQuality(input=""), "input", "published or raw"),
+        (lambda: airquality.AirQuality(input="raw", missing="mean"), "missing", "drop or previous"),
+        (lambda: airquality.AirQuality(missing="previous"), "missing", "drop unless dataset.input=raw"),
+        (lambda: toms_hardware.TomsHardware(input="csv"), "input", "published or raw"),
         (lambda: concrete.Concrete(decimals=-1), "decimals", "from 0 to 15"),
         (lambda: concrete.Concrete(decimals=400), "decimals", "from 0 to 15"),
     ],

@@ -1,9 +1,12 @@
-"""Tables in text: what is read, and which row is blamed."""
+"""Tables in text and in MATLAB files: what is read, and which row is blamed."""
+
+import io
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
-from fkl.data.reading import first_rows, read_table
+from fkl.data.reading import first_rows, read_mat, read_table
 from fkl.errors import FklError
 
 ABC = ("a", "b", "c")
@@ -62,3 +65,68 @@ def test_too_few_rows():
     assert len(first_rows(frame, 1, "f.csv")) == 1
     with pytest.raises(FklError, match=r"f.csv: 2 usable rows where 3 are needed"):
         first_rows(frame, 3, "f.csv")
+
+
+def mat(**variables):
+    buffer = io.BytesIO()
+    savemat(buffer, variables, do_compression=True)
+    return buffer.getvalue()
+
+
+X, Y = np.arange(6.0).reshape(3, 2) / 8, np.array([[0.5], [1.5]])
+
+
+def test_mat_with_samples_in_columns_or_in_rows():
+    for raw, keys in ((mat(X=X, y=Y), {}), (mat(X=X.T, Y=Y), {"y": "Y", "samples_in_rows": True})):
+        x, y = read_mat(raw, "f.mat", ABC, **keys)
+        assert np.array_equal(x, X.T)
+        assert y.tolist() == [0.5, 1.5]
+        assert x.flags.c_contiguous and x.dtype == y.dtype == np.float64
+    x, _ = read_mat(mat(X=np.arange(6, dtype=np.uint8).reshape(3, 2), y=Y), "f.mat", ABC)
+    assert x.tolist() == [[0, 2, 4], [1, 3, 5]]
+    assert x.dtype == np.float64
+
+
+def hole(place):
+    values = X.copy()
+    values[place] = np.nan
+    return values
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"X": X}, "f.mat: there is no variable y in it"),
+        ({"x": X, "y": Y}, "f.mat: there is no variable X in it"),
+        ({"X": X.T, "y": Y}, "f.mat: X is 2 x 3 and y is 2 x 1 where 3 x n and n x 1 are expected"),
+        ({"X": X, "y": Y.T}, "f.mat: X is 3 x 2 and y is 1 x 2 where 3 x n and n x 1 are expected"),
+        ({"X": X, "y": np.ones((2, 2))}, "f.mat: X is 3 x 2 and y is 2 x 2 where"),
+        ({"X": "word", "y": Y}, "f.mat: variable X is not a matrix of numbers"),
+        ({"X": X + 1j, "y": Y}, "f.mat: variable X is not a matrix of numbers"),
+        ({"X": X, "y": {"a": 1.0}}, "f.mat: variable y is not a matrix of numbers"),
+        ({"X": np.ones((3, 2, 1, 2)), "y": Y}, "f.mat: variable X is not a matrix of numbers"),
+        ({"X": hole((1, 0)), "y": Y}, "f.mat, sample 1, column b: nan is not a finite number"),
+        ({"X": X, "y": Y * np.inf}, "f.mat, sample 1, column of the target: inf is not a finite number"),
+    ],
+)
+def test_mat_with_other_variables_is_refused(variables, words):
+    with pytest.raises(FklError) as caught:
+        read_mat(mat(**variables), "f.mat", ABC)
+    assert str(caught.value).startswith(words)
+
+
+def test_damaged_mat_is_refused_in_one_line_wherever_it_is_cut():
+    raw = mat(X=X, y=Y)
+    for length in range(len(raw)):
+        with pytest.raises(
+            FklError, match=r"^f.mat: (not a MATLAB file that can be read|there is no variable)"
+        ) as caught:
+            read_mat(raw[:length], "f.mat", ABC)
+        assert "\n" not in str(caught.value)
+
+
+def test_no_mat_at_all():
+    for raw in (b"", b"no matrix" * 40, bytes(400), b"\x89HDF" * 200):
+        with pytest.raises(FklError, match=r"^f.mat: ") as caught:
+            read_mat(raw, "f.mat", ABC)
+        assert "\n" not in str(caught.value)

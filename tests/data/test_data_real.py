@@ -11,13 +11,17 @@ import pytest
 from fkl.data import wec
 from fkl.data.air import Air
 from fkl.data.airfoil import Airfoil
+from fkl.data.airquality import RAW_FEATURES, AirQuality
 from fkl.data.bias import Bias
 from fkl.data.concrete import CONVERTED, Concrete
 from fkl.data.csv_file import CsvFile
+from fkl.data.energy import Energy
 from fkl.data.naval import Naval
 from fkl.data.normalise import normalise
 from fkl.data.partition import BySite, Iid
 from fkl.data.store import DataFile, Store
+from fkl.data.toms_hardware import TomsHardware
+from fkl.data.twitter import Twitter
 from fkl.data.uji import Uji
 from fkl.data.wave_farm import WaveFarm
 
@@ -102,6 +106,68 @@ def test_concrete(tmp_path):
     (tmp_path / path.name).write_bytes(path.read_bytes())
     again = Concrete().load(Store(tmp_path, offline=True), np.random.default_rng(0))
     assert np.array_equal(again.x, table.x)
+
+
+def test_energy_as_published_is_the_scaled_rows_of_at_most_300_wh():
+    table, raw = real(Energy()), real(Energy(input="raw"))
+    assert raw.x.shape == (19735, 25)
+    assert raw.x[0, :3].tolist() == [30, 19.89, 47.5966666666667]
+    assert (raw.y[0], raw.y.min(), raw.y.max()) == (60, 10, 1080)
+    assert table.x.shape == (18604, 25)
+    assert table.feature_names == raw.feature_names
+    kept = raw.x[raw.y <= 300]
+    assert np.allclose(table.x, (kept - kept.min()) / (kept.max() - kept.min()), rtol=0, atol=1e-14)
+    assert np.array_equal(table.y, (raw.y[raw.y <= 300] - 10) / 290)
+
+
+def test_airquality_as_published_has_the_mark_of_missing_values_as_a_value():
+    table = real(AirQuality())
+    assert table.x.shape == (7322, 13)
+    value = 2975 * table.x - 200
+    hours, names = 24 * value[:, 0], list(table.feature_names)
+    assert np.allclose(hours, hours.round(), atol=1e-9)
+    assert set(hours.round()) == set(range(24))
+    assert [int(np.isclose(value[:, names.index(name)], -200).sum()) for name in ("NMHC(GT)", "T")] == [6432, 330]
+    raw = real(AirQuality(input="raw", missing="previous"))  # all rows with a target
+    assert np.allclose(11.8 * table.y + 0.1, raw.y[:7322], atol=1e-9)
+    measured = ~np.isclose(value, -200)
+    for number, name in enumerate(RAW_FEATURES):
+        here = measured[:, names.index(name)]
+        # UCI's text file is rounded, the sheet that was scaled is not.
+        assert np.abs(value[here, names.index(name)] - raw.x[:7322][here, number]).max() < 0.51
+
+
+def test_raw_airquality():
+    table = real(AirQuality(input="raw"))
+    assert table.x.shape == (6941, 11)
+    assert table.x[0].tolist() == [1360, 11.9, 1046, 166, 1056, 113, 1692, 1268, 13.6, 48.9, 0.7578]
+    assert (table.y[0], table.y.min(), table.y.max()) == (2.6, 0.1, 11.9)
+    assert table.x.min() == -1.9  # degrees
+    carried = real(AirQuality(input="raw", missing="previous"))
+    assert carried.x.shape == (7674, 11)
+    assert carried.x.min() == -1.9
+
+
+def test_toms_hardware_as_published_is_scaled_rows_of_the_first_9995():
+    table, raw = real(TomsHardware()), real(TomsHardware(input="raw"))
+    assert raw.x.shape == (28179, 96)
+    assert (raw.y[0], raw.y.max()) == (4.5, 265916.5)
+    names = list(raw.feature_names)
+    flags = raw.x[:, [names.index(f"{name}_{week}") for name in ("BL", "CS") for week in range(8)]]
+    assert (flags.min(), flags.max()) == (0, 1)  # the two ratios, so the names are where they belong
+    assert table.x.shape == (9725, 96)
+    rows = {row.tobytes() for row in np.column_stack([raw.x, raw.y])[:9995].round(3) + 0.0}
+    scaled_back = np.column_stack([125393 * table.x, 27611 * table.y]).round(3) + 0.0
+    assert sum(row.tobytes() in rows for row in scaled_back) >= 9724
+
+
+def test_twitter():
+    table = real(Twitter())
+    assert table.x.shape == (13813, 77)
+    assert (table.x.min(), table.x.max(), table.y.min(), table.y.max()) == (0, 1, 0, 1)
+    assert table.y[0] == pytest.approx(0.19846812)
+    discussions = table.x[:, table.feature_names.index("NAD_6")]
+    assert np.corrcoef(discussions, table.y)[0, 1] > 0.9  # the target is this number, later
 
 
 @pytest.mark.parametrize(

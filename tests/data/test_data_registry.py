@@ -27,8 +27,15 @@ def test_every_data_set_can_be_made_and_is_named_as_registered():
         assert dataset_class(name)().name == name
 
 
+def test_every_matlab_file_has_a_hash():
+    # What scipy is given must be what was published: it can crash on damage that no exception tells of.
+    files = [file for name in targets() for file in dataset_class(name).files if file.name.endswith(".mat")]
+    assert len(files) == 5
+    assert all(file.sha256 and file.size for file in files)
+
+
 def test_unknown_name_lists_the_known_ones(tmp_path):
-    with pytest.raises(BadValue, match="one of air, airfoil, bias, concrete, csv, diabetes"):
+    with pytest.raises(BadValue, match="one of air, airfoil, airquality, bias, concrete, csv, diabetes"):
         list(verify(["naval", "mnist"], Store(tmp_path)))
 
 
@@ -62,6 +69,16 @@ def test_verify_says_when_there_is_no_hash_to_compare_with(tmp_path):
     assert states["Perth_Data.csv"].state == "ok"
     assert "no SHA-256" in states["Perth_Data.csv"].detail
     assert states["Sydney_Data.csv"].state == "missing"
+
+
+def test_verify_and_fetch_say_when_no_address_is_known(tmp_path, web):
+    store = Store(tmp_path, mirror=web.address, retries=0)
+    (missing,) = verify(["twitter"], store)
+    assert missing[2:] == ("missing", "no address is known that serves it")
+    (failed,) = fetch(["twitter"], store)
+    assert failed.state == "failed"
+    assert "no address is known" in failed.detail
+    assert web.requests == []
 
 
 def test_fetch_reports_each_file(tmp_path, web, zipped, small_naval):

@@ -120,6 +120,47 @@ def test_offline_without_the_file_is_one_line_that_says_all(tmp_path, web, zippe
         assert part in message
 
 
+UNSERVED = DataFile("toy", "numbers.mat", None, SHA, len(CONTENT))
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_file_without_an_address_is_found_in_the_folder(tmp_path, suffix):
+    path = put(tmp_path, f"toy/numbers.mat{suffix}", PACK[suffix](CONTENT))
+    store = Store(tmp_path)
+    assert store.find(UNSERVED) == store.fetch(UNSERVED) == path
+    assert store.read(UNSERVED) == CONTENT
+    store.check(UNSERVED)
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_missing_file_without_an_address_is_not_fetched_and_says_so(tmp_path, web, offline):
+    (tmp_path / "toy").mkdir()
+    store = Store(tmp_path, offline, mirror=web.address)
+    assert store.find(UNSERVED) is None
+    for act in (store.read, store.fetch, store.check):
+        with pytest.raises(FklError) as caught:
+            act(UNSERVED)
+        message = str(caught.value)
+        for part in (
+            "toy: numbers.mat is not in",
+            "toy/numbers.mat",
+            ".xz",
+            "no address is known",
+            "dataset=wave_farm",
+        ):
+            assert part in message
+        for part in ("\n", "None", "offline", web.address, "and for"):
+            assert part not in message
+    assert web.requests == []
+    assert list((tmp_path / "toy").iterdir()) == []
+
+
+def test_message_says_what_to_try_instead(tmp_path):
+    file = DataFile("toy", "numbers.mat", None, instead="dataset.input=raw")
+    with pytest.raises(FklError, match=r"put a copy there, or try dataset.input=raw$"):
+        Store(tmp_path).read(file)
+
+
 def test_fetch_keeps_the_archive_and_fetches_once(tmp_path, web, zipped):
     web.pages["toy+data.zip"] = zipped({"numbers.csv": CONTENT})
     store = Store(tmp_path, mirror=web.address)
