@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 
 import numba
@@ -46,7 +47,12 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
         work(0, count, *arguments)
         return
     ends = [count * part // threads for part in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        parts = [pool.submit(work, begin, end, *arguments) for begin, end in pairwise(ends)]
+    parts = [_pool().submit(work, begin, end, *arguments) for begin, end in pairwise(ends)]
     for part in parts:
         part.result()  # raises what the thread raised
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads that stay: new ones would have BLAS set up its buffers anew at every call."""
+    return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
