@@ -1,26 +1,21 @@
 """Exact kernels on a stream: the triangular systems of online kernel regression, one for each kernel."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from fkl.kernels.dictionary import FAMILIES, Dictionary
 from fkl.kernels.threads import wake_for
-
-if TYPE_CHECKING:
-    from fkl.kernels.dictionary import Dictionary
 
 Array = NDArray[np.floating]
 
 TILE = 256
 """Earlier samples that are taken together: their distances to one sample and their coefficients stay in the cache."""
 
-FAMILIES = ("rbf", "laplacian", "polynomial")
-RBF, LAPLACIAN, POLYNOMIAL = range(3)
+RBF, LAPLACIAN, POLYNOMIAL = range(3)  # as in FAMILIES, for compiled code
 
 
-def substitute(dictionary: "Dictionary", x: Array, y: Array, eta: Array, a: Array) -> NDArray[np.float64]:
+def substitute(dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array) -> NDArray[np.float64]:
     """Play a block of B rounds: f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t (f_i(x_t) - y_t).
 
     Parameters

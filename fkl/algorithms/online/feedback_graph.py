@@ -38,14 +38,6 @@ def similarity_graph(delta: NDArray[np.float64], M: int) -> Adjacency:
     return adjacency
 
 
-def lowest_graph(N: int, M: int) -> Adjacency:
-    """Join each kernel to itself and the kernels of lowest index until it has M out-neighbours, itself included.
-
-    What Algorithm 4 makes of divergences that are all alike, or not numbers at all: the first argument always wins.
-    """
-    return similarity_graph(np.zeros((N, N)), M)
-
-
 def dominating_set(adjacency: Adjacency) -> NDArray[np.intp]:
     """Nodes that together point to all nodes: the greedy set cover of Chvatal (1979), most new nodes first.
 

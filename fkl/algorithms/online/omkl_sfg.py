@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, World
-from fkl.algorithms.online.feedback_graph import dominating_set, lowest_graph, similarity_graph
+from fkl.algorithms.online.feedback_graph import dominating_set, similarity_graph
 from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
 from fkl.errors import require
@@ -76,7 +76,7 @@ class OmklSfg(Selective):
         bank = world.bank
         R, N = bank.replicates, bank.kernels
         require(self.M <= N, "M", self.M, f"at most kernels.N={N}")
-        A = lowest_graph(N, self.M) if self.graph == "lowest" else similarity_graph(self.divergences(world), self.M)
+        A = similarity_graph(self.divergences(world), self.M)
         return State(
             theta=np.zeros((R, N, bank.width), bank.precision),
             log_w=np.zeros((R, N)),
@@ -87,7 +87,7 @@ class OmklSfg(Selective):
         )
 
     def divergences(self, world: World) -> NDArray[np.float64]:
-        """Divergence of every two kernels (N, N); all 0, so that the first is as good as any, for the lowest graph."""
+        """Divergence of every two kernels (N, N); for the lowest graph all 0, so that the first one always wins."""
         if self.graph == "lowest":
             return np.zeros((world.dictionary.N, world.dictionary.N))
         return divergence(world.dictionary.families, world.dictionary.scales)
