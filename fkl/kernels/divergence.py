@@ -23,7 +23,7 @@ def divergence(families: Sequence[str], scales: Array) -> Array:
     Returns
     -------
     (N, N)
-        Symmetric, 0 on the diagonal.
+        Symmetric, 0 on the diagonal, above 0 where two kernels differ; all but the last digits are right.
 
     Raises
     ------
@@ -33,14 +33,17 @@ def divergence(families: Sequence[str], scales: Array) -> Array:
     for family in families:
         require(family in ("rbf", "laplacian"), "kernels.family", family, "rbf or laplacian: divergences are integrals")
     rbf = np.array([family == "rbf" for family in families])
-    own = np.where(rbf, np.sqrt(np.pi) / scales, 1 / scales)  # integral of k_i^2
-    cross = np.empty((scales.size, scales.size))  # integral of k_i k_j
+    delta = np.empty((scales.size, scales.size))
     s, r = scales[rbf], scales[~rbf]
-    cross[np.ix_(rbf, rbf)] = np.sqrt(2 * np.pi) / np.hypot(s[:, None], s)
-    cross[np.ix_(~rbf, ~rbf)] = 2 / (r[:, None] + r)
-    mixed = np.sqrt(2 * np.pi) / s[:, None] * erfcx(r / (np.sqrt(2) * s[:, None]))
-    cross[np.ix_(rbf, ~rbf)] = mixed
-    cross[np.ix_(~rbf, rbf)] = mixed.T
-    delta = own[:, None] + own - 2 * cross
-    np.fill_diagonal(delta, 0)
-    return np.maximum(delta, 0)  # neighbours on a fine grid differ by less than their integrals' rounding
+    # Within a family, as products: neighbours on a fine grid differ by less than their integrals' rounding.
+    a, b = s[:, None], s
+    root, product = np.hypot(a, b), a * b
+    excess = (a - b) ** 2 * (a**2 + b**2 + 4 * product)  # ((a + b) root)^2 - 8 product^2
+    delta[np.ix_(rbf, rbf)] = np.sqrt(np.pi) * excess / (product * root * ((a + b) * root + np.sqrt(8) * product))
+    delta[np.ix_(~rbf, ~rbf)] = (r[:, None] - r) ** 2 / (r[:, None] * r * (r[:, None] + r))
+    # Between families it is never below 3 % of the kernels' own integrals.
+    cross = np.sqrt(2 * np.pi) / s[:, None] * erfcx(r / (np.sqrt(2) * s[:, None]))
+    mixed = np.sqrt(np.pi) / s[:, None] + 1 / r - 2 * cross
+    delta[np.ix_(rbf, ~rbf)] = mixed
+    delta[np.ix_(~rbf, rbf)] = mixed.T
+    return delta
