@@ -10,6 +10,7 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,6 +25,8 @@ CHUNK = 1 << 20
 TIMEOUT_SECONDS = 30
 EMBEDDED = "wave_farm"
 OPENERS: dict[str, Callable[[Path], object]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+PARTIAL = re.compile(r"\.\d+\.partial$")
+"""What the name of a file that is being fetched ends with."""
 # What the decompressors of the standard library raise on damaged input; RuntimeError is an encrypted zip member.
 DAMAGE = (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, OSError, RuntimeError, NotImplementedError)
 
@@ -39,8 +42,8 @@ class DataFile:
     name : str
         File name without compression suffix; inside the archive any folder may lie before it.
     url : str or None
-        Address of the zip archive that holds the file, directly or inside one more zip. None where no address is known
-        to serve it: then it is found in the folder or not at all.
+        Address of the file, as it is or compressed as its suffix says, or of the zip archive that holds it, directly or
+        inside one more zip. None where no address is known to serve it: then it is found in the folder or not at all.
     sha256 : str, optional
         Of the uncompressed file. None where no trustworthy hash is known: then nothing is compared.
     size : int, optional
@@ -58,7 +61,7 @@ class DataFile:
 
     @property
     def archive(self) -> str:
-        """File name of the zip archive, the last component of its address; empty where there is none."""
+        """Name under which its address serves it, or the zip archive with it; empty where there is none."""
         return "" if self.url is None else self.url.rsplit("/", 1)[-1]
 
 
@@ -116,6 +119,19 @@ class Store:
         path = self.fetch(file)
         return b"".join(_chunks(path, file, str(path)))
 
+    def stream(self, file: DataFile) -> Iterator[bytes]:
+        """Content of the file in pieces, as `read`, for one that is larger than the memory.
+
+        Its hash is compared after the last piece: who stops before it has had no check.
+
+        Raises
+        ------
+        FklError
+            As `read`.
+        """
+        path = self.fetch(file)
+        return _chunks(path, file, str(path))
+
     def check(self, file: DataFile) -> None:
         """Read a file that is in the folder to its end and compare size and hash.
 
@@ -130,7 +146,7 @@ class Store:
         _drain(path, file, str(path))
 
     def _missing(self, file: DataFile) -> str:
-        archive = f", and for {file.archive}" if file.archive else ""
+        archive = f", and for {file.archive}" if file.archive.endswith(".zip") else ""
         source = f"get it from {file.url}" if file.url else "no address is known that serves it: put a copy there"
         return (
             f"{file.dataset}: {file.name} is not in {self.folder} (looked for {file.dataset}/{file.name} and "
@@ -194,12 +210,13 @@ def _chunks(path: Path, file: DataFile, where: str) -> Iterator[bytes]:
 
 
 def _uncompressed(path: Path, file: DataFile, where: str, stack: ExitStack) -> BinaryIO:
-    if file.archive and path.name.startswith(file.archive):
+    name = PARTIAL.sub("", path.name)
+    if name == file.archive and name.endswith(".zip"):
         member = _member(path, file.name, where, stack)
         if member is None:
             raise FklError(f"{where}: the archive holds no file {file.name}")
         return member
-    opener = OPENERS.get(path.suffix) if path.name != file.name else None
+    opener = OPENERS.get(PurePosixPath(name).suffix) if name != file.name else None
     return stack.enter_context(path.open("rb") if opener is None else cast(BinaryIO, opener(path)))
 
 

@@ -1,0 +1,211 @@
+"""LIBSVM's text format, ``label index:value ...`` a line, and targets of two classes.
+
+Source of the files and of the format: https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html
+"""
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.data.store import DataFile
+from fkl.errors import FklError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array, csr_matrix
+
+PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
+BLOCK = 1 << 24
+"""Bytes of text that `read_dense` parses at a time."""
+SHOWN = 60
+"""Characters of a wrong line that are quoted."""
+
+
+def published(
+    dataset: str, name: str, sha256: str | None = None, size: int | None = None, packed: str = ""
+) -> DataFile:
+    """File of LIBSVM's page.
+
+    Parameters
+    ----------
+    dataset, name, sha256, size
+        As in `DataFile`.
+    packed : str
+        Suffix of the compression it is served with, such as ``".bz2"``.
+    """
+    return DataFile(dataset, name, f"{PAGE}/{name}{packed}", sha256, size)
+
+
+def numbered(features: int) -> tuple[str, ...]:
+    """Names of features that only have an index: x1, x2, ..."""
+    return tuple(f"x{index}" for index in range(1, features + 1))
+
+
+def two_classes(labels: NDArray[np.float64], where: str, negative: float, first_line: int = 1) -> NDArray[np.float64]:
+    """Signs of labels.
+
+    Parameters
+    ----------
+    labels : (n,) float64
+        One a line.
+    where : str
+        Name of the file, for messages.
+    negative : float
+        Label of the class -1; the label of the class 1 is 1.
+    first_line : int
+        Line of the first label.
+
+    Returns
+    -------
+    (n,) float64
+        -1 or 1.
+
+    Raises
+    ------
+    FklError
+        If there is another label, or only one of the two.
+    """
+    known = (labels == negative) | (labels == 1.0)
+    if not known.all():
+        row = int(known.argmin())
+        raise FklError(f"{where}, line {row + first_line}: label {labels[row]:g} is neither {negative:g} nor 1")
+    for label in (negative, 1.0):
+        if label not in labels:
+            raise FklError(f"{where}: no sample has the label {label:g}, where two classes are expected")
+    return np.where(labels == 1.0, 1.0, -1.0)
+
+
+def read_sparse(
+    raw: bytes, where: str, features: int, negative: float = -1.0
+) -> tuple["csr_array", NDArray[np.float64]]:
+    """Samples of a LIBSVM text as they are stored there.
+
+    Parameters
+    ----------
+    raw : bytes
+        The file, n lines.
+    where : str
+        Its name, for messages.
+    features : int
+        Number d of features; the highest index of a file can be lower.
+    negative : float
+        Label of the class -1; that of the other is 1.
+
+    Returns
+    -------
+    x : (n, d) csr_array of float64
+    y : (n,) float64
+        -1 or 1.
+
+    Raises
+    ------
+    FklError
+        If a line is no sample of d finite features and one of the two labels, naming file and line, or one of the
+        classes has no sample.
+    """
+    x, labels = _parse(raw, where, features)
+    return x, two_classes(labels, where, negative)
+
+
+def read_dense(
+    pieces: Iterable[bytes], where: str, features: int, rows: int, negative: float = -1.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """First samples of a LIBSVM text, block after block into one array: the text can be larger than the memory.
+
+    Parameters
+    ----------
+    pieces : iterable of bytes
+        The file, cut anywhere; no more of it is taken than needed.
+    where, features, negative
+        As in `read_sparse`.
+    rows : int
+        How many samples.
+
+    Returns
+    -------
+    x : (rows, features) float64
+    y : (rows,) float64
+        -1 or 1.
+
+    Raises
+    ------
+    FklError
+        As `read_sparse`, and if there are fewer samples.
+    """
+    x, labels = np.empty((rows, features)), np.empty(rows)
+    done = 0
+    for block in _whole_lines(pieces):
+        values, targets = _parse(block, where, features, first_line=done + 1)
+        taken = min(len(targets), rows - done)
+        x[done : done + taken] = values[:taken].toarray()
+        labels[done : done + taken] = targets[:taken]
+        done += taken
+        if done == rows:
+            return x, two_classes(labels, where, negative)
+    raise FklError(f"{where}: {done} rows where {rows} are needed")
+
+
+def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Blocks of about `BLOCK` bytes that end with a line."""
+    waiting: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= BLOCK and b"\n" in piece:
+            lines, _, rest = b"".join(waiting).rpartition(b"\n")
+            yield lines + b"\n"
+            waiting, size = [rest], len(rest)
+    last = b"".join(waiting)
+    if last:
+        yield last
+
+
+def _parse(raw: bytes, where: str, features: int, first_line: int = 1) -> tuple["csr_array", NDArray[np.float64]]:
+    """Samples and labels, one a line, as they stand there."""
+    from scipy.sparse import csr_array
+
+    parsed = _attempt(raw, features)
+    # The parser passes over empty lines and comments; the published files have none, and lines keep their numbers.
+    if parsed is None or len(parsed[1]) != raw.count(b"\n") + (not raw.endswith(b"\n") and raw != b""):
+        raise FklError(_blame_line(raw, where, features, first_line))
+    x, labels = csr_array(parsed[0]), parsed[1]
+    finite = np.isfinite(x.data)
+    if not finite.all():
+        entry = int(finite.argmin())
+        row = int(np.searchsorted(x.indptr, entry, side="right")) - 1
+        raise FklError(
+            f"{where}, line {row + first_line}, feature {x.indices[entry] + 1}: {x.data[entry]} is not a finite number"
+        )
+    return x, labels
+
+
+def _attempt(raw: bytes, features: int) -> "tuple[csr_matrix, NDArray[np.float64]] | None":
+    """What scikit-learn makes of the text; None where it refuses it."""
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        return load_svmlight_file(io.BytesIO(raw), n_features=features, zero_based=False)
+    except (ValueError, OverflowError):  # the second for an index beyond all integers
+        return None
+
+
+def _blame_line(raw: bytes, where: str, features: int, first_line: int) -> str:
+    """What is wrong with the first line that holds no sample, found by halving."""
+    lines = raw.removesuffix(b"\n").split(b"\n")
+    good, bad = 0, len(lines)  # all lines before `good` hold one sample each, those before `bad` do not
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        parsed = _attempt(b"\n".join(lines[good:middle]), features)
+        if parsed is not None and len(parsed[1]) == middle - good:
+            good = middle
+        else:
+            bad = middle
+    text = lines[good].decode("utf-8", errors="replace")
+    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return (
+        f"{where}, line {good + first_line}: {shown!r} is not a label and index:value pairs "
+        f"of ascending indices from 1 to {features}"
+    )
