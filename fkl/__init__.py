@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def conf_folder() -> Path:

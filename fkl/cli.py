@@ -82,6 +82,10 @@ def _run(arguments: list[str]) -> None:
             hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
         except (HydraException, OmegaConfBaseException) as error:
             raise FklError(in_one_line(error)) from None
+        except ValueError as error:
+            if "Config group override" not in str(error):
+                raise
+            raise FklError("a group's choice is a name, not null; ~topology leaves the group out") from None
     if len(ended) > 1 and not all(ended):
         print(f"fkl: {ended.count(False)} of {len(ended)} runs failed, see above", file=sys.stderr)
     if not all(ended):

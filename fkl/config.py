@@ -16,9 +16,11 @@ from omegaconf import DictConfig, OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
 from fkl import __version__
+from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
 NODES = ("algo", "dataset", "partition", "kernels", "network")
+OPTIONAL_NODES = ("topology",)
 NOT_RESULTS = ("out", "paths", "threads", "chunk")
 """Keys that change where or how fast a run goes, but no number of it."""
 
@@ -54,6 +56,8 @@ class Settings:
         Independent sets of random features.
     precision : {"float32", "float64"}
         Compiled features, or the slow numpy reference.
+    scaling : {"unit_ball", "unit_box", "none"}
+        Of features and target, see `fkl.data.normalise.normalise`.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
@@ -65,6 +69,7 @@ class Settings:
     seed: int = 0
     replicates: int = 20
     precision: str = "float32"
+    scaling: str = "unit_ball"
     threads: int | None = None
     chunk: int | None = None
     out: str | None = None
@@ -73,6 +78,7 @@ class Settings:
         require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0")
         require(self.replicates >= 1, "replicates", self.replicates, "a whole number from 1")
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
+        require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "a whole number from 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "a whole number from 1, or null")
         require(self.out is None or self.out.strip() != "", "out", self.out, "a folder, or null")
@@ -85,8 +91,8 @@ class Run:
     Parameters
     ----------
     settings, paths : the keys outside every group
-    algo, dataset, partition, kernels, network : objects
-        Instances of the dataclasses that the nodes name.
+    algo, dataset, partition, kernels, network, topology : objects
+        Instances of the dataclasses that the nodes name; topology is None for a method with a server.
     resolved : dict
         The configuration as plain data, as `config.yaml` keeps it.
     """
@@ -98,6 +104,7 @@ class Run:
     partition: Any
     kernels: Any
     network: Any
+    topology: Any
     resolved: dict[str, Any]
 
     @property
@@ -105,10 +112,11 @@ class Run:
         """Hash of everything that decides numbers: configuration, data files' checksums, version of fkl."""
         decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
         checksums = [file.sha256 for file in self.dataset.files]
-        with inside("dataset"):
-            fingerprint = getattr(self.dataset, "fingerprint", None)
-        if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
-            checksums.append(fingerprint)
+        for name in ("dataset", "topology"):
+            with inside(name):
+                fingerprint = getattr(getattr(self, name), "fingerprint", None)
+            if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
+                checksums.append(fingerprint)
         return hashlib.sha256(json.dumps([__version__, decisive, checksums], sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -132,12 +140,14 @@ def load(config: DictConfig) -> Run:
         plain: dict[str, Any] = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)  # type: ignore[assignment]
     except (InterpolationResolutionError, MissingMandatoryValue) as error:
         raise FklError(f"{error.full_key}: {_first_line(error)}") from None
-    top = {key: value for key, value in plain.items() if key not in (*NODES, "paths")}
-    nodes = {}
-    for name in NODES:
-        with inside(name):
-            nodes[name] = instantiate(plain[name], name)
-    settings = build(Settings, top, "", also=(*NODES, "paths"))
+    groups = (*NODES, *OPTIONAL_NODES, "paths")
+    top = {key: value for key, value in plain.items() if key not in groups}
+    nodes = dict.fromkeys(OPTIONAL_NODES)
+    for name in (*NODES, *OPTIONAL_NODES):
+        if name in NODES or plain.get(name) is not None:
+            with inside(name):
+                nodes[name] = instantiate(plain[name], name)
+    settings = build(Settings, top, "", also=groups)
     with inside("paths"):
         paths = build(Paths, plain["paths"], "paths")
     return Run(settings=settings, paths=paths, resolved=plain, **nodes)

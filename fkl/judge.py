@@ -1,14 +1,32 @@
-"""Judging a run: errors and regrets, the same for every algorithm and outside its clock."""
+"""Judging a run: errors, regrets and distances, the same for every algorithm and outside its clock."""
+
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, Outcome
+from fkl.algorithms.base import Array, Outcome, World
 from fkl.data.problem import Problem
+from fkl.kernels.rows import Rows
+
+PENDING_BYTES = 2**22
+"""Of the iterations of one replicate that are judged together: one product in place of many."""
 
 
-class Judge:
-    """Accumulates what the rounds of some replicates showed.
+class Judge(Protocol):
+    """Accumulates what the rounds of some replicates showed."""
+
+    def enter(self, t: int, outcome: Any) -> bool:
+        """Book round t, and tell whether all is finite."""
+        ...
+
+    def close(self) -> None:
+        """Finish the books after the last round."""
+        ...
+
+
+class StreamJudge:
+    """Judges predictions of samples that were not learned from yet.
 
     With L(f, y) = (f - y)^2 + lam |f|^2, all sums over the rounds in which a client is present:
 
@@ -36,8 +54,8 @@ class Judge:
         self.mean_regret_best_kernel = np.full((problem.rounds, replicates), np.nan)
         self._samples = np.cumsum(problem.present.sum(axis=1))
 
-    def enter(self, t: int, outcome: Outcome) -> None:
-        """Book round t."""
+    def enter(self, t: int, outcome: Outcome) -> bool:
+        """Book round t, and tell whether all is finite."""
         present = self.problem.present[t]
         squared_error = present * (outcome.y_hat - self.problem.y[t]) ** 2
         self.squared_error += squared_error
@@ -50,6 +68,10 @@ class Judge:
                 seen if self.kernel_loss is None else np.add(self.kernel_loss, seen, out=self.kernel_loss)
             )
             self.mean_regret_best_kernel[t] = self.regret_best_kernel.mean(axis=1)
+        return bool(np.isfinite(self.mean_loss[t]).all())
+
+    def close(self) -> None:
+        """Nothing is left to do."""
 
     @property
     def regret_best_kernel(self) -> NDArray[np.float64]:
@@ -57,3 +79,93 @@ class Judge:
         if self.kernel_loss is None:
             return np.full(self.loss.shape, np.nan)
         return self.loss - self.kernel_loss.min(axis=-1)
+
+
+class BatchJudge:
+    """Judges every client's theta on its own training and test samples, and beside the optimum of all clients.
+
+    With f_i = theta_i'phi on all training samples of client i, and theta*, f* of the minimiser of the sum of the
+    clients' mean losses + lam |theta|^2 (COKE, eq. 26):
+
+    train_..., test_...
+        Sum of the loss's measures over all samples of all clients, over their number: COKE's MSE(k).
+    consensus_error
+        Root mean square over clients of |theta_i - mean of theta_i|.
+    distance
+        Root mean square over clients of |theta_i - theta*|.
+    functional_distance, functional_distance_worst
+        Root mean square of f_i - f* over all training samples; the largest over clients of the same over its own.
+
+    Parameters
+    ----------
+    world : World
+        Of a Batch and a dictionary of one kernel.
+    lam : float
+    """
+
+    def __init__(self, world: World, lam: float) -> None:
+        self._loss = world.loss
+        self.parts = {"train": world.training, "test": world.testing}
+        self.optimum = self._loss.optimum(self.parts["train"], lam)  # (R, P)
+        R, P = self.optimum.shape
+        K, T = world.problem.clients, world.problem.rounds
+        self.by_round: dict[str, Array] = {}
+        self.by_client: dict[str, Array] = {}
+        self._shape = T, R
+        self._pending = np.empty((R, K, P, max(1, min(T, PENDING_BYTES // (8 * K * P)))))
+        self._first = self._held = 0
+        everywhere = np.broadcast_to(self.optimum[:, None, :, None], (R, K, P, 1))
+        self._best_f = self.parts["train"].predict(everywhere)
+        self.at_optimum = {
+            name: _pooled(sums, rows)[:, 0]
+            for part, rows in self.parts.items()
+            for name, sums in self._measures(part, rows, rows.predict(everywhere)).items()
+        }
+
+    def enter(self, t: int, outcome: Array) -> bool:
+        """Book theta (R, K, P) of iteration t + 1, and tell whether it is finite."""
+        self._pending[..., self._held] = outcome
+        self._held += 1
+        if self._held == self._pending.shape[3]:
+            self._judge()
+        return bool(np.isfinite(outcome).all())
+
+    def close(self) -> None:
+        """Judge what is pending."""
+        if self._held:
+            self._judge()
+
+    def _judge(self) -> None:
+        theta = self._pending[..., : self._held]  # (R, K, P, B)
+        rounds = slice(self._first, self._first + self._held)
+        f = {}
+        for part, rows in self.parts.items():
+            f[part] = rows.predict(theta)
+            for name, sums in self._measures(part, rows, f[part]).items():
+                self._book(name, rounds, _pooled(sums, rows))
+                self.by_client[name] = sums[..., -1] / np.where(rows.count, rows.count, np.nan)
+        train = self.parts["train"]
+        apart = np.square(f["train"] - self._best_f).sum(axis=2)  # (R, K, B)
+        self._book("functional_distance", rounds, np.sqrt(_pooled(apart, train)))
+        self._book("functional_distance_worst", rounds, np.sqrt((apart / train.count[:, None]).max(axis=1)))
+        self._book("consensus_error", rounds, _root_mean_square(theta - theta.mean(axis=1, keepdims=True)))
+        self._book("distance", rounds, _root_mean_square(theta - self.optimum[:, None, :, None]))
+        self._first, self._held = rounds.stop, 0
+
+    def _measures(self, part: str, rows: Rows, f: Array) -> dict[str, Array]:
+        return {f"{part}_{name}": sums for name, sums in self._loss.measures(rows, f).items()}
+
+    def _book(self, name: str, rounds: slice, values: Array) -> None:
+        """Enter values (R, B) of some rounds."""
+        self.by_round.setdefault(name, np.empty(self._shape))[rounds] = values.T
+
+
+def _pooled(sums: Array, rows: Rows) -> Array:
+    """Mean over all samples of all clients, (R, B), of sums (R, K, B) over each client's; NaN without samples."""
+    size = rows.count.sum()
+    return sums.sum(axis=1) / (size if size else np.nan)
+
+
+def _root_mean_square(apart: Array) -> Array:
+    """Root of the mean over clients of |apart|^2 for apart (R, K, P, B): shape (R, B)."""
+    return np.sqrt(np.square(apart).sum(axis=2).mean(axis=1))

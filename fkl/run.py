@@ -10,16 +10,19 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
+from fkl.algorithms.base import Batched
+from fkl.algorithms.decentralized.consensus import Consensus
 from fkl.config import Run
 from fkl.data.normalise import normalise
-from fkl.data.problem import Problem
+from fkl.data.problem import Batch, Problem
 from fkl.data.store import Store
-from fkl.errors import inside
+from fkl.errors import inside, require
+from fkl.network import Topology
 from fkl.report.figures import draw_run
 from fkl.results.folder import finished, read_summary, write_run
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, simulate
-from fkl.streams import data_generator
+from fkl.streams import Role, shared_generator
 
 
 def execute(run: Run) -> Path:
@@ -41,10 +44,8 @@ def execute(run: Run) -> Path:
 
 def _do(run: Run) -> None:
     settings = run.settings
-    problem = load_problem(run)
-    experiment = Experiment(
-        problem, run.kernels, run.network, run.algo, settings.seed, settings.replicates, settings.precision
-    )
+    experiment = prepare(run)
+    problem = experiment.problem
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * problem.rounds
     pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
@@ -63,6 +64,14 @@ def _do(run: Run) -> None:
         "threads": settings.threads,
         "scalars_by_kind": _scalars_by_kind(chunks),
     }
+    if experiment.topology is not None:
+        graph = experiment.topology
+        notes["topology"] = {
+            "agents": graph.agents,
+            "edges": graph.edges,
+            "spectral_gap": graph.spectral_gap,
+            "links": graph.links[graph.links[:, 0] < graph.links[:, 1]].tolist(),
+        }
     records = make_records(experiment, chunks, Path(run.paths.cache).expanduser())
     write_run(run, records, partial(draw_run, records=records, title=title), notes)
 
@@ -75,21 +84,56 @@ def _scalars_by_kind(chunks: list[Chunk]) -> dict[str, int]:
     return dict(total)
 
 
-def load_problem(run: Run) -> Problem:
-    """Read, normalise and partition the data, in the run's precision.
+def prepare(run: Run) -> Experiment:
+    """Read, scale, partition and split the data, and draw the graph, where the method needs these.
 
-    One generator serves the data set and then the partition, so both follow from the seed alone.
+    One generator serves the data set, the partition and the split, so all follow from the seed alone.
     """
-    generator = data_generator(run.settings.seed)
+    settings = run.settings
+    generator = shared_generator(settings.seed, Role.DATA)
     with inside("dataset"):
-        table = normalise(run.dataset.load(Store(Path(run.paths.data)), generator))
+        table = normalise(run.dataset.load(Store(Path(run.paths.data)), generator), settings.scaling)
     with inside("partition"):
-        problem: Problem = run.partition.split(table, generator)
-    print(
-        f"{run.dataset.name}: {problem.clients} clients, {problem.rounds} rounds, {problem.dimension} features, "
-        f"{problem.rows_left_out} rows left out"
+        stream: Problem = run.partition.split(table, generator)
+    with inside("algo"):
+        problem = run.algo.batch(stream, generator) if isinstance(run.algo, Batched) else stream
+    problem = replace(problem, x=problem.x.astype(settings.precision))
+    topology = _topology(run, problem.clients)
+    print(_told(run.dataset.name, problem, topology))
+    return Experiment(
+        problem,
+        run.kernels,
+        run.network,
+        run.algo,
+        settings.seed,
+        settings.replicates,
+        settings.precision,
+        topology,
     )
-    return replace(problem, x=problem.x.astype(run.settings.precision))
+
+
+def _topology(run: Run, agents: int) -> Topology | None:
+    """Graph of a decentralized method; any other has a server, or is alone."""
+    decentralized = isinstance(run.algo, Consensus)
+    if run.topology is None:
+        require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
+        return None
+    require(decentralized, "topology", type(run.topology).__name__, f"left out: {run.algo.label} is not decentralized")
+    with inside("topology"):
+        return run.topology.build(agents, shared_generator(run.settings.seed, Role.TOPOLOGY))
+
+
+def _told(name: str, problem: Problem | Batch, topology: Topology | None) -> str:
+    """One line about the data, and the graph, that a run is about to see."""
+    samples = f"{problem.rounds} rounds"
+    if isinstance(problem, Batch):
+        training = int(problem.training.sum())
+        samples = f"{training} training and {len(problem.y) - training} test samples"
+    words = [f"{problem.clients} clients", samples, f"{problem.dimension} features"]
+    words.append(f"{problem.rows_left_out} rows left out")
+    if topology is not None:
+        words.append(f"{topology.edges} edges, spectral gap {topology.spectral_gap:.3g}")
+    return f"{name}: {', '.join(words)}"
 
 
 def closing_table(run: Run, summary: pd.DataFrame) -> str:

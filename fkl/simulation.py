@@ -1,35 +1,39 @@
 """The synchronous round loop, and nothing else."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from fkl.algorithms.base import Algorithm, World
-from fkl.data.problem import Problem
+from fkl.data.problem import Batch, Problem
 from fkl.errors import FklError
-from fkl.judge import Judge
+from fkl.judge import BatchJudge, Judge, StreamJudge
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import at_most
-from fkl.network import Channel, Ledger, Network
+from fkl.network import Channel, Ledger, Network, Topology
+from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER
 from fkl.streams import Streams
 
 CHUNK_BYTES = 2**30
+BATCH_CHUNK_BYTES = 2**24
+"""Iterations over one and the same matrices go several times faster from the processor's cache."""
 
 
 @dataclass(frozen=True)
 class Experiment:
     """Everything that decides a run's numbers."""
 
-    problem: Problem
+    problem: Problem | Batch
     dictionary: Dictionary
     network: Network
     algorithm: Algorithm
     seed: int
     replicates: int
     precision: str
+    topology: Topology | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ def simulate(
     """
     everyone = range(experiment.replicates)
     with at_most(threads):
-        fitting = max(1, CHUNK_BYTES // _rehearse(experiment))
+        room = BATCH_CHUNK_BYTES if isinstance(experiment.problem, Batch) else CHUNK_BYTES
+        fitting = max(1, room // _rehearse(experiment))
         together = chunk if chunk is not None else fitting
         return [_run(experiment, tuple(everyone[first : first + together]), advance) for first in everyone[::together]]
 
@@ -80,7 +85,7 @@ def _rehearse(experiment: Experiment) -> int:
 def _run(experiment: Experiment, replicates: tuple[int, ...], advance: Callable[[int], object]) -> Chunk:
     world, ledger = make_world(experiment, replicates)
     problem, algorithm = experiment.problem, experiment.algorithm
-    judge = Judge(problem, len(replicates), algorithm.lam)
+    judge = make_judge(experiment, world)
     start = perf_counter()
     state = algorithm.init(world)
     seconds = perf_counter() - start
@@ -89,25 +94,37 @@ def _run(experiment: Experiment, replicates: tuple[int, ...], advance: Callable[
         start = perf_counter()
         state, outcome = algorithm.step(world, state, t)
         seconds += perf_counter() - start
-        judge.enter(t, outcome)
-        if not np.isfinite(judge.mean_loss[t]).all():
+        if not judge.enter(t, outcome):
             raise FklError(f"{algorithm.label} diverged in round {t + 1}: lower algo.eta")
         advance(len(replicates))
+    judge.close()
     return Chunk(judge, ledger, seconds)
 
 
 def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
     """World of some replicates of an experiment, and the ledger behind its channel."""
     problem, network, precision = experiment.problem, experiment.network, experiment.precision
-    ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost)
-    channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label)
-    return World(problem, experiment.dictionary, channel, Streams(experiment.seed, replicates), precision), ledger
+    topology, streams = experiment.topology, Streams(experiment.seed, replicates)
+    directions = WITH_A_SERVER if topology is None else BETWEEN_PEERS
+    if network.loss > 0:
+        directions = (*directions, "lost")
+    ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
+    channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label, streams)
+    return World(problem, experiment.dictionary, channel, streams, precision, topology), ledger
+
+
+def make_judge(experiment: Experiment, world: World) -> Judge:
+    """Judge of a stream or of a batch."""
+    problem, algorithm = experiment.problem, experiment.algorithm
+    if isinstance(problem, Batch):
+        return BatchJudge(world, algorithm.lam)
+    return StreamJudge(problem, len(world.streams.replicates), algorithm.lam)
 
 
 def _nbytes(holder: Any) -> int:
-    """Bytes of the arrays that a dataclass holds, directly or in lists."""
-    if holder is None:
-        return 0
-    values = [getattr(holder, field.name) for field in fields(holder)]
-    arrays = [array for value in values for array in (value if isinstance(value, list) else [value])]
-    return sum(getattr(array, "nbytes", 0) for array in arrays)
+    """Bytes of the arrays in an object: itself, the items of a list, the fields of a dataclass."""
+    if isinstance(holder, np.ndarray):
+        return holder.nbytes
+    if isinstance(holder, list):
+        return sum(map(_nbytes, holder))
+    return sum(_nbytes(getattr(holder, field.name)) for field in fields(holder)) if is_dataclass(holder) else 0

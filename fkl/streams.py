@@ -19,6 +19,8 @@ class Role(IntEnum):
     FEATURES = 1
     SELECTION = 2
     NETWORK_WEIGHTS = 3
+    TOPOLOGY = 4
+    LOSS = 5
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,6 @@ class Streams:
         return np.random.SeedSequence((self.seed, replicate, int(role)))
 
 
-def data_generator(seed: int) -> np.random.Generator:
-    """The one stream that makes and orders the data; all replicates share it."""
-    return np.random.default_rng(np.random.SeedSequence((seed, 0, int(Role.DATA))))
+def shared_generator(seed: int, role: Role) -> np.random.Generator:
+    """A stream that all replicates share: the one that makes and orders the data, or the one that draws the graph."""
+    return np.random.default_rng(np.random.SeedSequence((seed, 0, int(role))))

@@ -19,13 +19,21 @@ SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
 """A configuration that runs in a moment: 4 clients, 100 rounds."""
 
 ALGORITHMS = sorted(path.stem for path in (conf_folder() / "algo").glob("*.yaml"))
-ONLINE = {name for name in ALGORITHMS if ".online." in (conf_folder() / "algo" / f"{name}.yaml").read_text()}
+
+
+def _of(family: str) -> set[str]:
+    """Algorithms of one family."""
+    return {name for name in ALGORITHMS if f".{family}." in (conf_folder() / "algo" / f"{name}.yaml").read_text()}
+
+
+ONLINE, DECENTRALIZED = _of("online"), _of("decentralized")
 
 
 def small(algo: str) -> tuple[str, ...]:
-    """`SMALL` with an algorithm; where that is one learner, it gets the first 100 shuffled rows."""
+    """`SMALL` with an algorithm, 100 rounds of it; where that is one learner, it gets the first 100 shuffled rows."""
     alone = ("partition.clients=1", "partition.rounds=100") if algo in ONLINE else ()
-    return (*SMALL, f"algo={algo}", *alone)
+    iterations = ("algo.iterations=100",) if algo in DECENTRALIZED else ()
+    return (*SMALL, f"algo={algo}", *alone, *iterations)
 
 
 class Answer(NamedTuple):

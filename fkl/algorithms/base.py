@@ -8,9 +8,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.data.problem import Problem
+from fkl.data.problem import FOLDS, Batch, Problem
+from fkl.errors import require
 from fkl.kernels import Dictionary, FeatureBank
-from fkl.network import Channel
+from fkl.kernels.losses import LOSSES, Loss
+from fkl.kernels.rows import Rows
+from fkl.network import Channel, Topology
 from fkl.streams import Streams
 
 Array = NDArray[np.floating]
@@ -22,24 +25,48 @@ class World:
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or Batch
+        A Batch for a `Batched` method.
     dictionary : Dictionary
     channel : Channel
     streams : Streams
     precision : {"float32", "float64"}
         Of features and of scalars on the wire.
+    topology : Topology or None
+        The graph of a method without a server.
     """
 
-    problem: Problem
+    problem: Any
     dictionary: Dictionary
     channel: Channel
     streams: Streams
     precision: str
+    topology: Topology | None = None
 
     @cached_property
     def bank(self) -> FeatureBank:
         """The random features of all replicates, drawn when a method first asks for them."""
         return self.dictionary.bank(self.problem.dimension, self.streams, self.precision)
+
+    @property
+    def loss(self) -> Loss:
+        """What a `Batched` method minimises."""
+        return LOSSES[self.problem.loss]
+
+    @cached_property
+    def training(self) -> Rows:
+        """The clients' training samples in the feature space of the dictionary's one kernel."""
+        return self._rows(True)
+
+    @cached_property
+    def testing(self) -> Rows:
+        """The clients' test samples there."""
+        return self._rows(False)
+
+    def _rows(self, training: bool) -> Rows:
+        x, y, client = self.problem.part(training)
+        count = np.bincount(client, minlength=self.problem.clients)
+        return Rows.of(self.bank, x, y, count, self.loss.compressed)
 
 
 @dataclass(frozen=True)
@@ -77,9 +104,51 @@ class Algorithm(Protocol):
         """State before the first round. Raises BadValue for hyper-parameters that do not fit the world."""
         ...
 
-    def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
-        """Predict round t, see its labels, learn."""
+    def step(self, world: World, state: Any, t: int) -> tuple[Any, Any]:
+        """Predict round t, see its labels, learn; a `Batched` method returns theta (R, K, P), no `Outcome`."""
         ...
+
+
+@dataclass(frozen=True)
+class Batched:
+    """Keys of every method that goes over the same samples in each iteration.
+
+    Parameters
+    ----------
+    iterations : int
+        Iterations k of the method.
+    test_share : float
+        Share of each client's samples that are drawn to be tested on and never learned from.
+    fold : int or None
+        For cross-validation: leave the samples to be tested on aside and test on this fifth of the others.
+    loss : {"square", "logistic"}
+        (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
+    lam : float
+        Regularisation lambda of all clients together.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    iterations: int = 2000
+    test_share: float = 0.3
+    fold: int | None = None
+    loss: str = "square"
+    lam: float = 1e-3
+
+    def __post_init__(self) -> None:
+        require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "a whole number from 1")
+        require(0 <= self.test_share < 1, "test_share", self.test_share, "a share from 0, below 1")
+        folds = f"a whole number from 0 to {FOLDS - 1}, or null"
+        require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
+        require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
+        require(0 < self.lam < np.inf, "lam", self.lam, "a number above 0")
+
+    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
+        """All clients' samples at once, split as the keys say."""
+        batch = Batch.of(problem, self.iterations, self.test_share, self.fold, rng)
+        return batch if self.loss == "square" else batch.of_two_classes()
 
 
 def softmax(log_weights: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The scaling of the POF-MKL protocol: features into the unit ball, target into [0, 1]."""
+"""Scaling of features and target: one constant map for the whole data set, rows that no client receives included."""
 
 from dataclasses import replace
 
@@ -8,22 +8,24 @@ from numpy.typing import NDArray
 from fkl.data.problem import Table
 from fkl.errors import FklError
 
+SCALINGS = ("unit_ball", "unit_box", "none")
 
-def normalise(table: Table) -> Table:
-    """Divide all features by the largest row norm and scale the target to [0, 1].
 
-    Both use one scalar for the whole data set, rows that no client receives included, which is how the
-    published numbers of POF-MKL come out (see fkl/papers/pof_mkl/differences.md).
+def normalise(table: Table, scaling: str = "unit_ball") -> Table:
+    """Scale the features, and the target to [0, 1].
 
     Parameters
     ----------
     table : Table
         n rows, d features.
+    scaling : {"unit_ball", "unit_box", "none"}
+        ``unit_ball`` divides all features by the largest row norm, the protocol of POF-MKL and graph-aided OMKL, whose
+        published numbers come out with it. ``unit_box`` takes each feature to [0, 1], as COKE's text has it; a constant
+        one becomes 0. ``none`` leaves features and target as they are.
 
     Returns
     -------
     Table
-        x of shape (n, d) with largest row norm 1; y of shape (n,) with least value 0 and largest 1.
 
     Raises
     ------
@@ -32,16 +34,29 @@ def normalise(table: Table) -> Table:
     """
     _require_finite(table.x, table.feature_names)
     _require_finite(table.y[:, None], ("the target",))
-    squared_norms = np.einsum("nd,nd->n", table.x, table.x)
+    if scaling == "none":
+        return table
+    low, high = float(table.y.min()), float(table.y.max())
+    if low == high:
+        raise FklError(f"the target is {low} in every row: it cannot be scaled to [0, 1]")
+    x = _unit_ball(table.x) if scaling == "unit_ball" else _unit_box(table.x)
+    return replace(table, x=x, y=(table.y - low) / (high - low))
+
+
+def _unit_ball(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    squared_norms = np.einsum("nd,nd->n", x, x)
     largest = float(np.sqrt(squared_norms.max()))
     if not np.isfinite(largest):
         raise FklError(f"row {int(squared_norms.argmax()) + 1}: its features are too large to take their norm")
     if largest == 0:
         raise FklError("all features of all rows are 0: they cannot be scaled to norm 1")
-    low, high = float(table.y.min()), float(table.y.max())
-    if low == high:
-        raise FklError(f"the target is {low} in every row: it cannot be scaled to [0, 1]")
-    return replace(table, x=table.x / largest, y=(table.y - low) / (high - low))
+    return x / largest
+
+
+def _unit_box(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    low = x.min(axis=0)
+    extent = x.max(axis=0) - low
+    return (x - low) / np.where(extent > 0, extent, 1.0)
 
 
 def _require_finite(values: NDArray[np.float64], names: tuple[str, ...]) -> None:

@@ -1,9 +1,14 @@
 """What a data set and a partition hand to the rest of the house."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fkl.errors import FklError, require
+
+FOLDS = 5
+"""Parts of a cross-validation."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +18,7 @@ class Table:
     Parameters
     ----------
     x : (n, d) float64
-        Features, one row a sample, in the order of the file.
+        Features, one row a sample, in the order of the file; of real_sim a csr_array, which no partition takes yet.
     y : (n,) float64
         Target.
     site : (n,) int64
@@ -76,3 +81,121 @@ class Problem:
         """
         here = self.present[t]
         return self.x[t], self.y[t], here / max(int(here.sum()), 1)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """All samples of all clients at once, for methods that go over the same samples in every round.
+
+    Parameters
+    ----------
+    x : (n, d)
+    y : (n,) float64
+    client : (n,) int64
+        Owner of each sample, ascending.
+    training : (n,) bool
+        False for a sample that is only tested on.
+    rounds : int
+        Iterations of the method.
+    loss : {"square", "logistic"}
+        What is to be minimised; ``logistic`` for a target of -1 and 1.
+    site, site_names, rows_left_out
+        As in `Problem`.
+    """
+
+    x: NDArray[np.floating]
+    y: NDArray[np.float64]
+    client: NDArray[np.int64]
+    training: NDArray[np.bool_]
+    rounds: int
+    site: NDArray[np.int64]
+    site_names: tuple[str, ...] = ("all",)
+    rows_left_out: int = 0
+    loss: str = "square"
+
+    @classmethod
+    def of(
+        cls, problem: Problem, rounds: int, test_share: float, fold: int | None, rng: np.random.Generator
+    ) -> "Batch":
+        """Every client's samples of all rounds, some of them drawn to be tested on.
+
+        Parameters
+        ----------
+        problem : Problem
+        rounds : int
+        test_share : float
+            Share of each client's samples that are tested on, rounded.
+        fold : int or None
+            Of a cross-validation: leave out the samples to be tested on, and test on this fold of the others.
+        rng : Generator
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If a client has nothing to learn from.
+        """
+        here = problem.present.T
+        client = np.repeat(np.arange(problem.clients), here.sum(axis=1))
+        rank = _random_ranks(client, rng)
+        size = np.bincount(client, minlength=problem.clients)
+        tested = np.rint(test_share * size).astype(np.int64)
+        kept, training = np.ones(len(client), np.bool_), rank >= tested[client]
+        if fold is not None:
+            kept = training
+            training = (rank - tested[client]) % FOLDS != fold
+        x, y = problem.x.swapaxes(0, 1)[here], problem.y.T[here]
+        batch = cls(
+            x=x[kept],
+            y=y[kept],
+            client=client[kept],
+            training=training[kept],
+            rounds=rounds,
+            site=problem.site,
+            site_names=problem.site_names,
+            rows_left_out=problem.rows_left_out,
+        )
+        fewest = int(np.bincount(batch.client[batch.training], minlength=batch.clients).min())
+        if fewest == 0:
+            raise FklError("partition: a client has no sample to learn from: fewer clients or a smaller test_share")
+        return batch
+
+    def of_two_classes(self) -> "Batch":
+        """The same for the logistic loss, with labels -1 and 1 for the lower and the higher value of the target.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+            If there are not two values.
+        """
+        values = np.unique(self.y)
+        require(len(values) == 2, "loss", "logistic", f"square: the target has {len(values)} values, not two classes")
+        return replace(self, y=np.where(self.y == values[0], -1.0, 1.0), loss="logistic")
+
+    @property
+    def clients(self) -> int:
+        """K."""
+        return len(self.site)
+
+    @property
+    def dimension(self) -> int:
+        """Length d of a sample."""
+        return self.x.shape[1]
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """All clients take part in all rounds, (T, K)."""
+        return np.broadcast_to(np.True_, (self.rounds, self.clients))
+
+    def part(self, training: bool) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.int64]]:
+        """Samples, targets and clients of the training or of the test part."""
+        chosen = self.training == training
+        return self.x[chosen], self.y[chosen], self.client[chosen]
+
+
+def _random_ranks(client: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Place of each sample in a random order of its client's samples."""
+    order = np.lexsort((rng.random(len(client)), client))
+    first = np.searchsorted(client, client)
+    ranks = np.empty(len(client), np.int64)
+    ranks[order] = np.arange(len(client)) - first[order]
+    return ranks

@@ -52,6 +52,15 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
         part.result()  # raises what the thread raised
 
 
+def in_parts(work: Callable[[int, int], object], count: int, elements: int | None = None) -> None:
+    """Call `work(begin, end)` of numpy on parts of range(count), in as many threads as `elements` are worth.
+
+    numpy lets go of the GIL in its products and factorizations; parts must write to places of their own.
+    """
+    wake_for(elements if elements is not None else count * ELEMENTS_A_THREAD)
+    share(work, count)
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
     """Threads that stay: new ones would have BLAS set up its buffers anew at every call."""

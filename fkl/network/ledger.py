@@ -6,8 +6,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Direction = Literal["uplink", "downlink"]
-DIRECTIONS: tuple[Direction, Direction] = ("uplink", "downlink")
+Direction = Literal["uplink", "downlink", "broadcast", "link", "lost"]
+WITH_A_SERVER: tuple[Direction, ...] = ("uplink", "downlink")
+BETWEEN_PEERS: tuple[Direction, ...] = ("broadcast", "link")
+"""One broadcast is one message on the link to each neighbour; on a network that loses some, these are counted too."""
+ON_WIRES: tuple[Direction, ...] = ("uplink", "downlink", "link")
+"""What takes simulated time, each message once."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,20 @@ class Ledger:
     rounds, replicates, clients : int
     cost : CostModel or None
         Where given, `seconds` (T, R) holds the simulated communication time of each round.
+    directions : tuple of str
+        What is counted.
     """
 
-    def __init__(self, rounds: int, replicates: int, clients: int, cost: CostModel | None = None) -> None:
-        self.tallies = {direction: Tally(rounds, replicates, clients) for direction in DIRECTIONS}
+    def __init__(
+        self,
+        rounds: int,
+        replicates: int,
+        clients: int,
+        cost: CostModel | None = None,
+        directions: tuple[Direction, ...] = WITH_A_SERVER,
+    ) -> None:
+        self.tallies = {direction: Tally(rounds, replicates, clients) for direction in directions}
+        self.shape = replicates, clients
         self.cost = cost
         self.seconds = np.zeros((rounds, replicates))
         self.kinds: dict[tuple[Direction, str], int] = {}
@@ -77,25 +91,24 @@ class Ledger:
         kind: str,
         messages: NDArray[np.int64],
         scalars: NDArray[np.int64],
-        width: int,
+        size: NDArray[np.int64],
     ) -> None:
         """Book one kind of message of round t.
 
         Parameters
         ----------
         t : int
-        direction : {"uplink", "downlink"}
+        direction : str
+            One of those that are counted.
         kind : str
             What is sent, for example ``"theta"``.
-        messages, scalars : (R, K) int
-            Of each client.
-        width : int
-            Bytes of one scalar.
+        messages, scalars, size : (R, K) int
+            Of each client that sends, or that receives a downlink; size in bytes.
         """
-        counts = np.stack([messages, scalars, scalars * width], axis=-1)
+        counts = np.stack([messages, scalars, size], axis=-1)
         tally = self.tallies[direction]
         tally.by_client += counts
         tally.by_round[t] += counts.sum(axis=1)
         self.kinds[direction, kind] = self.kinds.get((direction, kind), 0) + int(scalars.sum())
-        if self.cost is not None:
-            self.seconds[t] += self.cost.seconds(messages, counts[..., 2])
+        if self.cost is not None and direction in ON_WIRES:
+            self.seconds[t] += self.cost.seconds(messages, size)

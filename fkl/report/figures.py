@@ -23,7 +23,7 @@ BAND = "line: mean, band: ± 1 sd over {} replicates"
 
 
 def draw_run(folder: Path, records: "Records", title: str) -> None:
-    """mse.png and regret.png (and .pdf) of one run.
+    """Draw the figures of one run, .png and .pdf: mse and regret of a stream; error, traffic, distance of a batch.
 
     Parameters
     ----------
@@ -33,24 +33,44 @@ def draw_run(folder: Path, records: "Records", title: str) -> None:
     title : str
     """
     rounds = records.rounds
-    figure, (axes,) = canvas(1)
-    band(axes, rounds, "mse", "mean squared error so far", 0)
-    axes.set_ylabel("mean squared error so far")
-    axes.set_yscale("log")
-    axes.set_title(title)
-    save(figure, folder / "mse", rounds["replicate"].nunique())
+    panels = _batch_panels(rounds) if "distance" in rounds else _stream_panels(rounds)
+    for name, (label, curves) in panels.items():
+        figure, (axes,) = canvas(1)
+        for colour, (column, words) in enumerate(curves.items()):
+            if rounds[column].notna().any():
+                band(axes, rounds, column, words, colour)
+        axes.set_ylabel(label)
+        axes.set_title(title)
+        if name != "regret":  # which can be below zero
+            axes.set_yscale("log")
+        save(figure, folder / name, rounds["replicate"].nunique())
 
-    figure, (axes,) = canvas(1)
+
+def _stream_panels(rounds: pd.DataFrame) -> dict[str, tuple[str, dict[str, str]]]:
     regrets = {
         "regret_best_kernel": "against the client's best kernel as it learned",
         "regret_hindsight": "against the best kernel ridge fit in hindsight",
     }
-    for colour, (column, label) in enumerate(regrets.items()):
-        if rounds[column].notna().any():
-            band(axes, rounds, column, label, colour)
-    axes.set_ylabel("regret so far, mean of clients\n(squared error)")
-    axes.set_title(title)
-    save(figure, folder / "regret", rounds["replicate"].nunique())
+    return {
+        "mse": ("mean squared error so far", {"mse": "mean squared error so far"}),
+        "regret": ("regret so far, mean of clients\n(squared error)", regrets),
+    }
+
+
+def _batch_panels(rounds: pd.DataFrame) -> dict[str, tuple[str, dict[str, str]]]:
+    measure, words = ("mse", "mean squared error") if "train_mse" in rounds else ("error", "share of errors")
+    distances = {
+        "distance": "of theta from the optimum",
+        "consensus_error": "of theta from the agents' mean",
+        "functional_distance": "of f from the optimum, training samples",
+        "functional_distance_worst": "the same, worst agent",
+    }
+    parts = {f"train_{measure}": "training samples", f"test_{measure}": "test samples"}
+    return {
+        measure: (words, parts),
+        "distance": ("root mean square distance", distances),
+        "transmissions": ("transmissions so far", {"transmissions": "all agents"}),
+    }
 
 
 def canvas(panels: int) -> tuple[Figure, Sequence[Axes]]:

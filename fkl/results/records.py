@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.network.ledger import DIRECTIONS, UNITS
+from fkl.data.problem import Batch
+from fkl.network import UNITS
 from fkl.results.hindsight import hindsight_loss
 from fkl.simulation import Chunk, Experiment
 
@@ -22,8 +24,8 @@ class Records:
     Parameters
     ----------
     rounds : DataFrame
-        One row a replicate and round: mse of all clients so far; both regrets so far, means over clients, in units of
-        squared error; cumulative traffic of all clients together.
+        One row a replicate and round: of a stream, mse of all clients so far and both regrets so far, means over
+        clients, in units of squared error; of a batch, what `BatchJudge` tells; cumulative traffic of all clients.
     clients : DataFrame
         One row a replicate and client, at the end of the run.
     summary : DataFrame
@@ -35,56 +37,87 @@ class Records:
     summary: pd.DataFrame
 
 
+Columns = dict[str, NDArray[Any]]
+"""By name: (T, R) in columns of rounds, (R, K) or (K,) in columns of clients, (R,) in columns of the summary."""
+
+
 def make_records(experiment: Experiment, chunks: list[Chunk], cache: Path | None = None) -> Records:
     """Turn what the loop brought back into tables; `cache` is where losses in hindsight are kept."""
     problem, R = experiment.problem, experiment.replicates
     T, K = problem.rounds, problem.clients
+    if isinstance(problem, Batch):
+        by_round, by_client, at_the_end = _of_a_batch(problem, chunks)
+    else:
+        by_round, by_client, at_the_end = _of_a_stream(experiment, chunks, cache)
+    sent_by_round, sent_by_client = _traffic(chunks)
+    by_round, by_client = by_round | sent_by_round, by_client | sent_by_client
+
+    rounds = {"replicate": np.repeat(np.arange(R), T), "round": np.tile(np.arange(1, T + 1), R)}
+    rounds |= {name: values.T.ravel() for name, values in by_round.items()}
+    clients: Columns = {"replicate": np.repeat(np.arange(R), K), "client": np.tile(np.arange(K), R)}
+    clients["site"] = np.tile(np.array(problem.site_names)[problem.site], R)
+    clients |= {name: np.broadcast_to(values, (R, K)).ravel() for name, values in by_client.items()}
+    summary: Columns = {"replicate": np.arange(R)}
+    summary |= {name: values[-1] for name, values in by_round.items()} | at_the_end
+    return Records(pd.DataFrame(rounds), pd.DataFrame(clients), _timed(pd.DataFrame(summary), chunks, K))
+
+
+def _of_a_stream(experiment: Experiment, chunks: list[Chunk], cache: Path | None) -> tuple[Columns, Columns, Columns]:
+    problem = experiment.problem
     best = hindsight_loss(experiment, cache)
-
-    def gathered(attribute: str, axis: int) -> NDArray[np.float64]:
-        return np.concatenate([getattr(chunk.judge, attribute) for chunk in chunks], axis=axis)
-
-    mean_loss = gathered("mean_loss", 1)
-    regret_hindsight = mean_loss - np.cumsum(best.mean(axis=1))[:, None]
-    rounds = {
-        "replicate": np.repeat(np.arange(R), T),
-        "round": np.tile(np.arange(1, T + 1), R),
-        "mse": gathered("mse", 1).T.ravel(),
-        "regret_best_kernel": gathered("mean_regret_best_kernel", 1).T.ravel(),
-        "regret_hindsight": regret_hindsight.T.ravel(),
-    }
     samples = problem.present.sum(axis=0)
-    clients = {
-        "replicate": np.repeat(np.arange(R), K),
-        "client": np.tile(np.arange(K), R),
-        "site": np.tile(np.array(problem.site_names)[problem.site], R),
-        "rounds": np.tile(samples, R),
-        "mse": (gathered("squared_error", 0) / np.maximum(samples, 1)).ravel(),
-        "regret_best_kernel": gathered("regret_best_kernel", 0).ravel(),
-        "regret_hindsight": (gathered("loss", 0) - best.sum(axis=0)).ravel(),
+    rounds = {
+        "mse": _gathered(chunks, "mse", 1),
+        "regret_best_kernel": _gathered(chunks, "mean_regret_best_kernel", 1),
+        "regret_hindsight": _gathered(chunks, "mean_loss", 1) - np.cumsum(best.mean(axis=1))[:, None],
     }
-    for direction in DIRECTIONS:
-        by_round = np.concatenate([chunk.ledger.tallies[direction].by_round for chunk in chunks], axis=1)
-        by_client = np.concatenate([chunk.ledger.tallies[direction].by_client for chunk in chunks], axis=0)
+    clients = {
+        "rounds": samples,
+        "mse": _gathered(chunks, "squared_error", 0) / np.maximum(samples, 1),
+        "regret_best_kernel": _gathered(chunks, "regret_best_kernel", 0),
+        "regret_hindsight": _gathered(chunks, "loss", 0) - best.sum(axis=0),
+    }
+    return rounds, clients, {}
+
+
+def _of_a_batch(problem: Batch, chunks: list[Chunk]) -> tuple[Columns, Columns, Columns]:
+    judges = [chunk.judge for chunk in chunks]
+
+    def gathered(attribute: str, axis: int) -> Columns:
+        columns = [getattr(judge, attribute) for judge in judges]
+        return {name: np.concatenate([column[name] for column in columns], axis=axis) for name in columns[0]}
+
+    clients: Columns = {
+        name: np.bincount(problem.part(training)[2], minlength=problem.clients)
+        for name, training in (("training_samples", True), ("test_samples", False))
+    }
+    at_optimum = {f"{name}_at_optimum": values for name, values in gathered("at_optimum", 0).items()}
+    return gathered("by_round", 1), clients | gathered("by_client", 0), at_optimum
+
+
+def _gathered(chunks: list[Chunk], attribute: str, axis: int) -> NDArray[np.float64]:
+    return np.concatenate([getattr(chunk.judge, attribute) for chunk in chunks], axis=axis)
+
+
+def _traffic(chunks: list[Chunk]) -> tuple[Columns, Columns]:
+    """What was sent so far, by round, and in all, by client."""
+    rounds, clients = {}, {}
+    for direction in chunks[0].ledger.tallies:
+        tallies = [chunk.ledger.tallies[direction] for chunk in chunks]
+        by_round = np.cumsum(np.concatenate([tally.by_round for tally in tallies], axis=1), axis=0)
+        by_client = np.concatenate([tally.by_client for tally in tallies], axis=0)
         for number, unit in enumerate(UNITS):
-            rounds[f"{direction}_{unit}"] = np.cumsum(by_round[..., number], axis=0).T.ravel()
-            clients[f"{direction}_{unit}"] = by_client[..., number].ravel()
-    if experiment.network.cost is not None:
+            name = "transmissions" if (direction, unit) == ("broadcast", "messages") else f"{direction}_{unit}"
+            rounds[name], clients[name] = by_round[..., number], by_client[..., number]
+    if chunks[0].ledger.cost is not None:
         seconds = np.concatenate([chunk.ledger.seconds for chunk in chunks], axis=1)
-        rounds["communication_s"] = np.cumsum(seconds, axis=0).T.ravel()
-
-    rounds_table = pd.DataFrame(rounds)
-    return Records(rounds_table, pd.DataFrame(clients), _summary(rounds_table, chunks, K))
+        rounds["communication_s"] = np.cumsum(seconds, axis=0)
+    return rounds, clients
 
 
-def _summary(rounds: pd.DataFrame, chunks: list[Chunk], clients: int) -> pd.DataFrame:
-    """The last round of every replicate, and what it took."""
-    last = rounds.groupby("replicate", as_index=False).last()
-    columns = ["replicate", "mse", "regret_best_kernel", "regret_hindsight", "uplink_scalars", "downlink_scalars"]
-    columns += ["uplink_messages", "uplink_bytes"]
-    columns += [name for name in last.columns if name == "communication_s"]
-    summary = last[columns].copy()
-    sizes = [len(chunk.judge.loss) for chunk in chunks]
+def _timed(summary: pd.DataFrame, chunks: list[Chunk], clients: int) -> pd.DataFrame:
+    """The summary with the time that a replicate took."""
+    sizes = [len(chunk.ledger.seconds[0]) for chunk in chunks]
     each = [chunk.seconds / size for chunk, size in zip(chunks, sizes, strict=True)]
     summary["runtime_s"] = np.repeat(each, sizes)
     summary["runtime_per_client_s"] = summary["runtime_s"] / clients

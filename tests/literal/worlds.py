@@ -70,8 +70,9 @@ def run(
 ) -> Trace:
     """Run a method of fkl over all rounds of a problem."""
     ledger = Ledger(problem.rounds, len(replicates), problem.clients)
-    channel = Channel(network or Network(), ledger, np.dtype(precision), algorithm.label)
-    world = World(problem, dictionary, channel, Streams(seed, replicates), precision)
+    streams = Streams(seed, replicates)
+    channel = Channel(network or Network(), ledger, np.dtype(precision), algorithm.label, streams)
+    world = World(problem, dictionary, channel, streams, precision)
     state = algorithm.init(world)
     y_hat, loss, squared_norm = [], [], []
     for t in range(problem.rounds):

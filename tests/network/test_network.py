@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fkl.errors import BadValue, FklError
 from fkl.network import UNITS, Channel, Ledger, Network
+from fkl.streams import Streams
 
 T, R, K = 4, 2, 3
 MESSAGES, SCALARS, BYTES = (UNITS.index(unit) for unit in ("messages", "scalars", "bytes"))
@@ -27,7 +28,7 @@ plan = st.lists(
 
 def open_channel(network: Network | None = None, precision: str = "float64", algorithm: str = "Some") -> Channel:
     network = network or Network()
-    return Channel(network, Ledger(T, R, K, network.cost), np.dtype(precision), algorithm)
+    return Channel(network, Ledger(T, R, K, network.cost), np.dtype(precision), algorithm, Streams(0, tuple(range(R))))
 
 
 def everyone() -> np.ndarray[Any, np.dtype[np.bool_]]:

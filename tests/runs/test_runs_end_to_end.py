@@ -7,17 +7,21 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from conftest import ALGORITHMS, ONLINE, SMALL, small
+from conftest import ALGORITHMS, DECENTRALIZED, ONLINE, SMALL, small
 
 from fkl.results.records import TIMING_COLUMNS
 
-FILES = {
-    "clients.csv", "config.yaml", "mse.pdf", "mse.png", "provenance.json", "regret.pdf", "regret.png", "rounds.csv",
-    "summary.csv",
-}  # fmt: skip
-SUMMARY = [
-    "replicate", "mse", "regret_best_kernel", "regret_hindsight", "uplink_scalars", "downlink_scalars",
-    "uplink_messages", "uplink_bytes", "runtime_s", "runtime_per_client_s",
+TABLES = {"clients.csv", "config.yaml", "provenance.json", "rounds.csv", "summary.csv"}
+STREAM_FIGURES, BATCH_FIGURES = ("mse", "regret"), ("mse", "distance", "transmissions")
+TIMES = ["runtime_s", "runtime_per_client_s"]
+STREAM_SUMMARY = [
+    "replicate", "mse", "regret_best_kernel", "regret_hindsight", "uplink_messages", "uplink_scalars", "uplink_bytes",
+    "downlink_messages", "downlink_scalars", "downlink_bytes", *TIMES,
+]  # fmt: skip
+BATCH_SUMMARY = [
+    "replicate", "train_mse", "test_mse", "functional_distance", "functional_distance_worst", "consensus_error",
+    "distance", "transmissions", "broadcast_scalars", "broadcast_bytes", "link_messages", "link_scalars", "link_bytes",
+    "train_mse_at_optimum", "test_mse_at_optimum", *TIMES,
 ]  # fmt: skip
 
 
@@ -32,17 +36,20 @@ def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callabl
     """`out=DIR` holds these files and no others; the closing table names the folder; nothing lies beside it."""
     answer = fkl("run", *small(algo), "out=here")
     assert answer.code == 0, answer.err
-    assert {file.name for file in Path("here").iterdir()} == FILES
+    figures = BATCH_FIGURES if algo in DECENTRALIZED else STREAM_FIGURES
+    drawn = {f"{name}.{kind}" for name in figures for kind in ("png", "pdf")}
+    assert {file.name for file in Path("here").iterdir()} == TABLES | drawn
     assert {path.name for path in tmp_path.iterdir()} == {"here"}
     assert "files: here" in answer.out
     summary = pd.read_csv("here/summary.csv")
-    assert list(summary) == SUMMARY
+    assert list(summary) == (BATCH_SUMMARY if algo in DECENTRALIZED else STREAM_SUMMARY)
     assert len(summary) == 2
-    assert summary["mse"].between(0, 1).all()
+    errors = ("train_mse", "test_mse") if algo in DECENTRALIZED else ("mse",)
+    assert all(summary[name].between(0, 1).all() for name in errors)
     assert len(pd.read_csv("here/rounds.csv")) == 2 * 100
     assert len(pd.read_csv("here/clients.csv")) == 2 * (1 if algo in ONLINE else 4)
     sent = json.loads(Path("here/provenance.json").read_text())["scalars_by_kind"]
-    for direction in ("uplink", "downlink"):
+    for direction in ("broadcast", "link") if algo in DECENTRALIZED else ("uplink", "downlink"):
         of_kinds = sum(count for kind, count in sent.items() if kind.startswith(direction))
         assert of_kinds == summary[f"{direction}_scalars"].sum()
 

@@ -1,0 +1,145 @@
+"""Losses of methods that learn from all samples at once: what they measure, their gradients and local minimisers."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from fkl.errors import FklError
+from fkl.kernels.rows import Array, Ridge, Rows
+
+TOLERANCE = 1e-10
+MOST_STEPS = 1000
+
+
+class Minimiser(Protocol):
+    """What minimises R_i(theta) - v_i'theta for every client."""
+
+    def __call__(self, v: Array, start: Array) -> Array:
+        """For v (R, K, P), searched from start (R, K, P) where there is something to search: shape (R, K, P)."""
+        ...
+
+
+class Loss(Protocol):
+    """l(y, f), averaged over the samples of a client."""
+
+    compressed: ClassVar[bool]
+    """Whether `Rows` may be compressed."""
+
+    def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
+        """Sums over each client's samples, (R, K, B), by name, for predictions f (R, K, r, B)."""
+        ...
+
+    def gradient(self, rows: Rows, theta: Array) -> Array:
+        """Gradient of each client's mean loss at theta (R, K, P)."""
+        ...
+
+    def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
+        """Minimiser of R_i(theta) = (mean loss of client i) + c_i |theta|^2, c of shape (K,), above 0."""
+        ...
+
+    def optimum(self, rows: Rows, lam: float) -> Array:
+        """Minimiser of the sum over clients of the mean losses + lam |theta|^2, (R, P)."""
+        ...
+
+
+class Square:
+    """(y - f)^2."""
+
+    compressed: ClassVar[bool] = True
+
+    def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
+        """Squared errors."""
+        return {"mse": np.square(f - rows.y[..., None]).sum(axis=2) + rows.rest[..., None]}
+
+    def gradient(self, rows: Rows, theta: Array) -> Array:
+        """2 Phi'(Phi theta - y) / T."""
+        residual = rows.predict(theta[..., None])[..., 0] - rows.y
+        return 2 / rows.count[:, None] * rows.weigh(residual)
+
+    def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
+        """Closed form, factored once."""
+        return _SquareMinimiser(Ridge.of(rows, 2.0, c), 2 / rows.count[:, None] * rows.weigh(rows.y))
+
+    def optimum(self, rows: Rows, lam: float) -> Array:
+        """Closed form, eq. (26) of COKE."""
+        clients = range(len(rows.count))
+        gram = sum(rows.gram(k) / rows.count[k] for k in clients) + lam * np.eye(rows.phi.shape[3])
+        pull = (rows.weigh(rows.y) / rows.count[:, None]).sum(axis=1)
+        return np.linalg.solve(gram, pull[..., None])[..., 0]
+
+
+class Logistic:
+    """log(1 + exp(-y f)) for labels y of -1 and 1; rows with label 0 are padding."""
+
+    compressed: ClassVar[bool] = False
+
+    def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
+        """Samples on the wrong side (0 counts as wrong), and logistic losses."""
+        y = rows.y[..., None]
+        return {
+            "error": ((y * f <= 0) & (y != 0)).sum(axis=2).astype(np.float64),
+            "loss": (np.abs(y) * np.logaddexp(0, -y * f)).sum(axis=2),
+        }
+
+    def gradient(self, rows: Rows, theta: Array) -> Array:
+        """-Phi'(y / (1 + exp(y Phi theta))) / T."""
+        f = rows.predict(theta[..., None])[..., 0]
+        return -rows.weigh(rows.y * expit(-rows.y * f)) / rows.count[:, None]
+
+    def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
+        """Steps that descend, with one matrix factored once."""
+        return _LogisticMinimiser(self, rows, c, Ridge.of(rows, 0.25, c))
+
+    def optimum(self, rows: Rows, lam: float) -> Array:
+        """Minimiser of all clients' losses, by scikit-learn's Newton method."""
+        from sklearn.linear_model import LogisticRegression
+
+        weight = np.broadcast_to(1 / rows.count[:, None], rows.y.shape[1:])
+        real = rows.y[0] != 0
+        model = LogisticRegression(C=1 / (2 * lam), solver="newton-cholesky", fit_intercept=False, tol=1e-10)
+        fits = [
+            model.fit(phi[real], y[real], sample_weight=weight[real]).coef_[0]
+            for phi, y in zip(rows.phi, rows.y, strict=True)
+        ]
+        return np.stack(fits)
+
+
+@dataclass
+class _SquareMinimiser:
+    """theta = (2 Phi'Phi / T + 2 c I)^-1 (2 Phi'y / T + v)."""
+
+    ridge: Ridge
+    pull: Array
+
+    def __call__(self, v: Array, start: Array) -> Array:
+        return self.ridge.solve(self.pull + v)
+
+
+@dataclass
+class _LogisticMinimiser:
+    """Newton's step with the largest curvature that a logistic loss has, 1/4, until the gradient vanishes.
+
+    Every step descends (Boehning and Lindsay, "Monotonicity of quadratic-approximation algorithms", 1988).
+    """
+
+    loss: Logistic
+    rows: Rows
+    c: NDArray[np.float64]
+    ridge: Ridge
+
+    def __call__(self, v: Array, start: Array) -> Array:
+        theta = start
+        for _ in range(MOST_STEPS):
+            slope = self.loss.gradient(self.rows, theta) + 2 * self.c[:, None] * theta - v
+            # A client that has arrived stays where it is, whoever is computed beside it.
+            moving = np.abs(slope).max(axis=-1, keepdims=True) > TOLERANCE
+            if not moving.any():
+                return theta
+            theta = np.where(moving, theta - self.ridge.solve(slope), theta)
+        raise FklError(f"a client's minimum is not found in {MOST_STEPS} steps: raise algo.rho or algo.lam")
+
+
+LOSSES: dict[str, Loss] = {"square": Square(), "logistic": Logistic()}

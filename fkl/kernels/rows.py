@@ -1,0 +1,171 @@
+"""The clients' samples in feature space, as few rows as the loss can tell apart."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels.bank import FeatureBank
+from fkl.kernels.threads import in_parts
+
+Array = NDArray[np.floating]
+BLOCK_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Feature rows and targets of K clients in R replicates, float64.
+
+    A client with more samples than features P may be compressed to P rows that lose nothing of its squared error:
+    |y - Phi theta|^2 = |Q'y - U theta|^2 + rest with Phi = QU.
+
+    Parameters
+    ----------
+    phi : (R, K, r, P)
+        Zero where a client has fewer than r rows.
+    y : (R, K, r)
+        Zero there too.
+    rest : (R, K)
+        Squared error that no theta can mend; 0 unless compressed.
+    count : (K,)
+        T_i, samples of each client.
+    """
+
+    phi: Array
+    y: Array
+    rest: Array
+    count: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, bank: FeatureBank, x: Array, y: Array, count: NDArray[np.int64], compressed: bool) -> "Rows":
+        """Map samples with a bank of one kernel.
+
+        Parameters
+        ----------
+        bank : FeatureBank
+        x : (n, d)
+            Client after client.
+        y : (n,)
+        count : (K,) int
+            Samples of each client.
+        compressed : bool
+            Whether only squared errors will be asked for.
+        """
+        R, P = bank.replicates, bank.width
+        most = int(min(count.max(initial=0), P)) if compressed else int(count.max(initial=0))
+        phi, target = np.zeros((R, len(count), most, P)), np.zeros((R, len(count), most))
+        rest = np.zeros((R, len(count)))
+        ends = np.cumsum(count)
+        for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
+            size = end - start
+            if compressed and size > P:
+                triangle = _triangle(bank, x[start:end], y[start:end])
+                phi[:, k], target[:, k], rest[:, k] = triangle[:, :P, :P], triangle[:, :P, P], triangle[:, P, P] ** 2
+            else:
+                phi[:, k, :size], target[:, k, :size] = bank.features(x[start:end])[:, 0], y[start:end]
+        return cls(phi, target, rest, count.astype(np.float64))
+
+    def predict(self, theta: Array) -> Array:
+        """Phi_i theta for theta (R, K, P, B), B candidates a client: shape (R, K, r, B)."""
+        out = np.empty((*self.phi.shape[:3], theta.shape[3]))
+        phi, candidates, f = _flat(self.phi), _flat(theta), _flat(out)
+
+        def work(begin: int, end: int) -> None:
+            np.matmul(phi[begin:end], candidates[begin:end], out=f[begin:end])
+
+        in_parts(work, len(f), out.size)
+        return out
+
+    def weigh(self, weight: Array) -> Array:
+        """Phi_i'weight_i for weight (R, K, r): shape (R, K, P)."""
+        return np.matmul(weight[:, :, None], self.phi)[:, :, 0]
+
+    def gram(self, k: int) -> Array:
+        """Phi_k'Phi_k, (R, P, P)."""
+        phi = self.phi[:, k]
+        return np.matmul(phi.swapaxes(1, 2), phi)
+
+
+def _triangle(bank: FeatureBank, x: Array, y: Array) -> Array:
+    """Triangular factor of [Phi y], (R, P + 1, P + 1), for more than P rows, taken in block after block."""
+    width = bank.width + 1
+    triangle: Array = np.zeros((bank.replicates, 0, width))
+    for start in range(0, len(y), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        features = bank.features(x[block])[:, 0]
+        target = np.broadcast_to(y[block, None], (*features.shape[:2], 1))
+        triangle = _qr(np.concatenate([triangle, np.concatenate([features, target], axis=2)], axis=1))
+    return triangle
+
+
+def _qr(a: Array) -> Array:
+    out = np.empty((a.shape[0], min(a.shape[1:]), a.shape[2]))
+
+    def work(begin: int, end: int) -> None:
+        out[begin:end] = np.linalg.qr(a[begin:end], mode="r")
+
+    in_parts(work, len(a))
+    return out
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """(w Phi_i'Phi_i / T_i + 2 c_i I)^-1 of every client.
+
+    Parameters
+    ----------
+    matrix : (R, K, P, P), or (R, K, r, P)
+        The inverse; or, for clients of so few rows that this is cheaper, C^-1 Phi of the Cholesky factor C in
+        Woodbury's formula.
+    c : (K,)
+    """
+
+    matrix: Array
+    c: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: Rows, weight: float, c: NDArray[np.float64]) -> "Ridge":
+        """Factor the samples of every client, for w and c (K,), above 0."""
+        R, K, r, P = rows.phi.shape
+        few = 2 * r < P
+        matrix = np.empty((R, K, r if few else P, P))
+        factor = _woodbury if few else _inverse
+
+        def work(begin: int, end: int) -> None:
+            for k in range(begin, end):
+                matrix[:, k] = factor(rows, k, weight, c[k])
+
+        in_parts(work, K)
+        return cls(matrix, c)
+
+    def solve(self, v: Array) -> Array:
+        """The inverse applied to v (R, K, P)."""
+        out = np.empty_like(v)
+        into, of, matrix = _flat(out), _flat(v), _flat(self.matrix)
+        c = np.tile(self.c, len(v))[:, None]
+        few = matrix.shape[1] < matrix.shape[2]
+
+        def work(begin: int, end: int) -> None:
+            mine = slice(begin, end)
+            inner = np.matmul(matrix[mine], of[mine, :, None])
+            if few:
+                inner = (of[mine, :, None] - np.matmul(matrix[mine].swapaxes(1, 2), inner)) / (2 * c[mine, :, None])
+            into[mine] = inner[..., 0]
+
+        in_parts(work, len(of), self.matrix.size)
+        return out
+
+
+def _flat(a: Array) -> Array:
+    """Replicates and clients as one axis."""
+    return a.reshape(a.shape[0] * a.shape[1], *a.shape[2:])
+
+
+def _inverse(rows: Rows, k: int, weight: float, c: float) -> Array:
+    return np.linalg.inv(weight / rows.count[k] * rows.gram(k) + 2 * c * np.eye(rows.phi.shape[3]))
+
+
+def _woodbury(rows: Rows, k: int, weight: float, c: float) -> Array:
+    phi = rows.phi[:, k]
+    small = np.matmul(phi, phi.swapaxes(1, 2)) + 2 * c * rows.count[k] / weight * np.eye(phi.shape[1])
+    return np.linalg.solve(np.linalg.cholesky(small), phi)

@@ -1,0 +1,303 @@
+"""Kinds of graphs that agents can sit on."""
+
+import hashlib
+import io
+import pathlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+
+import networkx as nx
+import numpy as np
+
+from fkl.errors import FklError, require
+from fkl.network.topology import Topology, connected
+
+WHOLE = re.compile(r"-?[0-9]{1,18}")
+LETTERS_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class ErdosRenyi:
+    """A random graph in which all edges are alike; Erdős and Rényi, "On random graphs" (1959).
+
+    Parameters
+    ----------
+    p : float or None
+        Probability of each edge, one independent of the other.
+    edges : int or None
+        Number of edges; all graphs of so many are equally likely. Exactly one of p and edges is given.
+    resample : int
+        How many more graphs to draw while they are in pieces.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    p: float | None = None
+    edges: int | None = None
+    resample: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.p is None or 0 < self.p <= 1, "p", self.p, "a probability above 0, or null")
+        require(self.edges is None or self.edges >= 0, "edges", self.edges, "a whole number from 0, or null")
+        allowed = "given where p is null, and null where p is given"
+        require((self.p is None) != (self.edges is None), "edges", self.edges, allowed)
+        _require_resample(self.resample)
+
+    def build(self, agents: int, rng: np.random.Generator) -> Topology:
+        """Draw the graph.
+
+        Raises
+        ------
+        BadValue
+            If no connected graph of these agents has so many edges.
+        FklError
+            If all graphs drawn are in pieces.
+        """
+        if self.edges is None:
+            mend = f"raise topology.p={self.p} or topology.resample={self.resample}"
+            return _drawn(lambda: nx.fast_gnp_random_graph(agents, self.p, seed=rng), self.resample, mend)
+        least, most = agents - 1, agents * (agents - 1) // 2
+        allowed = f"a whole number from {least} to {most} to join {agents} agents"
+        require(least <= self.edges <= most, "edges", self.edges, allowed)
+        mend = f"raise topology.edges={self.edges} or topology.resample={self.resample}"
+        return _drawn(lambda: nx.gnm_random_graph(agents, self.edges, seed=rng), self.resample, mend)
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Each agent between two others; two agents share one edge."""
+
+    def build(self, agents: int, rng: np.random.Generator) -> Topology:
+        """Make the graph; `rng` is not used."""
+        return connected(nx.cycle_graph(agents) if agents > 2 else nx.path_graph(agents))
+
+
+@dataclass(frozen=True)
+class Star:
+    """Agent 0 joined to all others."""
+
+    def build(self, agents: int, rng: np.random.Generator) -> Topology:
+        """Make the graph; `rng` is not used."""
+        return connected(nx.star_graph(agents - 1))
+
+
+@dataclass(frozen=True)
+class Path:
+    """Each agent joined to the one before and the one after it."""
+
+    def build(self, agents: int, rng: np.random.Generator) -> Topology:
+        """Make the graph; `rng` is not used."""
+        return connected(nx.path_graph(agents))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows and columns of agents, numbered along the rows, each joined to those left, right, above and below.
+
+    Parameters
+    ----------
+    rows : int or None
+        A divisor of the number of agents; None for the one nearest to its square root.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        require(self.rows is None or self.rows >= 1, "rows", self.rows, "a whole number from 1, or null")
+
+    def build(self, agents: int, rng: np.random.Generator) -> Topology:
+        """Make the graph; `rng` is not used.
+
+        Raises
+        ------
+        BadValue
+            If the rows cannot be of one length.
+        """
+        divisors = [rows for rows in range(1, agents + 1) if agents % rows == 0]
+        # Of two divisors whose product is K the smaller is the nearer to the root.
+        rows = max(rows for rows in divisors if rows <= isqrt(agents)) if self.rows is None else self.rows
+        allowed = f"a divisor of the {agents} agents: {', '.join(map(str, divisors))}"
+        require(rows in divisors, "rows", rows, allowed)
+        return connected(nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, agents // rows)))
+
+
+@dataclass(frozen=True)
+class Complete:
+    """Every agent joined to every other."""
+
+    def build(self, agents: int, rng: np.random.Generator) -> Topology:
+        """Make the graph; `rng` is not used."""
+        return connected(nx.complete_graph(agents))
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Agent 0 is the root, and agent i above 0 a child of agent (i - 1) // branching.
+
+    Parameters
+    ----------
+    branching : int
+        Children of an agent; only the last one that has any may have fewer.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    branching: int = 2
+
+    def __post_init__(self) -> None:
+        require(self.branching >= 1, "branching", self.branching, "a whole number from 1 up")
+
+    def build(self, agents: int, rng: np.random.Generator) -> Topology:
+        """Make the graph; `rng` is not used."""
+        return connected(nx.full_rary_tree(self.branching, agents))
+
+
+@dataclass(frozen=True)
+class WattsStrogatz:
+    """A ring in which each agent is joined to its nearest ones, then some edges' far ends are moved at random.
+
+    Watts and Strogatz, "Collective dynamics of 'small-world' networks" (1998).
+
+    Parameters
+    ----------
+    neighbours : int
+        Of each agent in the ring, half on each side.
+    rewire : float
+        Probability that an edge's far end is moved, to any agent that is no neighbour yet.
+    resample : int
+        How many more graphs to draw while they are in pieces.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    neighbours: int = 10
+    rewire: float = 0.1
+    resample: int = 0
+
+    def __post_init__(self) -> None:
+        allowed = "an even number from 2 up"
+        require(self.neighbours >= 2 and self.neighbours % 2 == 0, "neighbours", self.neighbours, allowed)
+        require(0 <= self.rewire <= 1, "rewire", self.rewire, "a probability")
+        _require_resample(self.resample)
+
+    def build(self, agents: int, rng: np.random.Generator) -> Topology:
+        """Draw the graph.
+
+        Raises
+        ------
+        BadValue
+            If there are not more agents than neighbours.
+        FklError
+            If all graphs drawn are in pieces.
+        """
+        allowed = f"an even number from 2, below the number of agents, {agents}"
+        require(self.neighbours < agents, "neighbours", self.neighbours, allowed)
+        mend = f"raise topology.neighbours={self.neighbours} or topology.resample={self.resample}"
+        return _drawn(
+            lambda: nx.watts_strogatz_graph(agents, self.neighbours, self.rewire, seed=rng), self.resample, mend
+        )
+
+
+@dataclass(frozen=True)
+class EdgeList:
+    """A graph of the user's own: a text file in UTF-8 with one edge ``i j`` a line, each edge once.
+
+    Agents are numbered from 0. Blank lines and lines that start with # are skipped.
+
+    Parameters
+    ----------
+    path : str
+        The file; it is read once.
+    """
+
+    path: str
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the file as it lies, so that a run with a changed file is another run.
+
+        Raises
+        ------
+        FklError
+            If there is no such file, or it cannot be read.
+        """
+        return hashlib.sha256(self._raw).hexdigest()
+
+    def build(self, agents: int, rng: np.random.Generator) -> Topology:
+        """Read the graph; `rng` is not used.
+
+        Raises
+        ------
+        FklError
+            For whatever the file has that it should not; names the file, and the line where there is one.
+        """
+        lines: dict[tuple[int, int], int] = {}
+        for number, line in enumerate(io.StringIO(self._words(), newline=None), 1):
+            where, words = f"{self.path}, line {number}", line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            edge = _edge(words, agents, where)
+            if edge in lines:
+                raise FklError(f"{where}: edge {words[0]} {words[1]} is in line {lines[edge]} already")
+            lines[edge] = number
+        graph = nx.empty_graph(agents)
+        graph.add_edges_from(lines)
+        return connected(graph, f"add edges to {self.path}")
+
+    @cached_property
+    def _raw(self) -> bytes:
+        path = pathlib.Path(self.path)
+        try:
+            require(path.is_file(), "path", self.path, "a file that is there")
+            return path.read_bytes()
+        except OSError as error:
+            raise FklError(f"{self.path}: cannot be read ({error.strerror})") from None
+
+    def _words(self) -> str:
+        try:
+            return self._raw.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = self._raw.count(b"\n", 0, error.start) + 1
+            byte = self._raw[error.start]
+            raise FklError(f"{self.path}, line {line}: byte 0x{byte:02x} is not text in UTF-8") from None
+
+
+def _edge(words: list[str], agents: int, where: str) -> tuple[int, int]:
+    """The two agents of a line, the smaller number first."""
+    if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
+        shown = " ".join(words)
+        shown = shown if len(shown) <= LETTERS_SHOWN else shown[:LETTERS_SHOWN] + "..."
+        raise FklError(f"{where}: {shown!r} is not an edge, which is two whole numbers with a space between")
+    low, high = sorted(map(int, words))
+    if low < 0 or high >= agents:
+        raise FklError(f"{where}: there is no agent {low if low < 0 else high}; must be from 0 to {agents - 1}")
+    if low == high:
+        raise FklError(f"{where}: joins agent {low} to itself")
+    return low, high
+
+
+def _drawn(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:
+    """The first connected graph drawn."""
+    graph = draw()
+    for _ in range(resample):
+        if nx.is_connected(graph):
+            break
+        graph = draw()
+    return connected(graph, mend)
+
+
+def _require_resample(resample: int) -> None:
+    require(resample >= 0, "resample", resample, "a whole number from 0 up")

@@ -1,0 +1,150 @@
+"""The graph that agents sit on, and what they compute over it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+from fkl.errors import FklError
+
+Array = NDArray[np.floating]
+
+DENSE_AGENTS = 20
+DENSE_SHARE = 1 / 6
+"""Up to so many agents, or from this share of ones in the adjacency matrix on, a dense product is the quicker."""
+DENSE_EIGENVALUES = 500
+RESTARTS = 100
+BESIDE = 1e-6
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A connected undirected graph without self loops; `connected` makes one of networkx's.
+
+    Parameters
+    ----------
+    agents : int
+        K; agents are numbered from 0.
+    links : (2 E, 2) int
+        Every edge once in each direction, [receiver, sender], by receiver, then by sender.
+    """
+
+    agents: int
+    links: NDArray[np.int64]
+
+    @property
+    def edges(self) -> int:
+        """E, the undirected edges."""
+        return len(self.links) // 2
+
+    @cached_property
+    def degree(self) -> NDArray[np.float64]:
+        """Neighbours of each agent, (K,)."""
+        return np.bincount(self.links[:, 0], minlength=self.agents).astype(np.float64)
+
+    @cached_property
+    def adjacency(self) -> csr_array:
+        """Symmetric matrix (K, K) of float64: 1 between neighbours, else 0."""
+        return self._matrix(self.links, np.ones(len(self.links)))
+
+    @cached_property
+    def metropolis(self) -> csr_array:
+        """Metropolis weights (K, K): symmetric, nonnegative, rows sum to 1.
+
+        1 / (1 + max(d_i, d_j)) between neighbours of degrees d_i and d_j, and an agent gives itself the rest of its
+        row; Xiao, Boyd and Lall, "A scheme for robust distributed sensor fusion based on average consensus" (2005).
+        """
+        between = 1 / (1 + self.degree[self.links].max(axis=1))
+        own = 1 - np.bincount(self.links[:, 0], weights=between, minlength=self.agents)
+        self_loops = np.repeat(np.arange(self.agents), 2).reshape(-1, 2)
+        return self._matrix(np.concatenate([self.links, self_loops]), np.concatenate([between, own]))
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """1 less the second largest absolute eigenvalue of the Metropolis matrix; 1 for a single agent.
+
+        The disagreement of agents who only mix shrinks by 1 less this a round.
+        """
+        if self.agents == 1:
+            return 1.0
+        if self.agents <= DENSE_EIGENVALUES:
+            return float(1 - np.sort(np.abs(np.linalg.eigvalsh(self.metropolis.toarray())))[-2])
+        return 1 - _second_eigenvalue(self.metropolis)
+
+    def neighbour_sum(self, x: Array) -> Array:
+        """Sums over each agent's neighbours of x (R, K, P), as (R, K, P); agents without neighbours get 0."""
+        return _product(self._sum_by, x)
+
+    def mix(self, x: Array) -> Array:
+        """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P)."""
+        return _product(self._mix_by, x)
+
+    @cached_property
+    def _sum_by(self) -> csr_array | NDArray[np.float64]:
+        return self._quicker(self.adjacency)
+
+    @cached_property
+    def _mix_by(self) -> csr_array | NDArray[np.float64]:
+        return self._quicker(self.metropolis)
+
+    def _quicker(self, matrix: csr_array) -> csr_array | NDArray[np.float64]:
+        dense = self.agents <= DENSE_AGENTS or len(self.links) >= DENSE_SHARE * self.agents**2
+        return matrix.toarray() if dense else matrix
+
+    def _matrix(self, places: NDArray[np.int64], values: NDArray[np.float64]) -> csr_array:
+        return coo_array((values, (places[:, 0], places[:, 1])), shape=(self.agents, self.agents)).tocsr()
+
+
+def connected(graph: nx.Graph, mend: str = "add edges") -> Topology:
+    """Make a topology of a graph.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Of nodes 0 to K - 1, K at least 1, without self loops.
+    mend : str
+        What the user may do about a graph in pieces, for example ``"raise topology.p"``.
+
+    Raises
+    ------
+    FklError
+        If there are agents that no path joins.
+    """
+    agents, pieces = graph.number_of_nodes(), nx.number_connected_components(graph)
+    if pieces > 1:
+        raise FklError(f"topology: the {agents} agents are in {pieces} pieces that no edge joins; {mend}")
+    edges = np.array(list(graph.edges), np.int64).reshape(-1, 2)
+    links = np.concatenate([edges, edges[:, ::-1]])
+    return Topology(agents, links[np.lexsort((links[:, 1], links[:, 0]))])
+
+
+def _product(matrix: csr_array | NDArray[np.float64], x: Array) -> Array:
+    """Matrix (K, K) times each replicate of x (R, K, P), each by itself, so that no bit depends on the others."""
+    if isinstance(matrix, np.ndarray):
+        return matrix @ x
+    if len(x) == 1:  # without a copy, a second big array whose memory is fetched anew each time: 1 ms, not 6
+        return (matrix @ x[0])[None]
+    product = np.empty(x.shape)
+    for one, result in zip(x, product, strict=True):
+        result[:] = matrix @ one
+    return product
+
+
+def _second_eigenvalue(matrix: csr_array) -> float:
+    """Second largest absolute eigenvalue of a big sparse Metropolis matrix; from a fixed start, so always the same."""
+    start = np.random.default_rng(0).standard_normal(matrix.shape[0])
+    try:
+        found = eigsh(matrix, k=2, v0=start, maxiter=RESTARTS, return_eigenvectors=False)
+        return float(np.abs(found).min())
+    except ArpackNoConvergence:
+        # Long thin graphs crowd their eigenvalues together; but they have cheap factors, so look right at the ends.
+        columns = matrix.tocsc()
+        upper = float(eigsh(columns, k=2, sigma=1 + BESIDE, v0=start, return_eigenvectors=False).min())
+        if upper >= 1 - 2 * matrix.diagonal().min():  # by Gershgorin's circles none below 0 is larger
+            return upper
+        lower = float(eigsh(columns, k=1, sigma=-1 - BESIDE, v0=start, return_eigenvectors=False).min())
+        return max(upper, -lower)
