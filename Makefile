@@ -24,6 +24,7 @@ format: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python scripts/bench_pof_mkl.py
 	$(BIN)/python scripts/bench_graph_omkl.py
+	$(BIN)/python scripts/bench_coke.py
 
 reproduce-tables: $(VENV)/ready
 	$(BIN)/python scripts/reproduce_tables.py $(PAPER)

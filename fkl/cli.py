@@ -81,7 +81,7 @@ def _run(arguments: list[str]) -> None:
         try:
             hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
         except (HydraException, OmegaConfBaseException) as error:
-            raise FklError(in_one_line(error)) from None
+            raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*arguments} != set())) from None
         except ValueError as error:
             if "Config group override" not in str(error):
                 raise

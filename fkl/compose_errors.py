@@ -5,8 +5,8 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 
-def in_one_line(error: Exception) -> str:
-    """One line for an error that Hydra raised before a job began."""
+def in_one_line(error: Exception, sweep: bool = False) -> str:
+    """One line for an error that Hydra raised before a job began, or before the first job of a sweep."""
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         known = ", ".join(sorted(error.options or []))
@@ -18,5 +18,6 @@ def in_one_line(error: Exception) -> str:
         parent = cause.parent_node
         if isinstance(parent, DictConfig) and cause.full_key:
             known = ", ".join(sorted(str(key) for key in parent if key != "_target_"))
-            return f"{cause.full_key}: no such key; there are {known}"
+            hint = f"; in a sweep that chooses its group, write ++{cause.full_key}" if sweep else ""
+            return f"{cause.full_key}: no such key; there are {known}{hint}"
     return " ".join(str(error).split())

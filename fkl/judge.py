@@ -9,7 +9,7 @@ from fkl.algorithms.base import Array, Outcome, World
 from fkl.data.problem import Problem
 from fkl.kernels.rows import Rows
 
-PENDING_BYTES = 2**22
+PENDING_BYTES = 2**20
 """Of the iterations of one replicate that are judged together: one product in place of many."""
 
 
@@ -145,7 +145,8 @@ class BatchJudge:
                 self._book(name, rounds, _pooled(sums, rows))
                 self.by_client[name] = sums[..., -1] / np.where(rows.count, rows.count, np.nan)
         train = self.parts["train"]
-        apart = np.square(f["train"] - self._best_f).sum(axis=2)  # (R, K, B)
+        off = f["train"] - self._best_f
+        apart = np.einsum("rkib,rkib->rkb", off, off)
         self._book("functional_distance", rounds, np.sqrt(_pooled(apart, train)))
         self._book("functional_distance_worst", rounds, np.sqrt((apart / train.count[:, None]).max(axis=1)))
         self._book("consensus_error", rounds, _root_mean_square(theta - theta.mean(axis=1, keepdims=True)))
@@ -168,4 +169,4 @@ def _pooled(sums: Array, rows: Rows) -> Array:
 
 def _root_mean_square(apart: Array) -> Array:
     """Root of the mean over clients of |apart|^2 for apart (R, K, P, B): shape (R, B)."""
-    return np.sqrt(np.square(apart).sum(axis=2).mean(axis=1))
+    return np.sqrt(np.einsum("rkpb,rkpb->rb", apart, apart) / apart.shape[1])

@@ -52,7 +52,8 @@ class Square:
 
     def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
         """Squared errors."""
-        return {"mse": np.square(f - rows.y[..., None]).sum(axis=2) + rows.rest[..., None]}
+        off = f - rows.y[..., None]
+        return {"mse": np.einsum("rkib,rkib->rkb", off, off) + rows.rest[..., None]}
 
     def gradient(self, rows: Rows, theta: Array) -> Array:
         """2 Phi'(Phi theta - y) / T."""

@@ -10,6 +10,8 @@ from fkl.kernels.threads import in_parts
 
 Array = NDArray[np.floating]
 BLOCK_ROWS = 2048
+PRODUCTS_A_FEATURE = 16
+"""Products of a matrix with a vector that take as long as one feature."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class Ridge:
                 inner = (of[mine, :, None] - np.matmul(matrix[mine].swapaxes(1, 2), inner)) / (2 * c[mine, :, None])
             into[mine] = inner[..., 0]
 
-        in_parts(work, len(of), self.matrix.size)
+        in_parts(work, len(of), self.matrix.size // PRODUCTS_A_FEATURE)
         return out
 
 

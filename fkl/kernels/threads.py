@@ -47,9 +47,13 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
         work(0, count, *arguments)
         return
     ends = [count * part // threads for part in range(threads + 1)]
-    parts = [_pool().submit(work, begin, end, *arguments) for begin, end in pairwise(ends)]
-    for part in parts:
-        part.result()  # raises what the thread raised
+    *others, mine = pairwise(ends)
+    parts = [_pool().submit(work, begin, end, *arguments) for begin, end in others]
+    try:
+        work(*mine, *arguments)
+    finally:
+        for part in parts:
+            part.result()  # raises what the thread raised
 
 
 def in_parts(work: Callable[[int, int], object], count: int, elements: int | None = None) -> None:

@@ -87,6 +87,7 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd
             ours = answer.ours / scale
             row = {key: cell[key] for key in ("dataset", "algorithm", "setting", "metric", "unit")}
             row |= {"published": cell["value"], "ours": ours, "spread": answer.spread / scale, "n": answer.n}
-            row |= {"difference_percent": 100 * (ours / cell["value"] - 1), "switch": answer.switch}
+            difference = 100 * (ours / cell["value"] - 1) if cell["value"] else np.nan
+            row |= {"difference_percent": difference, "switch": answer.switch}
             rows.append({**row, "published_spread": cell["spread"]})
     return pd.DataFrame(rows, columns=[*COLUMNS, "published_spread"])

@@ -1,0 +1,152 @@
+"""Tables and figures of COKE, from runs that the tests make on numbers in energy's layout and on simulated ones."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.io import savemat
+
+from fkl import cli
+from fkl.data.energy import Energy
+from fkl.papers.beside import COLUMNS, published
+from fkl.papers.coke import AS_FAR, AS_PRINTED, RATIO
+from fkl.papers.coke import __file__ as coke
+
+COMMON = ("replicates=2", "paths.data=files")
+SYNTHETIC = ("dataset.rows=2000", "partition.rounds=80")
+SWEEPS = (
+    ("algo=cta,dkla", "+coke/data=energy"),
+    ("+coke/censored=energy", "topology.edges=14,28"),
+    ("algo=cta,dkla", "+coke/data=synthetic", *SYNTHETIC),
+    ("+coke/censored=synthetic", *SYNTHETIC),
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All methods on a few random rows."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "files").mkdir()
+    random = np.random.default_rng(0)
+    x = random.random((25, 300))
+    y = 0.1 + 0.05 * np.sin(9 * x[0]) + 0.14 * random.standard_normal(300)
+    savemat(folder / "files" / "EnergyData.mat", {"X": x, "y": y[:, None]})
+    unchecked = tuple(replace(file, sha256=None, size=None) for file in Energy.files)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(Energy, "files", unchecked)
+        for sweep in SWEEPS:
+            patch.setattr(sys, "argv", ["fkl", "run", "-m", *COMMON, *sweep])
+            cli.main()
+    return folder
+
+
+@pytest.fixture
+def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
+    """The command, in a folder with those runs."""
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    return fkl
+
+
+def read(number: str) -> pd.DataFrame:
+    """A table as it was written."""
+    file = Path(f"outputs/tables/coke/table{number}.csv")
+    return pd.read_csv(file, keep_default_na=False, na_values={c: [""] for c in COLUMNS[5:10]})
+
+
+def of(algorithm: str, edges: int = 14) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rounds and summary of the run of an algorithm on energy."""
+    for folder in Path("outputs/runs").glob(f"energy-{algorithm}-*"):
+        if f"edges: {edges}" in (folder / "config.yaml").read_text():
+            return pd.read_csv(folder / "rounds.csv"), pd.read_csv(folder / "summary.csv")
+    raise AssertionError(algorithm)
+
+
+@pytest.mark.parametrize("number", ["1", "2", "3", "4", "5", "6"])
+def test_every_published_cell_appears(runs: Callable, number: str) -> None:
+    """One row a cell and switch; nothing of ours where nothing was run."""
+    assert runs("table", f"coke/{number}").code == 0
+    table = read(number)
+    assert list(table) == COLUMNS
+    key = ["dataset", "algorithm", "setting", "metric"]
+    cells = set(table[table["algorithm"] != RATIO][key].itertuples(index=False, name=None))
+    assert cells == {tuple(cell[k] for k in key) for cell in published(coke, number)}
+    elsewhere = table[table["dataset"] != "energy"]
+    assert elsewhere["ours"].isna().all()
+    assert elsewhere["switch"].str.startswith("not run: no finished run on").all()
+
+
+def test_ours_is_what_the_run_says_after_so_many_iterations(runs: Callable) -> None:
+    runs("table", "coke/4")
+    table = read("4").query("dataset == 'energy' and setting == 'k=200'")
+    for name in ("cta", "dkla", "coke"):
+        rounds, _ = of(name)
+        then = rounds[rounds["round"] == 200]
+        mine = table[(table["algorithm"] == name.upper()) & table["switch"].str.contains("edges=14")]
+        for cell in mine.to_dict("records"):
+            unit = 1e-3 if cell["metric"] != "transmissions" else 1.0
+            assert cell["ours"] == pytest.approx(then[cell["metric"]].mean() / unit, rel=1e-5)
+            assert cell["n"] == 2
+        assert len(mine) == 3
+    assert (table["algorithm"] == "COKE").sum() == 6, "both graphs"
+
+
+def test_transmissions_to_reach_an_error(runs: Callable) -> None:
+    """Counted by hand in rounds.csv, as printed and above each replicate's own optimum."""
+    runs("table", "coke/6")
+    table = read("6").query("dataset == 'energy'")
+    for reading in (AS_PRINTED, AS_FAR):
+        sent = {}
+        for name in ("dkla", "coke"):
+            rounds, summary = of(name)
+            reached = []
+            for replicate, one in rounds.groupby("replicate"):
+                error = 23e-3
+                if reading == AS_FAR:
+                    error += summary["train_mse_at_optimum"][replicate] - 21.47e-3
+                within = one[one["train_mse"] <= error + 1e-15]
+                reached.append(within["transmissions"].iloc[0] if len(within) else np.nan)
+            sent[name] = np.array(reached)
+            cells = table[table["algorithm"].eq(name.upper()) & table["setting"].eq("train_mse<=23e-3")]
+            [cell] = cells[cells["switch"].str.contains("edges=14.*" + reading)].to_dict("records")
+            assert cell["n"] == np.isfinite(reached).sum() > 0
+            assert cell["ours"] == pytest.approx(np.nanmean(reached), rel=1e-5)
+        ratios = table[table["algorithm"].eq(RATIO) & table["setting"].eq("train_mse<=23e-3")]
+        [ratio] = ratios[ratios["switch"].str.contains("edges=14.*" + reading)].to_dict("records")
+        assert ratio["ours"] == pytest.approx(np.nanmean(sent["coke"] / sent["dkla"]), rel=1e-5)
+        assert ratio["published"] == pytest.approx(134 / 250, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [("iterations: 2000", "iterations: 1999"), ("rho: 0.01", "rho: 0.02"), ("smallest: 0.1", "smallest: 0.2"),
+     ("scaling: none", "scaling: unit_box"), ("loss: 0.0", "loss: 0.1"), ("fold: null", "fold: 0")],
+)  # fmt: skip
+def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: str) -> None:
+    for config in Path("outputs/runs").glob("energy-dkla-*/config.yaml"):
+        assert mine in config.read_text()
+        config.write_text(config.read_text().replace(mine, other, 1))
+    runs("table", "coke/4")
+    assert read("4").query("algorithm == 'DKLA'")["ours"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("number", "curves"),
+    [
+        ("1", {"COKE, root mean square", "COKE, worst agent"}),
+        ("2", {"CTA", "DKLA", "COKE"}),
+        ("3", {"DKLA", "COKE"}),
+    ],
+)
+def test_figures_are_drawn(runs: Callable, number: str, curves: set[str]) -> None:
+    assert runs("figure", f"coke/{number}").code == 0
+    assert matplotlib.image.imread(f"outputs/figures/coke/figure{number}.png").std() > 0.01
+    drawn = pd.read_csv(f"outputs/figures/coke/figure{number}.csv")
+    assert set(drawn["curve"]) == curves
+    assert set(drawn["panel"]) == {"synthetic"}
