@@ -169,7 +169,7 @@ def _reaching(cell: Cell, runs: dict[tuple[str, str], list[FinishedRun]]) -> lis
     answers = []
     for run in runs.get((dataset, "COKE" if algorithm == RATIO else algorithm), []):
         for words, reading in readings.items():
-            sent = _sent_until(run, *reading)
+            sent: Any = _sent_until(run, *reading)
             if algorithm == RATIO:
                 peers = [peer for peer in runs.get((dataset, "DKLA"), []) if _same_graph(run, peer)]
                 sent = sent / _sent_until(peers[0], *reading) if peers else sent * np.nan

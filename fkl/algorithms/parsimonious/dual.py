@@ -1,0 +1,504 @@
+"""The problem that agents, server and centralized learner solve, in its dual.
+
+Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces; equation
+numbers are theirs. (PC), (Pi) and (PF) are one problem on different samples,
+
+    min_alpha  integral alpha^2 / 2 + gamma 1(alpha != 0)   s.t.  (1/N) (1 - eps - y_n f(x_n)) <= 0  for every n,
+    f(x) = integral alpha(s, w) k(x, s; w) ds dw,
+
+and Algorithms 2 and 3 are one ascent on its dual from different starts. Integrals are the sums of a `Quadrature`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
+from fkl.errors import FklError, require
+
+Flags = NDArray[np.bool_]
+
+FACTOR_BYTES = 1 << 28
+"""Kernel factors up to this size are kept; larger ones are made anew, a part at a time, in every step."""
+RULES = ("printed", "ascent", "accelerated")
+POWER_STEPS = 200
+POWER_TOLERANCE = 1e-3
+PREDICTED_AT_A_TIME = 1 << 22
+"""Kernel values of a model that are held at a time."""
+
+
+class Model(NamedTuple):
+    """Function f as the sum of the kernels of its active nodes.
+
+    Attributes
+    ----------
+    centres : (m, d)
+    widths : (m,)
+    coefficients : (m,)
+        alpha of each node times its weight in the integral.
+    """
+
+    centres: Array
+    widths: Array
+    coefficients: Array
+
+    def predict(self, x: Array) -> Array:
+        """f(x), eq. (11); its sign is the class.
+
+        Parameters
+        ----------
+        x : (N, d)
+
+        Returns
+        -------
+        (N,)
+        """
+        f = np.zeros(len(x))
+        rows = max(PREDICTED_AT_A_TIME // max(len(self.widths), 1), 1)
+        for start in range(0, len(x), rows):
+            here = slice(start, start + rows)
+            squared = np.zeros((len(f[here]), len(self.widths)))
+            for axis in range(x.shape[1]):
+                squared += (x[here, axis, None] - self.centres[:, axis]) ** 2
+            f[here] = np.exp(squared / (-2 * self.widths**2)) @ self.coefficients
+        return f
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A independent problems (PC), padded to the same number of samples n.
+
+    Parameters
+    ----------
+    quadrature : Quadrature
+    x : (A, n, d) float64
+        Samples.
+    y : (A, n) float64
+        Labels, -1 and 1; all of a problem's may be of one class.
+    present : (A, n) bool
+        False for padding; its x must be finite, its y is not looked at.
+    gamma : float
+        Weight of the support's measure, at least 0.
+    eps : float
+        Slack of the constraint; below 1, since f = 0 is feasible above.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        If gamma or eps cannot be, or a label is neither -1 nor 1.
+    """
+
+    quadrature: Quadrature
+    x: Array
+    y: Array
+    present: Flags
+    gamma: float
+    eps: float
+
+    def __post_init__(self) -> None:
+        require(0 <= self.gamma < np.inf, "gamma", self.gamma, "a finite number from 0 up")
+        require(-np.inf < self.eps < 1, "eps", self.eps, "a number below 1")
+        others = np.setdiff1d(self.y[self.present], (-1.0, 1.0))
+        if len(others):
+            raise FklError(f"labels must be -1 or 1, and one is {others[0]:g}")
+
+    @classmethod
+    def single(cls, quadrature: Quadrature, x: Array, y: Array, gamma: float, eps: float) -> "Dual":
+        """One problem, of samples x (N, d) and labels y (N,): the server's and the centralized learner's."""
+        return cls(quadrature, x[None], y[None], np.ones((1, len(y)), np.bool_), gamma, eps)
+
+    @classmethod
+    def of_agents(
+        cls, quadrature: Quadrature, x: Array, y: Array, agent: NDArray[np.int64], gamma: float, eps: float
+    ) -> "Dual":
+        """A problem (Pi) for every agent.
+
+        Parameters
+        ----------
+        quadrature : Quadrature
+        x : (N, d)
+        y : (N,)
+        agent : (N,)
+            Owner of each sample, from 0 to A - 1; an agent's samples keep their order.
+        gamma, eps : float
+        """
+        sizes = np.bincount(agent)
+        present = np.arange(sizes.max()) < sizes[:, None]
+        order = np.argsort(agent, kind="stable")
+        samples, labels = np.zeros((*present.shape, x.shape[1])), np.zeros(present.shape)
+        samples[present], labels[present] = x[order], y[order]
+        return cls(quadrature, samples, labels, present, gamma, eps)
+
+    @cached_property
+    def N(self) -> Array:
+        """Samples of each problem, (A, 1); 1 where there are none, so that one may divide."""
+        return np.maximum(self.present.sum(axis=1, keepdims=True), 1.0)
+
+    @cached_property
+    def sign(self) -> Array:
+        """Labels (A, n), 0 where there is no sample."""
+        return np.where(self.present, self.y, 0.0)
+
+    def random_start(self, rng: np.random.Generator) -> Array:
+        """Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], (A, n)."""
+        return np.where(self.present, 1 - rng.random(self.present.shape), 0.0)
+
+    def alpha(self, lam: Array) -> Array:
+        """Values of alpha at the nodes, (A, M), eqs. (8) and (9)."""
+        coefficients = lam * self.sign / self.N
+        parts = [self._thresholded(coefficients, first, rest) for _, first, rest in self._parts()]
+        return np.concatenate(parts, axis=-1).reshape(len(lam), self.quadrature.size)
+
+    def slack(self, lam: Array) -> Array:
+        """Constraints 1 - eps - y_n f(x_n) at alpha of (8), (A, n); 0 where there is no sample.
+
+        Over N these are the gradient, eqs. (10) and (15).
+        """
+        coefficients = lam * self.sign / self.N
+        f = np.zeros_like(coefficients)
+        weights = self.quadrature.weights.reshape(self.quadrature.block)
+        for here, first, rest in self._parts():
+            weighted = self._thresholded(coefficients, first, rest) * weights[:, :, here]
+            f += np.einsum("awgn,awgn->an", first, weighted @ rest)  # eq. (11)
+        return np.where(self.present, 1 - self.eps - self.sign * f, 0.0)
+
+    def value(self, lam: Array) -> Array:
+        """Dual function g(lambda), (A,), eq. (5): by (8) the integral of alpha^2 / 2 - gamma where alpha != 0 goes off.
+
+        Eqs. (21) and (41) write the same; (21), (26) and (46) leave out the gamma before the support's measure, and
+        (26) the 1 / N.
+        """
+        alpha = self.alpha(lam)
+        support = np.where(alpha != 0, alpha**2 / 2 - self.gamma, 0.0)
+        value: Array = (lam / self.N).sum(axis=1) * (1 - self.eps) - support @ self.quadrature.weights
+        return value
+
+    def cost(self, alpha: Array) -> Array:
+        """Objective of (PC) at alpha (A, M): (A,), eq. (3); no less than g of any lambda where alpha is feasible."""
+        cost: Array = (alpha**2 / 2 + self.gamma * (alpha != 0)) @ self.quadrature.weights
+        return cost
+
+    def smoothness(self) -> Array:
+        """Upper bound of the largest eigenvalue of Q_nm = integral y_n y_m k(x_n, s; w) k(x_m, s; w), (A,).
+
+        Eq. (22) for mu = lambda / N and the whole of S x W, the operator of the dual's gradient in mu where gamma = 0.
+        Signs change no eigenvalue and the rest of the matrix is positive, so the largest ratio of (Q v)_n / v_n bounds
+        the eigenvalue for any v > 0 (Collatz and Wielandt), and comes down to it for v = Q^t 1.
+        """
+        v = self.present.astype(np.float64)
+        bound = np.full(len(v), np.inf)
+        coarse = np.ones(len(v), np.bool_)  # a problem's bound must not depend on those beside it
+        for _ in range(POWER_STEPS):
+            q = self._gram(v)
+            ratio = np.divide(q, v, out=np.zeros_like(q), where=v > 0)
+            bound = np.where(coarse, np.minimum(bound, ratio.max(axis=1, initial=0.0)), bound)
+            norm = np.maximum((v * v).sum(axis=1), np.finfo(float).tiny)
+            coarse &= bound > (1 + POWER_TOLERANCE) * (v * q).sum(axis=1) / norm
+            if not coarse.any():
+                break
+            v = q / np.maximum(q.max(axis=1, keepdims=True), np.finfo(float).tiny)
+            v = np.where(self.present, np.maximum(v, 1e-100), 0.0)  # any v > 0 will do, and 0 would not
+        return np.maximum(bound, np.finfo(float).tiny)
+
+    def _gram(self, v: Array) -> Array:
+        """The integral of k(x_n, s; w) sum_m k(x_m, s; w) v_m, (A, n)."""
+        q = np.zeros_like(v)
+        weights = self.quadrature.weights.reshape(self.quadrature.block)
+        for here, first, rest in self._parts():
+            sums = (first * v[:, None, None, :]) @ rest.swapaxes(-1, -2)
+            q += np.einsum("awgn,awgn->an", first, (sums * weights[:, :, here]) @ rest)
+        return np.where(self.present, q, 0.0)
+
+    def _thresholded(self, coefficients: Array, first: Array, rest: Array) -> Array:
+        """Eq. (8) from lambda_n y_n / N (A, n) and the kernel's factors: (A, W, G, H)."""
+        alpha = (first * coefficients[:, None, None, :]) @ rest.swapaxes(-1, -2)  # eq. (9)
+        if self.gamma > 0:
+            alpha[alpha**2 <= 2 * self.gamma] = 0.0
+        return alpha
+
+    def _parts(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Columns of the block of nodes with the kernel's factors there; all at once where these are kept."""
+        if self._columns >= len(self.quadrature.rest):
+            yield slice(None), *self._factors
+            return
+        d1 = self.quadrature.first.shape[1]
+        first = self.quadrature.factor(self.quadrature.first, self.x[..., :d1])
+        for start in range(0, len(self.quadrature.rest), self._columns):
+            here = slice(start, start + self._columns)
+            yield here, first, self.quadrature.factor(self.quadrature.rest[here], self.x[..., d1:])
+
+    @cached_property
+    def _factors(self) -> tuple[Array, Array]:
+        return self.quadrature.factors(self.x)
+
+    @property
+    def _columns(self) -> int:
+        """Points of the quadrature's `rest` whose factors stay below `FACTOR_BYTES`."""
+        W, _, _ = self.quadrature.block
+        return max(FACTOR_BYTES // max(self.present.size * W * 8, 1), 1)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where an ascent came to, with what the conditions of optimality (13) say about it.
+
+    Parameters
+    ----------
+    problem : Dual
+    lam : (A, n)
+        Dual variables lambda, 0 for padding.
+    rule : str
+        The iteration that ran, one of `RULES`.
+    steps : (A,) int
+        Steps that each problem took; one that restarts the acceleration counts too.
+    finished : (A,) bool
+        Whether (13) holds to the tolerance; False where the budget of steps ended first.
+    value : (A,)
+        g(lambda).
+    violation : (A,)
+        Largest 1 - eps - y_n f(x_n) above 0.
+    slackness : (A,)
+        Largest |1 - eps - y_n f(x_n)| of a sample with lambda_n > 0.
+    """
+
+    problem: Dual
+    lam: Array
+    rule: str
+    steps: NDArray[np.int64]
+    finished: Flags
+    value: Array
+    violation: Array
+    slackness: Array
+
+    @property
+    def mu(self) -> Array:
+        """The ratio lambda / N, (A, n): what stays when samples of lambda = 0 are dropped and N becomes smaller."""
+        return self.lam / self.problem.N
+
+    @property
+    def critical(self) -> Flags:
+        """Algorithm 2's samples to send, lambda_n > 0, (A, n)."""
+        return self.lam > 0
+
+    @cached_property
+    def alpha(self) -> Array:
+        """Values of alpha at the nodes, (A, M), eq. (8): the solution of (PC) by Proposition 1."""
+        return self.problem.alpha(self.lam)
+
+    def model(self, problem: int = 0) -> Model:
+        """Function of one of the problems, without the nodes where alpha = 0."""
+        quadrature, alpha = self.problem.quadrature, self.alpha[problem]
+        active = np.flatnonzero(alpha)
+        coefficients = alpha[active] * quadrature.weights[active]
+        return Model(quadrature.nodes[active], quadrature.widths[active], coefficients)
+
+
+def solve(
+    problem: Dual,
+    start: Array,
+    steps: int,
+    *,
+    rule: str | None = None,
+    eta: float = 0.1,
+    tolerance: float = 1e-3,
+) -> Solution:
+    """Projected ascent lambda <- [lambda + rate d(lambda)]_+, eqs. (12) and (17).
+
+    Parameters
+    ----------
+    problem : Dual
+    start : (A, n)
+        lambda(0): `Dual.random_start` for an agent, the values received for the server.
+    steps : int
+        Most steps. Algorithms 2 and 3 count t from 0 to T, so they make T + 1.
+    rule : {"printed", "ascent", "accelerated"}, optional
+        ``printed``: the paper's, rate = eta. Since d is over N too, it moves lambda by less than eta steps / N.
+        ``ascent``: rate = N^2 / L, that is mu = lambda / N rises with the step 1 / L, L from `Dual.smoothness`.
+        ``accelerated``: the same from Nesterov's extrapolated points, restarted where the step turns against the way
+        it came (O'Donoghue and Candes 2015). For gamma > 0 the dual has kinks where |alpha| passes sqrt(2 gamma), so
+        neither settles closer than what single nodes weigh there; acceleration then has no guarantee, though it
+        helps as long as most nodes are far from the threshold.
+        None for ``accelerated`` where gamma = 0 and ``ascent`` elsewhere.
+    eta : float
+        Of ``printed``.
+    tolerance : float
+        A problem stops once neither its violation nor its slackness is larger; 0 for all the steps.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+    rule = rule or ("ascent" if problem.gamma > 0 else "accelerated")
+    require(rule in RULES, "rule", rule, f"one of {', '.join(RULES)}")
+    require(steps >= 0, "steps", steps, "a whole number from 0 up")
+    require(0 < eta < np.inf, "eta", eta, "a number above 0")
+    rate = np.full_like(problem.N, eta) if rule == "printed" else problem.N**2 / problem.smoothness()[:, None]
+    ascent = _Ascent(problem, np.where(problem.present, start, 0.0), rate, rule == "accelerated")
+    taken = np.zeros(len(start), np.int64)
+    running = np.ones(len(start), np.bool_)
+    for _ in range(steps):
+        slack = problem.slack(ascent.point)
+        if tolerance > 0:
+            running &= _distance(ascent.point, slack) > tolerance
+            ascent.settle(~running)
+            if not running.any():
+                break
+        ascent.step(slack, running)
+        taken += running
+    slack = problem.slack(ascent.lam)
+    violation, slackness = _violation(slack), _slackness(ascent.lam, slack)
+    return Solution(
+        problem=problem,
+        lam=ascent.lam,
+        rule=rule,
+        steps=taken,
+        finished=np.maximum(violation, slackness) <= tolerance,
+        value=problem.value(ascent.lam),
+        violation=violation,
+        slackness=slackness,
+    )
+
+
+class _Ascent:
+    """lambda of the last step, and the point where the next gradient is wanted."""
+
+    def __init__(self, problem: Dual, start: Array, rate: Array, accelerated: bool) -> None:
+        self.lam, self.point = start, start
+        self.per_slack = rate / problem.N  # d is the slack over N, eq. (10)
+        self.momentum = np.ones(len(start)) if accelerated else None
+
+    def settle(self, done: Flags) -> None:
+        """Make the point, which is what was tested, the answer of problems that are done."""
+        self.lam = np.where(done[:, None], self.point, self.lam)
+
+    def step(self, slack: Array, running: Flags) -> None:
+        """One update of the problems that still run."""
+        risen = np.maximum(self.point + self.per_slack * slack, 0.0)  # eq. (12)
+        if self.momentum is None:
+            self.lam = self.point = np.where(running[:, None], risen, self.lam)
+            return
+        way = risen - self.lam
+        onwards = ((slack * way).sum(axis=1) >= 0) & running
+        momentum = np.where(onwards, (1 + np.sqrt(1 + 4 * self.momentum**2)) / 2, 1.0)
+        ahead = np.maximum(risen + ((self.momentum - 1) / momentum)[:, None] * way, 0.0)
+        self.point = np.where(onwards[:, None], ahead, self.lam)  # elsewhere a restart, or done and there already
+        self.lam = np.where(onwards[:, None], risen, self.lam)
+        self.momentum = momentum
+
+
+def _violation(slack: Array) -> Array:
+    return np.maximum(slack.max(axis=1, initial=0.0), 0.0)
+
+
+def _slackness(lam: Array, slack: Array) -> Array:
+    largest: Array = np.where(lam > 0, np.abs(slack), 0.0).max(axis=1, initial=0.0)
+    return largest
+
+
+def _distance(lam: Array, slack: Array) -> Array:
+    """How far (13) is from being met, (A,)."""
+    return np.maximum(_violation(slack), _slackness(lam, slack))
+
+
+class Representation(NamedTuple):
+    """What a global model costs to hold.
+
+    Attributes
+    ----------
+    nodes : int
+        Nodes with alpha != 0.
+    regions : int
+        Connected parts of alpha != 0 where alpha has one sign.
+    peaks : int
+        Local maxima of |alpha| where alpha != 0, a level one counted once.
+    """
+
+    nodes: int
+    regions: int
+    peaks: int
+
+
+def representation(quadrature: Quadrature, alpha: Array) -> Representation:
+    """Kernels in a model.
+
+    The paper counts "the number of kernels used in the resulting global model" and does not say how it is read off
+    alpha. A function of few kernels has an alpha of few peaks, so `peaks` is that number; `regions` is a coarser one.
+    Neighbours are nodes that differ by at most one place in every coordinate of a grid and in the list of widths.
+    Centres that were drawn are neighbours where one is among the other's 2 d nearest, and neighbours or the same
+    centre are neighbours in adjacent widths.
+
+    Parameters
+    ----------
+    quadrature : Quadrature
+    alpha : (M,)
+
+    Returns
+    -------
+    Representation
+    """
+    sign = np.sign(alpha)
+    height = np.abs(alpha)
+    pairs = _grid_neighbours(quadrature.shape) if quadrature.shape else _drawn_neighbours(quadrature)
+    one, other = pairs
+    lower = np.zeros(len(alpha), np.bool_)
+    for here, there in ((one, other), (other, one)):
+        lower[here[(height[here] < height[there]) & (sign[here] == sign[there])]] = True
+    active = sign != 0
+    # A level part is a peak only if no node of it has a higher neighbour.
+    level = (height[one] == height[other]) & (sign[one] == sign[other])
+    parts = _components(len(alpha), one[level], other[level])
+    beaten = np.unique(parts[lower])
+    peaks = np.setdiff1d(parts[active], beaten)
+    same = active[one] & (sign[one] == sign[other])
+    regions = np.unique(_components(len(alpha), one[same], other[same])[active])
+    return Representation(int(active.sum()), len(regions), len(peaks))
+
+
+def _components(size: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Number of the connected part that each of the nodes is in."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(one), np.int8), (one, other)), shape=(size, size))
+    parts: NDArray[np.int32] = connected_components(graph, directed=False)[1]
+    return parts
+
+
+def _grid_neighbours(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of nodes at most one place apart in every direction, each pair once."""
+    number = np.arange(np.prod(shape)).reshape(shape)
+    one, other = [], []
+    for offset in np.ndindex(*(3,) * len(shape)):
+        move = np.array(offset) - 1
+        if tuple(move) <= (0,) * len(shape):  # its opposite covers it
+            continue
+        from_ = tuple(slice(max(-step, 0), size - max(step, 0)) for step, size in zip(move, shape, strict=True))
+        to = tuple(slice(max(step, 0), size - max(-step, 0)) for step, size in zip(move, shape, strict=True))
+        one.append(number[from_].ravel())
+        other.append(number[to].ravel())
+    return np.concatenate(one), np.concatenate(other)
+
+
+def _drawn_neighbours(quadrature: Quadrature) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of nodes of drawn centres that are neighbours; some come twice."""
+    from scipy.spatial import KDTree
+
+    W, _, H = quadrature.block
+    nearest = min(2 * quadrature.dimension + 1, H)
+    near = KDTree(quadrature.rest).query(quadrature.rest, k=[*range(1, nearest + 1)])[1]
+    centre, neighbour = np.repeat(np.arange(H), nearest), near.ravel()  # the nearest is the centre itself
+    one, other = [], []
+    for w in range(W):
+        for beside in range(w, min(w + 2, W)):
+            for a, b in ((centre, neighbour), (neighbour, centre)):
+                one.append(a + w * H)
+                other.append(b + beside * H)
+    return np.concatenate(one), np.concatenate(other)

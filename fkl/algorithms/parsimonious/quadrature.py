@@ -1,0 +1,161 @@
+"""The integrals over kernel centres S and widths W of Peifer and Ribeiro's federated classification, as finite sums.
+
+Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces. The
+paper writes ds dw and neither says how it is summed nor over which S and W. Here the measure on S x W is NORMALIZED, so
+that it is 1 in all: with ds dw taken literally one kernel of |alpha| > sqrt(2 gamma) would outweigh every label.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.errors import require
+
+Array = NDArray[np.float64]
+
+GRID_DIMENSIONS = 3
+"""Features up to which centres form a grid; above it they are drawn."""
+
+
+@dataclass(frozen=True)
+class Quadrature:
+    """Nodes (s, w) and their weights: the integral of h is about sum_m weights_m h(nodes_m, widths_m).
+
+    Every centre comes with every width, and every centre is a point of `first` beside a point of `rest`. A Gaussian
+    kernel is then a product of a factor for each, so that sums over a grid of centres are products of small matrices.
+
+    Parameters
+    ----------
+    first : (G, d1)
+        The leading coordinates of the centres; d1 = 0 and G = 1 where centres are no grid.
+    rest : (H, d - d1)
+        The other coordinates.
+    width : (W,)
+        Widths w, ascending.
+    shape : tuple of int
+        (W, points along axis 1, ..., points along axis d) of a grid, empty where centres are no grid.
+    """
+
+    first: Array
+    rest: Array
+    width: Array
+    shape: tuple[int, ...] = ()
+
+    @classmethod
+    def over(
+        cls, box: Array, centres: int, widths: Sequence[float], rng: np.random.Generator | None = None
+    ) -> "Quadrature":
+        """Quadrature over a box of centres and a list of widths.
+
+        Up to three dimensions the box is cut into equal cells, as many along each axis, and centres are their middles.
+        Above, where a grid would be far too coarse, they are drawn uniformly (Monte Carlo).
+
+        Parameters
+        ----------
+        box : (2, d)
+            Lower and upper corner, as `box_of` gives them.
+        centres : int
+            Centres a width; on a grid the d-th power that is nearest to it.
+        widths : sequence of float
+            Widths, all of the same weight.
+        rng : Generator, optional
+            Draws the centres; needed above three dimensions.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+        """
+        low, high = np.asarray(box, np.float64)
+        width = np.unique(np.asarray(widths, np.float64))
+        require(centres >= 1, "centres", centres, "a whole number from 1 up")
+        usable = len(width) == len(widths) > 0 and bool(((width > 0) & np.isfinite(width)).all())
+        require(usable, "widths", widths, "different finite numbers above 0, at least one")
+        require(bool((low < high).all()), "box", box, "a lower corner and one that is above it in every feature")
+        d = len(low)
+        if d > GRID_DIMENSIONS:
+            if rng is None:
+                raise ValueError(f"centres in {d} dimensions are drawn, which takes a generator")
+            return cls(np.empty((1, 0)), rng.uniform(low, high, (centres, d)), width)
+        side = max(round(centres ** (1 / d)), 1)
+        middles = low[:, None] + (high - low)[:, None] * (np.arange(side) + 0.5) / side
+        rest = np.stack(np.meshgrid(*middles[1:], indexing="ij"), axis=-1).reshape(-1, d - 1) if d > 1 else None
+        return cls(middles[0][:, None], np.empty((1, 0)) if rest is None else rest, width, (len(width), *(side,) * d))
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """(W, G, H): the nodes in their order are those of an array of this shape."""
+        return len(self.width), len(self.first), len(self.rest)
+
+    @property
+    def size(self) -> int:
+        """M."""
+        return int(np.prod(self.block))
+
+    @property
+    def dimension(self) -> int:
+        """Features d."""
+        return self.first.shape[1] + self.rest.shape[1]
+
+    @cached_property
+    def nodes(self) -> Array:
+        """Centre of each node, (M, d)."""
+        W, G, H = self.block
+        first = np.broadcast_to(self.first[None, :, None], (W, G, H, self.first.shape[1]))
+        rest = np.broadcast_to(self.rest[None, None], (W, G, H, self.rest.shape[1]))
+        return np.concatenate([first, rest], axis=-1).reshape(self.size, self.dimension)
+
+    @cached_property
+    def widths(self) -> Array:
+        """Width of each node, (M,)."""
+        return np.repeat(self.width, self.size // len(self.width))
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weight of each node, (M,): all alike, 1 in all."""
+        return np.full(self.size, 1 / self.size)
+
+    def factors(self, x: Array) -> tuple[Array, Array]:
+        """Factors of the kernel, k(x_n, s_gh; w) = first[w, g, n] rest[w, h, n].
+
+        Parameters
+        ----------
+        x : (..., N, d)
+
+        Returns
+        -------
+        first : (..., W, G, N)
+        rest : (..., W, H, N)
+        """
+        d1 = self.first.shape[1]
+        return self.factor(self.first, x[..., :d1]), self.factor(self.rest, x[..., d1:])
+
+    def factor(self, points: Array, x: Array) -> Array:
+        """exp(-||x_n - s_g||^2 / (2 w^2)) in some of the coordinates, eq. (37): (..., W, G, N)."""
+        squared = np.zeros((*x.shape[:-2], len(points), x.shape[-2]))
+        for axis in range(points.shape[1]):
+            squared += (x[..., None, :, axis] - points[:, None, axis]) ** 2
+        kernel: Array = np.exp(squared[..., None, :, :] / (-2 * self.width[:, None, None] ** 2))
+        return kernel
+
+
+def box_of(x: Array, margin: float = 0.0) -> Array:
+    """The smallest box around samples, each side moved outwards by a share of its length.
+
+    Parameters
+    ----------
+    x : (N, d)
+    margin : float
+        Share of a side's length. A feature that does not vary gets a side of length 1.
+
+    Returns
+    -------
+    (2, d)
+        Lower and upper corner.
+    """
+    low, high = x.min(axis=0), x.max(axis=0)
+    length = high - low
+    out = np.where(length > 0, margin * length, 0.5)
+    return np.stack([low - out, high + out])

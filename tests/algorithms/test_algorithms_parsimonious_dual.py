@@ -1,0 +1,386 @@
+"""The dual of federated classification with parsimonious functions, its quadrature, and what the paper claims of it."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from fkl.algorithms.parsimonious import dual, quadrature
+from fkl.algorithms.parsimonious.dual import Dual, representation, solve
+from fkl.algorithms.parsimonious.quadrature import Quadrature, box_of
+from fkl.data.ellipses import BOX, RADII, A, Ellipses, labels
+from fkl.errors import BadValue, FklError
+
+WIDTHS = (2.0, 4.0)
+GRID = Quadrature.over(BOX, 20**2, WIDTHS)
+
+
+def clean(size, seed=0):
+    """Samples without noise that keep away from the ellipses' borders."""
+    x = np.random.default_rng(seed).uniform(*BOX, (4 * size, 2))
+    ratio = ((x[:, None] - [[3.0, 0.0], [-10.0, 6.0]]) ** 2 @ A) / RADII
+    x = x[(np.abs(np.sqrt(ratio) - 1) > 0.15).all(axis=1)][:size]
+    assert len(x) == size
+    return x, labels(x)
+
+
+def solved(x, y, gamma=0.0, eps=0.5, steps=4000, grid=GRID, seed=1, **options):
+    problem = Dual.single(grid, x, y, gamma, eps)
+    return solve(problem, problem.random_start(np.random.default_rng(seed)), steps, **options)
+
+
+def federated(x, y, agent, gamma, **options):
+    """Algorithm 1: the server's solution and the agents'."""
+    problem = Dual.of_agents(GRID, x, y, agent, gamma, 0.5)
+    agents = solve(problem, problem.random_start(np.random.default_rng(3)), 4000, **options)
+    sent = agents.critical
+    server = Dual.single(GRID, problem.x[sent], problem.y[sent], gamma, 0.5)
+    return solve(server, agents.mu[sent][None] * sent.sum(), 4000, **options), agents
+
+
+def kernel(x, s, w):
+    return math.exp(-sum((a - b) ** 2 for a, b in zip(x, s, strict=True)) / (2 * w**2))
+
+
+def literal_ascent(nodes, widths, weights, x, y, lam, steps, eta, gamma, eps):
+    """Algorithm 2 as it is printed, one number at a time."""
+    N, M = len(y), len(nodes)
+    lam = list(lam)
+    for _ in range(steps):
+        alpha = []
+        for m in range(M):
+            bar = sum(lam[n] * y[n] * kernel(nodes[m], x[n], widths[m]) for n in range(N)) / N
+            alpha.append(bar if abs(bar) > math.sqrt(2 * gamma) else 0.0)
+        for n in range(N):
+            f = sum(weights[m] * alpha[m] * kernel(x[n], nodes[m], widths[m]) for m in range(M))
+            lam[n] = max(0.0, lam[n] + eta * (1 - eps - y[n] * f) / N)
+    return lam, alpha
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 4])
+def test_nodes_weights_and_factors_are_those_of_the_kernel_and_of_a_measure_of_one(dimension):
+    rng = np.random.default_rng(0)
+    box = np.stack([np.full(dimension, -1.0), np.full(dimension, 2.0)])
+    nodes = Quadrature.over(box, 3**dimension, (0.5, 1.0), rng)
+    assert nodes.size == 2 * 3**dimension
+    assert nodes.nodes.shape == (nodes.size, dimension)
+    assert nodes.weights.sum() == pytest.approx(1)
+    assert bool(nodes.shape) == (dimension <= 3)
+    x = rng.normal(size=(5, dimension))
+    first, rest = nodes.factors(x)
+    found = (first[:, :, None] * rest[:, None]).reshape(nodes.size, 5)
+    expected = [[kernel(s, row, w) for row in x] for s, w in zip(nodes.nodes, nodes.widths, strict=True)]
+    assert np.allclose(found, expected, rtol=1e-13)
+
+
+def test_grid_integrates_a_kernel_over_the_box():
+    x, w = np.array([0.5, 3.0]), 2.0
+    nodes = Quadrature.over(BOX, 40**2, (w,))
+    first, rest = nodes.factors(x[None])
+    sums = (nodes.weights.reshape(nodes.block) * first[:, :, None, 0] * rest[:, None, :, 0]).sum()
+    ends = [[math.erf((end - at) / (w * math.sqrt(2))) for end, at in zip(corner, x, strict=True)] for corner in BOX]
+    exact = math.prod(w * math.sqrt(math.pi / 2) * (high - low) / 28 for low, high in zip(*ends, strict=True))
+    assert sums == pytest.approx(exact, rel=1e-4)
+
+
+def test_box_of_samples():
+    x = np.array([[0.0, 5.0, 7.0], [10.0, 6.0, 7.0]])
+    assert box_of(x).tolist() == [[0, 5, 6.5], [10, 6, 7.5]]
+    assert box_of(x, 0.1).tolist() == [[-1, 4.9, 6.5], [11, 6.1, 7.5]]
+
+
+def test_printed_iteration_is_the_paper_s():
+    nodes = Quadrature.over(np.array([[-1.0, -1], [1, 1]]), 9, (0.4, 0.9))
+    x = np.array([[0.0, 0.0], [-0.9, -0.9], [0.1, 0.0], [0.5, 0.3], [0.9, -0.8], [-0.8, 0.9]])
+    y = np.array([1.0, -1, 1, 1, -1, -1])
+    start = np.array([90.0, 0.4, 0.5, 2.0, 14.0, 5.0])
+    arguments = dict(eta=20.0, gamma=0.5, eps=0.8)
+    lam, alpha = literal_ascent(nodes.nodes, nodes.widths, nodes.weights, x, y, start, 25, **arguments)
+    assert 0 < np.count_nonzero(alpha) < nodes.size
+    assert 0 in lam
+    problem = Dual.single(nodes, x, y, 0.5, 0.8)
+    solution = solve(problem, start[None], 25, rule="printed", eta=20.0, tolerance=0)
+    assert np.allclose(solution.lam[0], lam, rtol=1e-12)
+    before = solve(problem, start[None], 24, rule="printed", eta=20.0, tolerance=0)
+    assert np.allclose(before.alpha[0], alpha, rtol=1e-12)
+    assert solution.rule == "printed"
+
+
+def test_printed_iteration_hardly_moves():
+    x, y = clean(90)
+    problem = Dual.single(GRID, x, y, 0.0, 0.5)
+    start = problem.random_start(np.random.default_rng(0))
+    solution = solve(problem, start, 1001, rule="printed", eta=0.1)
+    assert np.abs(solution.lam - start).max() < 0.1 * 1001 / 90
+    assert not solution.finished.any()
+
+
+def test_dual_function_is_the_least_of_the_lagrangian():
+    rng = np.random.default_rng(0)
+    x, y = clean(30)
+    problem = Dual.single(GRID, x, y, 2.0, 0.1)
+    lam = rng.uniform(0, 200, (1, 30))
+    at_least = problem.alpha(lam)
+    first, rest = GRID.factors(x)
+    K = (first[:, :, None] * rest[:, None]).reshape(GRID.size, 30)
+
+    def lagrangian(alpha):  # eq. (4)
+        f = (alpha * GRID.weights) @ K
+        return problem.cost(alpha) + (lam[0] * (1 - 0.1 - y * f)).mean()
+
+    assert 0 < np.count_nonzero(at_least) < GRID.size
+    assert problem.value(lam)[0] == pytest.approx(lagrangian(at_least[0]), rel=1e-12)
+    for scale in (0.01, 1.0, 10.0):
+        for other in at_least + rng.normal(0, scale, (20, GRID.size)):
+            assert lagrangian(np.where(rng.random(GRID.size) < 0.5, other, 0)) > problem.value(lam)[0]
+
+
+def test_smoothness_bounds_the_largest_eigenvalue_closely():
+    x, y = clean(60)
+    first, rest = GRID.factors(x)
+    K = (first[:, :, None] * rest[:, None]).reshape(GRID.size, 60)
+    largest = np.linalg.eigvalsh((K * GRID.weights[:, None]).T @ K)[-1]
+    bound = Dual.single(GRID, x, y, 0.0, 0.5).smoothness()[0]
+    assert largest <= bound <= 1.002 * largest
+
+
+@pytest.mark.parametrize(("gamma", "tolerance"), [(0.0, 1e-6), (25.0, 0.02)])
+def test_complementary_slackness(gamma, tolerance):
+    x, y = clean(90)
+    solution = solved(x, y, gamma, tolerance=tolerance)
+    assert solution.finished.all()
+    slack = 1 - 0.5 - y * solution.model().predict(x)  # eq. (13)
+    critical = solution.critical[0]
+    assert 5 < critical.sum() < 90
+    assert np.abs(slack[critical]).max() <= 1.001 * tolerance
+    assert slack[~critical].max() <= tolerance
+    assert solution.slackness[0] == pytest.approx(np.abs(slack[critical]).max(), abs=1e-9)
+    assert solution.violation[0] == pytest.approx(max(slack.max(), 0), abs=1e-9)
+    # No duality gap, as far as the constraints hold.
+    gap = solution.problem.cost(solution.alpha) - solution.value
+    assert np.abs(gap) <= 2 * tolerance * solution.mu.sum()
+
+
+def test_gamma_zero_is_the_quadratic_programme():
+    x, y = clean(14)
+    nodes = Quadrature.over(BOX, 5**2, (3.0, 6.0))
+    solution = solved(x, y, 0.0, 0.5, 20000, nodes, tolerance=1e-7)
+    assert solution.finished.all()
+    K = np.array([[kernel(s, row, w) for row in x] for s, w in zip(nodes.nodes, nodes.widths, strict=True)])
+    constraints = (nodes.weights[:, None] * K * y).T
+    primal = minimize(
+        lambda alpha: alpha**2 @ nodes.weights / 2,
+        np.zeros(nodes.size),
+        jac=lambda alpha: alpha * nodes.weights,
+        constraints={"type": "ineq", "fun": lambda alpha: constraints @ alpha - 0.5, "jac": lambda alpha: constraints},
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert primal.success
+    assert solution.value[0] == pytest.approx(primal.fun, rel=1e-4)
+    assert np.allclose(solution.alpha[0], primal.x, atol=1e-3 * np.abs(primal.x).max())
+
+
+@pytest.mark.parametrize(("gamma", "tolerance", "apart"), [(0.0, 1e-6, 1e-4), (25.0, 0.005, 0.05)])
+def test_dropping_samples_of_lambda_zero_leaves_the_solution(gamma, tolerance, apart):  # Proposition 2
+    x, y = clean(60)
+    whole = solved(x, y, gamma, tolerance=tolerance)
+    kept = whole.critical[0]
+    rest = solved(x[kept], y[kept], gamma, seed=7, tolerance=tolerance)
+    assert whole.finished.all()
+    assert rest.finished.all()
+    at = np.random.default_rng(0).uniform(*BOX, (500, 2))
+    f = whole.model().predict(at)
+    assert np.abs(f - rest.model().predict(at)).max() < apart * np.abs(f).max()
+    # The values kept, scaled to what is left, are the solution: nothing moves.
+    start = whole.mu[:, kept] * kept.sum()
+    again = solve(rest.problem, start, 100, tolerance=2 * tolerance)
+    assert again.steps.tolist() == [0]
+    assert np.array_equal(again.lam, start)
+
+
+@pytest.mark.parametrize(("gamma", "tolerance"), [(0.0, 1e-6), (25.0, 0.005)])
+def test_one_agent_is_the_centralized_learner(gamma, tolerance):
+    x, y = clean(60)
+    server, agents = federated(x, y, np.zeros(60, np.int64), gamma, tolerance=tolerance)
+    centralized = solved(x, y, gamma, tolerance=tolerance)
+    assert 5 < agents.critical.sum() < 60
+    at = np.random.default_rng(0).uniform(*BOX, (500, 2))
+    f, g = server.model().predict(at), centralized.model().predict(at)
+    assert np.abs(f - g).max() < (1e-3 if gamma == 0 else 0.05) * np.abs(g).max()
+
+
+def test_overlapping_agents_come_close_to_the_centralized_learner():
+    rng = np.random.default_rng(0)
+    data = Ellipses(rows=270)
+    train, test = data.load(None, rng), data.whole(500, rng)
+    problem = Dual.of_agents(GRID, train.x, train.y, train.site, 25.0, 0.01)
+    agents = solve(problem, problem.random_start(rng), 1000)
+    sent = agents.critical
+    server = Dual.single(GRID, problem.x[sent], problem.y[sent], 25.0, 0.01)
+    central = Dual.single(GRID, train.x, train.y, 25.0, 0.01)
+    found = [
+        solve(server, agents.lam[sent][None], 1000).model(),  # as printed: lambda is not scaled
+        solve(central, central.random_start(rng), 1000).model(),
+    ]
+    federated, centralized = ((np.sign(model.predict(test.x)) == test.y).mean() for model in found)
+    assert sent.mean() < 0.5
+    assert centralized > 0.88
+    assert abs(federated - centralized) < 0.03
+
+
+@pytest.mark.parametrize("gamma", [0.0, 25.0])
+def test_twice_the_nodes_leave_the_classifier(gamma):
+    x, y = clean(90)
+    at, truth = clean(1000, seed=9)
+    few, many = (solved(x, y, gamma, steps=2000, grid=Quadrature.over(BOX, n, WIDTHS)) for n in (20**2, 2 * 20**2))
+    assert many.problem.quadrature.size >= 1.9 * few.problem.quadrature.size
+    f, g = few.model().predict(at), many.model().predict(at)
+    assert (np.sign(f) == np.sign(g)).mean() > 0.99
+    assert few.value[0] == pytest.approx(many.value[0], rel=0.02)
+    assert (np.sign(g) == truth).mean() > 0.9
+
+
+def test_drawn_centres_come_to_the_grid_s_classifier(monkeypatch):
+    x, y = clean(60)
+    monkeypatch.setattr(quadrature, "GRID_DIMENSIONS", 1)
+    drawn = Quadrature.over(BOX, 4000, WIDTHS, np.random.default_rng(0))
+    assert drawn.shape == ()
+    f, g = (solved(x, y, 25.0, steps=1000, grid=nodes).model().predict(clean(500, 9)[0]) for nodes in (GRID, drawn))
+    assert (np.sign(f) == np.sign(g)).mean() > 0.97
+
+
+def test_four_features():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (40, 4))
+    y = np.where(x.sum(axis=1) > 0, 1.0, -1.0)
+    nodes = Quadrature.over(box_of(x), 500, (0.5, 1.0), rng)
+    solution = solved(x, y, grid=nodes, steps=20000)
+    assert solution.finished.all()
+    assert (np.sign(solution.model().predict(x)) == y).all()
+    with pytest.raises(ValueError, match="takes a generator"):
+        Quadrature.over(box_of(x), 500, (0.5, 1.0))
+
+
+@pytest.mark.parametrize("rule", ["printed", "ascent", "accelerated"])
+@pytest.mark.parametrize("gamma", [0.0, 25.0])
+def test_a_padded_batch_is_its_problems_one_by_one(rule, gamma):
+    x, y = clean(60)
+    agent = np.repeat([2, 0, 3], [25, 10, 25])  # agent 1 has no sample
+    problem = Dual.of_agents(GRID, x, y, agent, gamma, 0.5)
+    problem = replace(problem, y=np.where(problem.present, problem.y, np.nan))  # padding is not looked at
+    start = problem.random_start(np.random.default_rng(5))
+    batch = solve(problem, start, 300, rule=rule, tolerance=0.05)
+    assert batch.finished[1]
+    assert not batch.lam[~problem.present].any()
+    assert len(set(batch.steps)) > 1 or rule == "printed"
+    for one in (0, 2, 3):
+        here = problem.present[one]
+        alone = Dual.single(GRID, x[agent == one], y[agent == one], gamma, 0.5)
+        single = solve(alone, start[None, one, here], 300, rule=rule, tolerance=0.05)
+        assert batch.steps[one] == single.steps[0]
+        assert np.allclose(batch.lam[one, here], single.lam[0], rtol=1e-6, atol=1e-6)
+        assert np.allclose(batch.model(one).predict(x), single.model().predict(x), atol=1e-6)
+        for name in ("finished", "value", "violation", "slackness"):
+            assert np.allclose(getattr(batch, name)[one], getattr(single, name)[0], rtol=1e-6, atol=1e-6)
+
+
+def test_agents_of_one_class_work():
+    x, y = clean(60)
+    agent = (y > 0).astype(np.int64)
+    server, agents = federated(x, y, agent, 0.0)
+    assert agents.finished.all()
+    for label in (-1, 1):
+        mine = x[y == label]
+        assert (np.sign(agents.model(int(label > 0)).predict(mine)) == label).all()
+    assert agents.critical.any(axis=1).all()
+    assert server.finished.all()
+    assert set(server.problem.y[0]) == {-1, 1}
+
+
+def test_parts_of_the_nodes_one_after_the_other_are_all_of_them(monkeypatch):
+    x, y = clean(40)
+    monkeypatch.setattr(quadrature, "GRID_DIMENSIONS", 1)
+    drawn = Quadrature.over(BOX, 100, WIDTHS, np.random.default_rng(0))
+    for nodes in (GRID, drawn):
+        at_once = solved(x, y, 2.0, steps=50, grid=nodes)
+        with monkeypatch.context() as small:
+            small.setattr(dual, "FACTOR_BYTES", 7 * 40 * 2 * 8)
+            parts = solved(x, y, 2.0, steps=50, grid=nodes)
+            assert len(list(parts.problem._parts())) == -(-len(nodes.rest) // 7)
+            assert np.allclose(parts.lam, at_once.lam, rtol=1e-9)
+            assert np.allclose(parts.alpha, at_once.alpha, rtol=1e-9)
+            assert np.allclose(parts.value, at_once.value, rtol=1e-9)
+
+
+def test_the_report_says_how_far_it_got():
+    x, y = clean(60)
+    early, late = (solved(x, y, steps=steps) for steps in (5, 4000))
+    assert early.steps.tolist() == [5]
+    assert not early.finished.any()
+    assert late.finished.all()
+    assert 5 < late.steps[0] < 4000
+    assert early.value[0] < late.value[0]
+    assert max(late.violation[0], late.slackness[0]) <= 1e-3 < max(early.violation[0], early.slackness[0])
+    assert (early.rule, solved(x, y, 25.0, steps=1).rule) == ("accelerated", "ascent")
+
+
+def test_opposite_labels_at_one_point_end_with_the_budget():
+    x, y = clean(20)
+    solution = solved(np.concatenate([x, x[:1]]), np.concatenate([y, -y[:1]]), steps=500)
+    assert not solution.finished.any()
+    assert np.isfinite(solution.lam).all()
+    assert solution.violation[0] > 0.4
+
+
+def test_representation_counts_nodes_regions_and_peaks():
+    nodes = Quadrature.over(BOX, 10**2, (1.0, 2.0, 4.0))
+    alpha = np.zeros(nodes.shape)
+    assert representation(nodes, alpha.ravel()) == (0, 0, 0)
+    alpha[0, 1, 1:4] = 3, 2, 4  # two peaks, one region
+    alpha[0, 2, 4] = -5  # another sign
+    alpha[2, 1, 1] = 1  # not beside the first: the width between them is 0
+    alpha[1, 7:9, 7:9] = 6  # level
+    assert representation(nodes, alpha.ravel()) == (9, 4, 5)
+    alpha[1, 2, 2] = 3.5  # beside both peaks of the first region and the one above, lower than one only
+    assert representation(nodes, alpha.ravel()) == (10, 3, 3)
+
+
+def test_representation_of_drawn_centres():
+    rng = np.random.default_rng(0)
+    box = np.stack([np.zeros(4), np.ones(4)])
+    nodes = Quadrature.over(box, 2000, (0.5, 1.0), rng)
+    bumps = [np.exp(-((nodes.nodes - at) ** 2).sum(axis=1) / 0.02) for at in (0.25, 0.75)]
+    alpha = bumps[0] - bumps[1] + 0.01 * (nodes.widths == 1.0)
+    alpha[np.abs(alpha) < 0.2] = 0
+    found = representation(nodes, alpha)
+    assert found.nodes == np.count_nonzero(alpha)
+    assert found.regions <= found.peaks
+    one = np.zeros(nodes.size)
+    one[7] = -1
+    assert representation(nodes, one) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda x, y: Dual.single(GRID, x, y, -1.0, 0.5), "gamma=-1.0: must be a finite number from 0 up"),
+        (lambda x, y: Dual.single(GRID, x, y, 0.0, 1.0), "eps=1.0: must be a number below 1"),
+        (lambda x, y: Dual.single(GRID, x, 2 * y, 0.0, 0.5), "labels must be -1 or 1, and one is -2"),
+        (lambda x, y: solved(x, y, rule="newton"), "rule=newton: must be one of printed, ascent, accelerated"),
+        (lambda x, y: solved(x, y, steps=-1), "steps=-1: must be"),
+        (lambda x, y: solved(x, y, eta=0.0), "eta=0.0: must be a number above 0"),
+        (lambda x, y: Quadrature.over(BOX, 0, WIDTHS), "centres=0: must be"),
+        (lambda x, y: Quadrature.over(BOX, 4, ()), "widths=(): must be"),
+        (lambda x, y: Quadrature.over(BOX, 4, (1.0, 1.0)), "widths=(1.0, 1.0): must be different"),
+        (lambda x, y: Quadrature.over(BOX, 4, (0.0, 1.0)), "widths=(0.0, 1.0): must be"),
+        (lambda x, y: Quadrature.over(BOX[::-1], 4, WIDTHS), "must be a lower corner and one that is above it"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(make, words):
+    with pytest.raises(FklError, match=re.escape(words)) as caught:
+        make(*clean(10))
+    assert isinstance(caught.value, BadValue) or "labels" in words
