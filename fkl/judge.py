@@ -5,8 +5,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, Outcome, World
-from fkl.data.problem import Problem
+from fkl.algorithms.base import Array, Fitted, Outcome, World
+from fkl.data.problem import Problem, Repeated
 from fkl.kernels.rows import Rows
 
 PENDING_BYTES = 2**20
@@ -81,6 +81,46 @@ class StreamJudge:
         return self.loss - self.kernel_loss.min(axis=-1)
 
 
+class FittedJudge:
+    """Judges the functions of methods whose replicates have samples of their own, on all clients' samples together.
+
+    train_error, test_error
+        Share of samples whose class is not predicted; a prediction that is NaN is wrong.
+
+    Parameters
+    ----------
+    problem : Repeated
+    replicates : tuple of int
+    """
+
+    def __init__(self, problem: Repeated, replicates: tuple[int, ...]) -> None:
+        self._batches = [problem.batches[replicate] for replicate in replicates]
+        self._shape = problem.rounds, len(replicates)
+        self.by_round: dict[str, Array] = {}
+        self.by_client: dict[str, Array] = {
+            name: np.stack([np.bincount(batch.part(training)[2], minlength=batch.clients) for batch in self._batches])
+            for name, training in (("training_samples", True), ("test_samples", False))
+        }
+        self.at_the_end: dict[str, Array] = {}
+
+    def enter(self, t: int, outcome: Fitted) -> bool:
+        """Book round t, and tell whether all is finite."""
+        errors = {"train_error": self._errors(outcome, True), "test_error": self._errors(outcome, False)}
+        for name, values in {**errors, **outcome.figures}.items():
+            self.by_round.setdefault(name, np.empty(self._shape))[t] = values
+        self.by_client.update(outcome.of_clients)
+        return all(bool(np.isfinite(values).all()) for values in outcome.figures.values())
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+    def _errors(self, outcome: Fitted, training: bool) -> Array:
+        """Shares of errors, (R,)."""
+        parts = [batch.part(training)[:2] for batch in self._batches]
+        wrong = [predict(x) != y for predict, (x, y) in zip(outcome.predict, parts, strict=True)]
+        return np.array([errors.mean() if len(errors) else np.nan for errors in wrong])
+
+
 class BatchJudge:
     """Judges every client's theta on its own training and test samples, and beside the optimum of all clients.
 
@@ -110,14 +150,17 @@ class BatchJudge:
         R, P = self.optimum.shape
         K, T = world.problem.clients, world.problem.rounds
         self.by_round: dict[str, Array] = {}
-        self.by_client: dict[str, Array] = {}
+        self.by_client: dict[str, Array] = {
+            "training_samples": self._everywhere(self.parts["train"].count, R),
+            "test_samples": self._everywhere(self.parts["test"].count, R),
+        }
         self._shape = T, R
         self._pending = np.empty((R, K, P, max(1, min(T, PENDING_BYTES // (8 * K * P)))))
         self._first = self._held = 0
         everywhere = np.broadcast_to(self.optimum[:, None, :, None], (R, K, P, 1))
         self._best_f = self.parts["train"].predict(everywhere)
-        self.at_optimum = {
-            name: _pooled(sums, rows)[:, 0]
+        self.at_the_end = {
+            f"{name}_at_optimum": _pooled(sums, rows)[:, 0]
             for part, rows in self.parts.items()
             for name, sums in self._measures(part, rows, rows.predict(everywhere)).items()
         }
@@ -134,6 +177,10 @@ class BatchJudge:
         """Judge what is pending."""
         if self._held:
             self._judge()
+
+    @staticmethod
+    def _everywhere(count: Array, replicates: int) -> Array:
+        return np.tile(count.astype(np.int64), (replicates, 1))
 
     def _judge(self) -> None:
         theta = self._pending[..., : self._held]  # (R, K, P, B)

@@ -7,14 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from fkl.algorithms.base import Batched
+from fkl.algorithms.base import Split
 from fkl.algorithms.decentralized.consensus import Consensus
 from fkl.config import Run
 from fkl.data.normalise import normalise
-from fkl.data.problem import Batch, Problem
+from fkl.data.problem import Batch, Problem, Repeated, Table
 from fkl.data.store import Store
 from fkl.errors import inside, require
 from fkl.network import Topology
@@ -22,7 +23,7 @@ from fkl.report.figures import draw_run
 from fkl.results.folder import finished, read_summary, write_run
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, simulate
-from fkl.streams import Role, shared_generator
+from fkl.streams import Role, Streams, shared_generator
 
 
 def execute(run: Run) -> Path:
@@ -73,6 +74,9 @@ def _do(run: Run) -> None:
             "links": graph.links[graph.links[:, 0] < graph.links[:, 1]].tolist(),
         }
     records = make_records(experiment, chunks, Path(run.paths.cache).expanduser())
+    if "converged" in records.summary and records.summary["converged"].min() < 1:
+        notes["warning"] = "the steps ended before the optimality conditions held, see the column converged"
+        print(f"{title}: {notes['warning']}", file=sys.stderr)
     write_run(run, records, partial(draw_run, records=records, title=title), notes)
 
 
@@ -90,14 +94,14 @@ def prepare(run: Run) -> Experiment:
     One generator serves the data set, the partition and the split, so all follow from the seed alone.
     """
     settings = run.settings
-    generator = shared_generator(settings.seed, Role.DATA)
-    with inside("dataset"):
-        table = normalise(run.dataset.load(Store(Path(run.paths.data)), generator), settings.scaling)
-    with inside("partition"):
-        stream: Problem = run.partition.split(table, generator)
-    with inside("algo"):
-        problem = run.algo.batch(stream, generator) if isinstance(run.algo, Batched) else stream
-    problem = replace(problem, x=problem.x.astype(settings.precision))
+    problem: Problem | Batch | Repeated
+    if isinstance(run.algo, Split) and run.algo.repeated:
+        problem = _repeated(run)
+    else:
+        generator = shared_generator(settings.seed, Role.DATA)
+        stream = _stream(run, _table(run, generator), generator)
+        problem = _batch(run, stream, generator) if isinstance(run.algo, Split) else stream
+        problem = replace(problem, x=problem.x.astype(settings.precision))
     topology = _topology(run, problem.clients)
     print(_told(run.dataset.name, problem, topology))
     return Experiment(
@@ -112,6 +116,32 @@ def prepare(run: Run) -> Experiment:
     )
 
 
+def _table(run: Run, generator: np.random.Generator) -> Table:
+    with inside("dataset"):
+        return normalise(run.dataset.load(Store(Path(run.paths.data)), generator), run.settings.scaling)
+
+
+def _stream(run: Run, table: Table, generator: np.random.Generator) -> Problem:
+    with inside("partition"):
+        return run.partition.split(table, generator)
+
+
+def _batch(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
+    with inside("algo"):
+        return run.algo.batch(stream, generator)
+
+
+def _repeated(run: Run) -> Repeated:
+    """A split for each replicate; what is simulated, and not read from files, is simulated for each too."""
+    simulated = not run.dataset.files and not hasattr(run.dataset, "fingerprint")
+    shared = None if simulated else _table(run, shared_generator(run.settings.seed, Role.DATA))
+    batches = []
+    for generator in Streams(run.settings.seed, tuple(range(run.settings.replicates))).generators(Role.DATA):
+        table = _table(run, generator) if shared is None else shared
+        batches.append(_batch(run, _stream(run, table, generator), generator))
+    return Repeated(tuple(batches))
+
+
 def _topology(run: Run, agents: int) -> Topology | None:
     """Graph of a decentralized method; any other has a server, or is alone."""
     decentralized = isinstance(run.algo, Consensus)
@@ -123,10 +153,10 @@ def _topology(run: Run, agents: int) -> Topology | None:
         return run.topology.build(agents, shared_generator(run.settings.seed, Role.TOPOLOGY))
 
 
-def _told(name: str, problem: Problem | Batch, topology: Topology | None) -> str:
+def _told(name: str, problem: Problem | Batch | Repeated, topology: Topology | None) -> str:
     """One line about the data, and the graph, that a run is about to see."""
     samples = f"{problem.rounds} rounds"
-    if isinstance(problem, Batch):
+    if not isinstance(problem, Problem):
         training = int(problem.training.sum())
         samples = f"{training} training and {len(problem.y) - training} test samples"
     words = [f"{problem.clients} clients", samples, f"{problem.dimension} features"]

@@ -5,12 +5,13 @@ from dataclasses import dataclass, fields, is_dataclass
 from time import perf_counter
 from typing import Any
 
+import numba
 import numpy as np
 
 from fkl.algorithms.base import Algorithm, World
-from fkl.data.problem import Batch, Problem
+from fkl.data.problem import Batch, Problem, Repeated
 from fkl.errors import FklError
-from fkl.judge import BatchJudge, Judge, StreamJudge
+from fkl.judge import BatchJudge, FittedJudge, Judge, StreamJudge
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import at_most
 from fkl.network import Channel, Ledger, Network, Topology
@@ -26,7 +27,7 @@ BATCH_CHUNK_BYTES = 2**24
 class Experiment:
     """Everything that decides a run's numbers."""
 
-    problem: Problem | Batch
+    problem: Problem | Batch | Repeated
     dictionary: Dictionary
     network: Network
     algorithm: Algorithm
@@ -63,10 +64,16 @@ def simulate(
     """
     everyone = range(experiment.replicates)
     with at_most(threads):
-        room = BATCH_CHUNK_BYTES if isinstance(experiment.problem, Batch) else CHUNK_BYTES
-        fitting = max(1, room // _rehearse(experiment))
-        together = chunk if chunk is not None else fitting
+        together = chunk if chunk is not None else _fitting(experiment)
         return [_run(experiment, tuple(everyone[first : first + together]), advance) for first in everyone[::together]]
+
+
+def _fitting(experiment: Experiment) -> int:
+    """How many replicates to run together."""
+    if isinstance(experiment.problem, Repeated):
+        return numba.get_num_threads()  # they share nothing but threads, and a round of theirs is long
+    room = BATCH_CHUNK_BYTES if isinstance(experiment.problem, Batch) else CHUNK_BYTES
+    return max(1, room // _rehearse(experiment))
 
 
 def _rehearse(experiment: Experiment) -> int:
@@ -114,8 +121,10 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
 
 
 def make_judge(experiment: Experiment, world: World) -> Judge:
-    """Judge of a stream or of a batch."""
+    """Judge of a stream, of a batch or of batches."""
     problem, algorithm = experiment.problem, experiment.algorithm
+    if isinstance(problem, Repeated):
+        return FittedJudge(problem, world.streams.replicates)
     if isinstance(problem, Batch):
         return BatchJudge(world, algorithm.lam)
     return StreamJudge(problem, len(world.streams.replicates), algorithm.lam)

@@ -18,6 +18,9 @@ hypothesis.settings.load_profile("fkl")
 SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
 """A configuration that runs in a moment: 4 clients, 100 rounds."""
 
+CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none", "replicates=2")
+"""The same for classifiers: 9 clients, one round."""
+
 ALGORITHMS = sorted(path.stem for path in (conf_folder() / "algo").glob("*.yaml"))
 
 
@@ -26,11 +29,13 @@ def _of(family: str) -> set[str]:
     return {name for name in ALGORITHMS if f".{family}." in (conf_folder() / "algo" / f"{name}.yaml").read_text()}
 
 
-ONLINE, DECENTRALIZED = _of("online"), _of("decentralized")
+ONLINE, DECENTRALIZED, PARSIMONIOUS = _of("online"), _of("decentralized"), _of("parsimonious")
 
 
 def small(algo: str) -> tuple[str, ...]:
     """`SMALL` with an algorithm, 100 rounds of it; where that is one learner, it gets the first 100 shuffled rows."""
+    if algo in PARSIMONIOUS:
+        return (*CLASSES, f"algo={algo}", "algo.steps=50", "algo.centres=100")
     alone = ("partition.clients=1", "partition.rounds=100") if algo in ONLINE else ()
     iterations = ("algo.iterations=100",) if algo in DECENTRALIZED else ()
     return (*SMALL, f"algo={algo}", *alone, *iterations)

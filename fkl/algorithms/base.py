@@ -1,6 +1,6 @@
 """What an algorithm is: a dataclass of hyper-parameters with `init` and `step`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -110,17 +110,69 @@ class Algorithm(Protocol):
 
 
 @dataclass(frozen=True)
-class Batched:
+class Split:
+    """Keys of every method that learns from some of the samples and is tested on others.
+
+    Parameters
+    ----------
+    test_share : float
+        Share of each client's samples that are drawn to be tested on and never learned from; data sets that set
+        samples apart themselves overrule it.
+    fold : int or None
+        For cross-validation: leave the samples to be tested on aside and test on this fifth of the others.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    repeated: ClassVar[bool] = False
+    """Whether every replicate has a split, and simulated data, of its own: a `Repeated` in place of a `Batch`."""
+
+    test_share: float = 0.3
+    fold: int | None = None
+
+    def __post_init__(self) -> None:
+        require(0 <= self.test_share < 1, "test_share", self.test_share, "a share from 0, below 1")
+        folds = f"a whole number from 0 to {FOLDS - 1}, or null"
+        require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the loop."""
+        return 1
+
+    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
+        """All clients' samples at once, split as the keys say."""
+        return Batch.of(problem, self.rounds, self.test_share, self.fold, rng)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a `repeated` method learned, one entry a replicate.
+
+    Parameters
+    ----------
+    predict : tuple of callables
+        From samples (n, d) to targets (n,); NaN where the method cannot tell.
+    figures : mapping of str to (R,)
+        What the run records besides errors.
+    of_clients : mapping of str to (R, K)
+    """
+
+    predict: tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
+    figures: Mapping[str, NDArray[Any]]
+    of_clients: Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Batched(Split):
     """Keys of every method that goes over the same samples in each iteration.
 
     Parameters
     ----------
     iterations : int
         Iterations k of the method.
-    test_share : float
-        Share of each client's samples that are drawn to be tested on and never learned from.
-    fold : int or None
-        For cross-validation: leave the samples to be tested on aside and test on this fifth of the others.
     loss : {"square", "logistic"}
         (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
     lam : float
@@ -132,22 +184,23 @@ class Batched:
     """
 
     iterations: int = 2000
-    test_share: float = 0.3
-    fold: int | None = None
     loss: str = "square"
     lam: float = 1e-3
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "a whole number from 1")
-        require(0 <= self.test_share < 1, "test_share", self.test_share, "a share from 0, below 1")
-        folds = f"a whole number from 0 to {FOLDS - 1}, or null"
-        require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
         require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
         require(0 < self.lam < np.inf, "lam", self.lam, "a number above 0")
 
+    @property
+    def rounds(self) -> int:
+        """One an iteration."""
+        return self.iterations
+
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
-        """All clients' samples at once, split as the keys say."""
-        batch = Batch.of(problem, self.iterations, self.test_share, self.fold, rng)
+        """As `Split.batch`, with labels -1 and 1 for the logistic loss."""
+        batch = super().batch(problem, rng)
         return batch if self.loss == "square" else batch.of_two_classes()
 
 

@@ -34,8 +34,10 @@ class Ellipses:
     Parameters
     ----------
     rows : int
-        Samples of all subspaces together, as even as can be, subspace after subspace; the paper has 90 to 900 to learn
-        from. A test part that is split off comes out of them.
+        Samples of all subspaces together, as even as can be, subspace after subspace; the paper has 90 to 900.
+    test_rows : int
+        Other samples, uniform over the whole space and given to the subspace whose cell they come from, that batch
+        methods test on; the paper has 1000.
     per_side : int
         Subspaces along each axis.
     overlap : float
@@ -54,6 +56,7 @@ class Ellipses:
     shape: ClassVar[str] = "rows x 2"
 
     rows: int = 900
+    test_rows: int = 1000
     per_side: int = 3
     overlap: float = 0.25
     noise_variance: float = 0.2
@@ -63,6 +66,7 @@ class Ellipses:
         least = self.per_side**2
         allowed = f"a whole number from {least}, one for each subspace, to {MAX_ROWS}"
         require(least <= self.rows <= MAX_ROWS, "rows", self.rows, allowed)
+        require(0 <= self.test_rows <= MAX_ROWS, "test_rows", self.test_rows, f"a whole number from 0 to {MAX_ROWS}")
         require(0 <= self.overlap <= 1, "overlap", self.overlap, "a number from 0 to 1")
         require(0 <= self.noise_variance < np.inf, "noise_variance", self.noise_variance, "a finite number from 0 up")
 
@@ -72,16 +76,25 @@ class Ellipses:
         Returns
         -------
         Table
-            x of shape (rows, 2), y of -1 and 1; sites are the subspaces, those of the lowest first coordinate first.
+            x of shape (rows + test_rows, 2), y of -1 and 1; sites are the subspaces, those of the lowest first
+            coordinate first.
         """
         site = np.arange(self.rows) * self.per_side**2 // self.rows
         low, high = self.subspaces()
-        return self._table(rng.uniform(low[site], high[site]), site, rng)
-
-    def whole(self, rows: int, rng: np.random.Generator) -> Table:
-        """Other samples, x' uniform over the whole space: the paper tests on 1000 of a separate set."""
-        low, high = BOX
-        return self._table(rng.uniform(low, high, (rows, 2)), np.zeros(rows, np.int64), rng)
+        learned = rng.uniform(low[site], high[site])
+        tested = rng.uniform(BOX[0], BOX[1], (self.test_rows, 2))
+        place = ((tested - BOX[0]) / (BOX[1] - BOX[0]) * self.per_side).astype(np.int64)
+        site = np.concatenate([site, place @ [self.per_side, 1]])
+        clean = np.concatenate([learned, tested])
+        noise = rng.standard_normal(clean.shape) * np.sqrt(self.noise_variance)
+        return Table(
+            x=clean + noise,
+            y=labels(clean),
+            site=site,
+            feature_names=("x1", "x2"),
+            site_names=tuple(f"subspace{number}" for number in range(1, self.per_side**2 + 1)),
+            tested=np.arange(len(clean)) >= self.rows if self.test_rows else None,
+        )
 
     def subspaces(self) -> NDArray[np.float64]:
         """Lower and upper corners of the subspaces, (2, sites, 2)."""
@@ -91,13 +104,6 @@ class Ellipses:
         corner = low + cell * place
         stretch = self.overlap * cell
         return np.stack([np.maximum(corner - stretch, low), np.minimum(corner + cell + stretch, high)])
-
-    def _table(self, clean: NDArray[np.float64], site: NDArray[np.int64], rng: np.random.Generator) -> Table:
-        """Label x' (n, 2), then add the noise."""
-        noise = rng.standard_normal(clean.shape) * np.sqrt(self.noise_variance)
-        several = site.any()
-        names = tuple(f"subspace{number}" for number in range(1, self.per_side**2 + 1)) if several else ("all",)
-        return Table(clean + noise, labels(clean), site, ("x1", "x2"), names)
 
 
 def labels(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -120,6 +120,25 @@ class BySite:
 
 
 @dataclass(frozen=True)
+class Sites:
+    """Clients that are sites, each with all the site's rows in the order of the file, until they are used up."""
+
+    def split(self, table: Table, rng: np.random.Generator) -> Problem:
+        """Give out the rows of a table; `rng` is not used.
+
+        Returns
+        -------
+        Problem
+            T = rows of the largest site, K = sites.
+        """
+        counts = np.bincount(table.site, minlength=len(table.site_names))
+        present = np.arange(counts.max()) < counts[:, None]
+        rows = np.zeros(present.shape, dtype=np.int64)
+        rows[present] = np.argsort(table.site, kind="stable")
+        return _problem(table, rows, present)
+
+
+@dataclass(frozen=True)
 class Dirichlet:
     """Clients that see different ranges of the target.
 
@@ -258,6 +277,7 @@ def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] |
         site=np.array(sites, dtype=np.int64),
         site_names=table.site_names,
         rows_left_out=len(table.y) - int(present.sum()),
+        tested=None if table.tested is None else table.tested[at] & here,
     )
 
 

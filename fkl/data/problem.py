@@ -1,6 +1,7 @@
 """What a data set and a partition hand to the rest of the house."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ class Table:
     site : (n,) int64
         Index into `site_names` of the place each row was measured at; all 0 where there is one.
     feature_names, site_names : tuple of str
+    tested : (n,) bool or None
+        Rows that the data set itself sets apart to be tested on; None where it leaves that to a split.
     """
 
     x: NDArray[np.float64]
@@ -31,6 +34,7 @@ class Table:
     site: NDArray[np.int64]
     feature_names: tuple[str, ...]
     site_names: tuple[str, ...] = ("all",)
+    tested: NDArray[np.bool_] | None = None
 
     @classmethod
     def of_one_site(cls, x: NDArray[np.float64], y: NDArray[np.float64], feature_names: tuple[str, ...]) -> "Table":
@@ -53,6 +57,8 @@ class Problem:
     site_names : tuple of str
     rows_left_out : int
         Rows of the table that no client received.
+    tested : (T, K) bool or None
+        Samples that the data set sets apart to be tested on.
     """
 
     x: NDArray[np.floating]
@@ -61,6 +67,7 @@ class Problem:
     site: NDArray[np.int64]
     site_names: tuple[str, ...] = ("all",)
     rows_left_out: int = 0
+    tested: NDArray[np.bool_] | None = None
     rounds: int = field(init=False)
     clients: int = field(init=False)
     dimension: int = field(init=False)
@@ -124,7 +131,8 @@ class Batch:
         problem : Problem
         rounds : int
         test_share : float
-            Share of each client's samples that are tested on, rounded.
+            Share of each client's samples that are tested on, rounded; without effect where the data set itself says
+            which are.
         fold : int or None
             Of a cross-validation: leave out the samples to be tested on, and test on this fold of the others.
         rng : Generator
@@ -136,9 +144,10 @@ class Batch:
         """
         here = problem.present.T
         client = np.repeat(np.arange(problem.clients), here.sum(axis=1))
-        rank = _random_ranks(client, rng)
-        size = np.bincount(client, minlength=problem.clients)
-        tested = np.rint(test_share * size).astype(np.int64)
+        apart = None if problem.tested is None else problem.tested.T[here]
+        rank = _random_ranks(client, apart, rng)
+        size = np.bincount(client, apart, problem.clients) if apart is not None else test_share * np.bincount(client)
+        tested = np.rint(size).astype(np.int64)
         kept, training = np.ones(len(client), np.bool_), rank >= tested[client]
         if fold is not None:
             kept = training
@@ -192,10 +201,32 @@ class Batch:
         return self.x[chosen], self.y[chosen], self.client[chosen]
 
 
-def _random_ranks(client: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Place of each sample in a random order of its client's samples."""
-    order = np.lexsort((rng.random(len(client)), client))
-    first = np.searchsorted(client, client)
+def _random_ranks(
+    client: NDArray[np.int64], first: NDArray[np.bool_] | None, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Place of each sample in a random order of its client's samples, those marked `first` before the others."""
+    behind = np.zeros(len(client), np.bool_) if first is None else ~first
+    order = np.lexsort((rng.random(len(client)), behind, client))
+    begin = np.searchsorted(client, client)
     ranks = np.empty(len(client), np.int64)
-    ranks[order] = np.arange(len(client)) - first[order]
+    ranks[order] = np.arange(len(client)) - begin[order]
     return ranks
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A batch for every replicate: each has a split of its own, and samples of its own where the data are simulated.
+
+    Parameters
+    ----------
+    batches : tuple of Batch
+        Of as many clients and rounds each.
+    """
+
+    batches: tuple[Batch, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        """What all have in common, such as clients, rounds and site names, is that of the first."""
+        if name.startswith("_") or name == "batches":
+            raise AttributeError(name)
+        return getattr(self.batches[0], name)

@@ -20,6 +20,7 @@ ACTIVITIES = {
     "dribbling": "P", "writing": "Q", "clapping": "R", "folding": "S",
 }  # fmt: skip
 """Letters of the file activity_key.txt; there is no N."""
+ALL = "all"
 PARTICIPANTS = range(1600, 1651)
 FEATURES = ("x_mean", "y_mean", "z_mean")
 KNOWN = {
@@ -110,7 +111,8 @@ class Wisdm:
     Parameters
     ----------
     activity, against : str
-        Activities of the classes 1 and -1; the paper has walking against jogging, and typing against writing.
+        Activities of the classes 1 and -1; the paper has walking against jogging, and typing against writing. Or
+        activity=all, against=null: the 18 activities are classes 0 to 17, in the order of their letters.
     seconds : float
         Length of a window.
     participants : int or None
@@ -128,16 +130,19 @@ class Wisdm:
     shape: ClassVar[str] = "about 72 a participant x 3"
 
     activity: str = "walking"
-    against: str = "jogging"
+    against: str | None = "jogging"
     seconds: float = 5.0
     participants: int | None = None
 
     def __post_init__(self) -> None:
-        allowed = f"one of {', '.join(ACTIVITIES)}"
-        require(self.activity in ACTIVITIES, "activity", self.activity, allowed)
+        allowed = f"{ALL} or one of {', '.join(ACTIVITIES)}"
+        require(self.activity == ALL or self.activity in ACTIVITIES, "activity", self.activity, allowed)
         others = ", ".join(name for name in ACTIVITIES if name != self.activity)
         differs = self.against in ACTIVITIES and self.against != self.activity
-        require(differs, "against", self.against, f"one of {others}")
+        if self.activity == ALL:
+            require(self.against is None, "against", self.against, "null where activity=all")
+        else:
+            require(differs, "against", self.against, f"one of {others}")
         require(0.5 <= self.seconds <= 60, "seconds", self.seconds, "a number from 0.5 to 60")
         fits = self.participants is None or 1 <= self.participants <= len(PARTICIPANTS)
         require(fits, "participants", self.participants, f"a whole number from 1 to {len(PARTICIPANTS)}, or null")
@@ -174,12 +179,12 @@ class Wisdm:
         at_hand = [file for file in self.files if store.find(file) is not None]
         chosen = self._chosen(at_hand, rng)
         x, y, site, names, broken = [], [], [], [], 0
-        lacking: dict[str, list[str]] = {self.activity: [], self.against: []}
+        lacking: dict[str, list[str]] = {activity: [] for activity in self.classes}
         for file in chosen:
             participant = file.name.split("_")[1]
             readings = read_accelerometer(store.read(file), file.name, participant)
             broken += readings.broken
-            for activity, label in ((self.activity, 1.0), (self.against, -1.0)):
+            for activity, label in self.classes.items():
                 means = window_means(*readings.of(ACTIVITIES[activity]), self.seconds)
                 if not len(means):
                     lacking[activity].append(participant)
@@ -195,6 +200,13 @@ class Wisdm:
         table = Table(np.concatenate(x), np.concatenate(y), np.concatenate(site), FEATURES, tuple(names))
         told = {activity: tuple(without) for activity, without in lacking.items()}
         return Recordings(table, len(at_hand), len(names), broken, told)
+
+    @property
+    def classes(self) -> dict[str, float]:
+        """Activities and their labels."""
+        if self.against is None:
+            return {activity: float(label) for label, activity in enumerate(ACTIVITIES)}
+        return {self.activity: 1.0, self.against: -1.0}
 
     def _chosen(self, at_hand: list[DataFile], rng: np.random.Generator) -> list[DataFile]:
         """Files to read, in the order of participants."""

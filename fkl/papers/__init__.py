@@ -11,7 +11,7 @@ from fkl.report.tables import write_table as write_files
 from fkl.results.collect import collect
 from fkl.results.folder import replacing_file
 
-PAPERS = ("pof_mkl", "graph_omkl", "coke")
+PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious")
 
 
 def write_table(paper: str, number: str, outputs: Path) -> str:

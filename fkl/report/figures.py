@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, told apart by colour-blind readers
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-BAND = "line: mean, band: ± 1 sd over {} replicates"
+SPREAD = "mean ± 1 sd over {} replicates"
 
 
 def draw_run(folder: Path, records: "Records", title: str) -> None:
-    """Draw the figures of one run, .png and .pdf: mse and regret of a stream; error, traffic, distance of a batch.
+    """Draw the figures of one run, .png and .pdf.
+
+    Of a stream mse and regret, of a batch on a graph error, distance and transmissions, of other methods error.
 
     Parameters
     ----------
@@ -33,17 +35,27 @@ def draw_run(folder: Path, records: "Records", title: str) -> None:
     title : str
     """
     rounds = records.rounds
-    panels = _batch_panels(rounds) if "distance" in rounds else _stream_panels(rounds)
+    panels = _panels(rounds)
+    draw = band if rounds["round"].max() > 1 else points
     for name, (label, curves) in panels.items():
         figure, (axes,) = canvas(1)
         for colour, (column, words) in enumerate(curves.items()):
             if rounds[column].notna().any():
-                band(axes, rounds, column, words, colour)
+                draw(axes, rounds, column, words, colour)
         axes.set_ylabel(label)
         axes.set_title(title)
-        if name != "regret":  # which can be below zero
+        if name not in ("regret", "error"):  # the one can be below zero, the other is a share
             axes.set_yscale("log")
         save(figure, folder / name, rounds["replicate"].nunique())
+
+
+def _panels(rounds: pd.DataFrame) -> dict[str, tuple[str, dict[str, str]]]:
+    """Label of the axis, and columns with their words, of each figure."""
+    if "distance" in rounds:
+        return _batch_panels(rounds)
+    if "test_error" in rounds:
+        return {"error": ("share of errors", {"train_error": "training samples", "test_error": "test samples"})}
+    return _stream_panels(rounds)
 
 
 def _stream_panels(rounds: pd.DataFrame) -> dict[str, tuple[str, dict[str, str]]]:
@@ -89,6 +101,15 @@ def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, colour: int)
     axes.set_xlabel("round")
 
 
+def points(axes: Axes, rounds: pd.DataFrame, column: str, label: str, colour: int) -> None:
+    """Values of the one round, a point a replicate beside their mean and one standard deviation on either side."""
+    values = rounds[column]
+    axes.plot([colour] * len(values), values, "o", color=COLOURS[colour], alpha=0.3)
+    axes.errorbar([colour + 0.2], [values.mean()], [values.std(ddof=1)], fmt="o", color=COLOURS[colour], label=label)
+    axes.set_xlim(-0.5, colour + 0.7)
+    axes.set_xticks([])
+
+
 def save(figure: Figure, path: Path, replicates: int) -> None:
     """Write PNG and PDF with one legend outside the data, and say what line and band are."""
     handles: dict[str, Artist] = {}
@@ -100,7 +121,7 @@ def save(figure: Figure, path: Path, replicates: int) -> None:
         list(handles),
         loc="outside lower center",
         ncols=len(handles) if len(figure.axes) > 1 else 1,
-        title=BAND.format(replicates) if replicates > 1 else "one replicate",
+        title=SPREAD.format(replicates) if replicates > 1 else "one replicate",
         frameon=False,
     )
     figure.savefig(path.with_suffix(".png"), dpi=150)

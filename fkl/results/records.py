@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.data.problem import Batch
+from fkl.data.problem import Problem
 from fkl.network import UNITS
 from fkl.results.hindsight import hindsight_loss
 from fkl.simulation import Chunk, Experiment
@@ -25,7 +25,7 @@ class Records:
     ----------
     rounds : DataFrame
         One row a replicate and round: of a stream, mse of all clients so far and both regrets so far, means over
-        clients, in units of squared error; of a batch, what `BatchJudge` tells; cumulative traffic of all clients.
+        clients, in units of squared error; of other methods, what their judges tell; cumulative traffic of all clients.
     clients : DataFrame
         One row a replicate and client, at the end of the run.
     summary : DataFrame
@@ -45,10 +45,10 @@ def make_records(experiment: Experiment, chunks: list[Chunk], cache: Path | None
     """Turn what the loop brought back into tables; `cache` is where losses in hindsight are kept."""
     problem, R = experiment.problem, experiment.replicates
     T, K = problem.rounds, problem.clients
-    if isinstance(problem, Batch):
-        by_round, by_client, at_the_end = _of_a_batch(problem, chunks)
-    else:
+    if isinstance(problem, Problem):
         by_round, by_client, at_the_end = _of_a_stream(experiment, chunks, cache)
+    else:
+        by_round, by_client, at_the_end = _of_a_batch(chunks)
     sent_by_round, sent_by_client = _traffic(chunks)
     by_round, by_client = by_round | sent_by_round, by_client | sent_by_client
 
@@ -80,19 +80,12 @@ def _of_a_stream(experiment: Experiment, chunks: list[Chunk], cache: Path | None
     return rounds, clients, {}
 
 
-def _of_a_batch(problem: Batch, chunks: list[Chunk]) -> tuple[Columns, Columns, Columns]:
-    judges = [chunk.judge for chunk in chunks]
-
+def _of_a_batch(chunks: list[Chunk]) -> tuple[Columns, Columns, Columns]:
     def gathered(attribute: str, axis: int) -> Columns:
-        columns = [getattr(judge, attribute) for judge in judges]
+        columns = [getattr(chunk.judge, attribute) for chunk in chunks]
         return {name: np.concatenate([column[name] for column in columns], axis=axis) for name in columns[0]}
 
-    clients: Columns = {
-        name: np.bincount(problem.part(training)[2], minlength=problem.clients)
-        for name, training in (("training_samples", True), ("test_samples", False))
-    }
-    at_optimum = {f"{name}_at_optimum": values for name, values in gathered("at_optimum", 0).items()}
-    return gathered("by_round", 1), clients | gathered("by_client", 0), at_optimum
+    return gathered("by_round", 1), gathered("by_client", 0), gathered("at_the_end", 0)
 
 
 def _gathered(chunks: list[Chunk], attribute: str, axis: int) -> NDArray[np.float64]:

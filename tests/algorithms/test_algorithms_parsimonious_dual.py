@@ -215,18 +215,19 @@ def test_one_agent_is_the_centralized_learner(gamma, tolerance):
 
 def test_overlapping_agents_come_close_to_the_centralized_learner():
     rng = np.random.default_rng(0)
-    data = Ellipses(rows=270)
-    train, test = data.load(None, rng), data.whole(500, rng)
-    problem = Dual.of_agents(GRID, train.x, train.y, train.site, 25.0, 0.01)
+    table = Ellipses(rows=270, test_rows=500).load(None, rng)
+    learned, tested = ~table.tested, table.tested
+    x, y = table.x[learned], table.y[learned]
+    problem = Dual.of_agents(GRID, x, y, table.site[learned], 25.0, 0.01)
     agents = solve(problem, problem.random_start(rng), 1000)
     sent = agents.critical
     server = Dual.single(GRID, problem.x[sent], problem.y[sent], 25.0, 0.01)
-    central = Dual.single(GRID, train.x, train.y, 25.0, 0.01)
+    central = Dual.single(GRID, x, y, 25.0, 0.01)
     found = [
         solve(server, agents.lam[sent][None], 1000).model(),  # as printed: lambda is not scaled
         solve(central, central.random_start(rng), 1000).model(),
     ]
-    federated, centralized = ((np.sign(model.predict(test.x)) == test.y).mean() for model in found)
+    federated, centralized = ((np.sign(model.predict(table.x[tested])) == table.y[tested]).mean() for model in found)
     assert sent.mean() < 0.5
     assert centralized > 0.88
     assert abs(federated - centralized) < 0.03

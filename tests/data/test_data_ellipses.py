@@ -35,7 +35,7 @@ def test_labels_are_those_of_the_paper_s_ellipses():
 
 
 def test_sites_are_nine_subspaces_with_their_own_samples():
-    data = Ellipses(rows=9005, noise_variance=0.0)
+    data = Ellipses(rows=9005, test_rows=0, noise_variance=0.0)
     table = load(data)
     assert table.x.shape == (9005, 2)
     assert np.array_equal(table.y, labels(table.x))
@@ -74,17 +74,22 @@ def test_noise_has_the_variance_asked_for_and_comes_after_the_labels():
 
 def test_one_subspace_is_one_site():
     table = load(Ellipses(rows=10, per_side=1))
-    assert table.site_names == ("all",)
+    assert table.site_names == ("subspace1",)
     assert not table.site.any()
 
 
 def test_test_samples_are_of_the_whole_box():
-    table = Ellipses(noise_variance=0.0).whole(5000, np.random.default_rng(0))
-    assert table.x.shape == (5000, 2)
-    assert np.allclose(table.x.min(axis=0), BOX[0], atol=0.1)
-    assert np.allclose(table.x.max(axis=0), BOX[1], atol=0.1)
+    data = Ellipses(rows=9, test_rows=5000, overlap=0.0, noise_variance=0.0)
+    table = load(data)
+    assert table.tested.tolist() == [False] * 9 + [True] * 5000
+    x, site = table.x[9:], table.site[9:]
+    assert np.allclose(x.min(axis=0), BOX[0], atol=0.1)
+    assert np.allclose(x.max(axis=0), BOX[1], atol=0.1)
     # Areas of the ellipses, pi r_i / sqrt(0.25).
-    assert (table.y == 1).mean() == pytest.approx(np.pi * (9 + 30) * 2 / 28**2, abs=0.02)
+    assert (table.y[9:] == 1).mean() == pytest.approx(np.pi * (9 + 30) * 2 / 28**2, abs=0.02)
+    low, high = data.subspaces()
+    assert ((x >= low[site]) & (x <= high[site])).all()
+    assert load(Ellipses(test_rows=0)).tested is None
 
 
 def test_one_seed_is_one_table():
@@ -96,12 +101,20 @@ def test_configuration_node():
     with initialize_config_dir(str(CONF), version_base="1.3"):
         dataset = instantiate(compose("config", ["dataset=ellipses", "dataset.rows=90"]).dataset)
     assert dataset == Ellipses(rows=90)
-    assert np.bincount(load(dataset).site).tolist() == [10] * 9
+    assert np.bincount(load(dataset).site[:90]).tolist() == [10] * 9
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("rows", 8), ("rows", 10**9), ("per_side", 0), ("overlap", -0.1), ("overlap", 1.1), ("noise_variance", -1.0)],
+    [
+        ("rows", 8),
+        ("rows", 10**9),
+        ("test_rows", -1),
+        ("per_side", 0),
+        ("overlap", -0.1),
+        ("overlap", 1.1),
+        ("noise_variance", -1.0),
+    ],
 )
 def test_values_that_cannot_be_are_refused(key, value):
     with pytest.raises(BadValue) as caught:

@@ -7,12 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from conftest import ALGORITHMS, DECENTRALIZED, ONLINE, SMALL, small
+from conftest import ALGORITHMS, DECENTRALIZED, ONLINE, PARSIMONIOUS, SMALL, small
 
 from fkl.results.records import TIMING_COLUMNS
 
 TABLES = {"clients.csv", "config.yaml", "provenance.json", "rounds.csv", "summary.csv"}
-STREAM_FIGURES, BATCH_FIGURES = ("mse", "regret"), ("mse", "distance", "transmissions")
 TIMES = ["runtime_s", "runtime_per_client_s"]
 STREAM_SUMMARY = [
     "replicate", "mse", "regret_best_kernel", "regret_hindsight", "uplink_messages", "uplink_scalars", "uplink_bytes",
@@ -23,6 +22,21 @@ BATCH_SUMMARY = [
     "distance", "transmissions", "broadcast_scalars", "broadcast_bytes", "link_messages", "link_scalars", "link_bytes",
     "train_mse_at_optimum", "test_mse_at_optimum", *TIMES,
 ]  # fmt: skip
+
+
+FITTED_SUMMARY = [
+    "replicate", "train_error", "test_error", "active_nodes", "regions", "peaks", "sent_samples", "dual_value",
+    "violation", "slackness", "converged", "agents_converged", *STREAM_SUMMARY[4:],
+]  # fmt: skip
+
+
+def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tuple[str, ...]]:
+    """Figures, columns of the summary, those of them that are errors, and directions of traffic."""
+    if algo in DECENTRALIZED:
+        return ("mse", "distance", "transmissions"), BATCH_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
+    if algo in PARSIMONIOUS:
+        return ("error",), FITTED_SUMMARY, ("train_error", "test_error"), ("uplink", "downlink")
+    return ("mse", "regret"), STREAM_SUMMARY, ("mse",), ("uplink", "downlink")
 
 
 def csv_bytes(folder: Path) -> dict[str, str]:
@@ -36,20 +50,20 @@ def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callabl
     """`out=DIR` holds these files and no others; the closing table names the folder; nothing lies beside it."""
     answer = fkl("run", *small(algo), "out=here")
     assert answer.code == 0, answer.err
-    figures = BATCH_FIGURES if algo in DECENTRALIZED else STREAM_FIGURES
+    [figures, columns, errors, directions] = expected(algo)
     drawn = {f"{name}.{kind}" for name in figures for kind in ("png", "pdf")}
     assert {file.name for file in Path("here").iterdir()} == TABLES | drawn
     assert {path.name for path in tmp_path.iterdir()} == {"here"}
     assert "files: here" in answer.out
     summary = pd.read_csv("here/summary.csv")
-    assert list(summary) == (BATCH_SUMMARY if algo in DECENTRALIZED else STREAM_SUMMARY)
+    assert list(summary) == columns
     assert len(summary) == 2
-    errors = ("train_mse", "test_mse") if algo in DECENTRALIZED else ("mse",)
     assert all(summary[name].between(0, 1).all() for name in errors)
-    assert len(pd.read_csv("here/rounds.csv")) == 2 * 100
-    assert len(pd.read_csv("here/clients.csv")) == 2 * (1 if algo in ONLINE else 4)
+    assert len(pd.read_csv("here/rounds.csv")) == 2 * (1 if algo in PARSIMONIOUS else 100)
+    clients = 1 if algo in ONLINE else 9 if algo in PARSIMONIOUS else 4
+    assert len(pd.read_csv("here/clients.csv")) == 2 * clients
     sent = json.loads(Path("here/provenance.json").read_text())["scalars_by_kind"]
-    for direction in ("broadcast", "link") if algo in DECENTRALIZED else ("uplink", "downlink"):
+    for direction in directions:
         of_kinds = sum(count for kind, count in sent.items() if kind.startswith(direction))
         assert of_kinds == summary[f"{direction}_scalars"].sum()
 

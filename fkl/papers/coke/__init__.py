@@ -143,7 +143,7 @@ def _over_iterations(cell: Cell, runs: dict[tuple[str, str], list[FinishedRun]])
     iteration = int(cell["setting"].removeprefix("k="))
     answers = []
     for run in runs.get((cell["dataset"], cell["algorithm"]), []):
-        then = run.rounds[run.rounds["round"] == iteration]
+        then: Any = run.rounds[run.rounds["round"] == iteration]
         answers.append(Answer.of(switch(run), then[cell["metric"]]))
     return answers
 

@@ -1,0 +1,189 @@
+"""PF and PC in the loop: one upload, its traffic, one agent, more classes, splits of their own."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Fitted
+from fkl.algorithms.parsimonious.centralized import Centralized
+from fkl.algorithms.parsimonious.federated import Federated
+from fkl.algorithms.parsimonious.learner import Parsimonious
+from fkl.data.ellipses import Ellipses
+from fkl.data.partition import Sites
+from fkl.data.problem import Batch, Problem, Repeated, Table
+from fkl.data.store import Store
+from fkl.errors import BadValue, FklError
+from fkl.judge import FittedJudge
+from fkl.kernels import Dictionary
+from fkl.network import Ledger, Network
+from fkl.simulation import Experiment, make_world, simulate
+
+SMALL = {"steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
+KEYS: dict[str, Any] = {"gamma": 1.0, "eps": 0.1, **SMALL}
+
+
+def ellipses(method: Parsimonious, rows: int = 90, replicates: int = 2, per_side: int = 3) -> Repeated:
+    """Simulated samples, others in each replicate."""
+    batches = []
+    for seed in range(replicates):
+        rng = np.random.default_rng(seed)
+        table = Ellipses(rows=rows, test_rows=200, per_side=per_side).load(Store(Path("nowhere")), rng)
+        batches.append(method.batch(Sites().split(table, rng), rng))
+    return Repeated(tuple(batches))
+
+
+def of_classes(count: int) -> Repeated:
+    """Samples of some classes around points of a circle, two agents."""
+    rng = np.random.default_rng(0)
+    label = np.arange(120) % count
+    angle = 2 * np.pi * label / count
+    x = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.15 * rng.standard_normal((120, 2))
+    table = Table(x, label.astype(float), np.arange(120) // 60, ("a", "b"), ("one", "two"))
+    return Repeated((Batch.of(Sites().split(table, rng), 1, 0.25, None, rng),))
+
+
+def play(method: Parsimonious, problem: Repeated, network: Network | None = None) -> tuple[Fitted, Ledger]:
+    """Play the one round."""
+    given = Experiment(problem, Dictionary(), network or Network(), method, 0, len(problem.batches), "float64")
+    world, ledger = make_world(given, tuple(range(len(problem.batches))))
+    world.channel.open_round(0, problem.present[0])
+    _, fitted = method.step(world, method.init(world), 0)
+    return fitted, ledger
+
+
+def correct(fitted: Fitted, problem: Repeated, r: int = 0) -> float:
+    """Accuracy on a replicate's test samples."""
+    x, y, _ = problem.batches[r].part(False)
+    return float((fitted.predict[r](x) == y).mean())
+
+
+def test_agents_send_once_and_what_they_send_is_counted() -> None:
+    """A critical sample is d features, a class and lambda; a sample of the centralized learner has no lambda."""
+    federated, centralized = Federated(**KEYS), Centralized(**KEYS)
+    problem = ellipses(federated)
+    for method, scalars in ((federated, 2 + 1 + 1), (centralized, 2 + 1)):
+        fitted, ledger = play(method, problem)
+        sent = fitted.of_clients["sent_samples"]
+        uplink = ledger.tallies["uplink"].by_client
+        assert (uplink[..., 1] == sent * scalars).all()
+        assert (uplink[..., 0] == (sent > 0)).all()
+        assert (uplink[..., 2] == uplink[..., 1] * 8).all()
+        assert (fitted.figures["sent_samples"] == sent.sum(axis=1)).all()
+    training = np.stack([np.bincount(batch.part(True)[2], minlength=9) for batch in problem.batches])
+    assert (sent == training).all()
+    assert (play(federated, problem)[0].of_clients["sent_samples"] < training).any()
+
+
+def test_both_learn_the_ellipses() -> None:
+    method = Federated(**KEYS)
+    problem = ellipses(method, rows=360)
+    for learner in (method, Centralized(**KEYS)):
+        fitted, _ = play(learner, problem)
+        assert all(correct(fitted, problem, r) > 0.88 for r in (0, 1)), learner.label
+
+
+def test_one_agent_is_the_centralized_learner() -> None:
+    """The server starts where its only agent ended, so that nothing is left to do."""
+    keys = {**KEYS, "gamma": 0.0, "rule": "accelerated", "steps": 20000, "tolerance": 1e-4, "eps": 0.5}
+    federated = Federated(**keys)
+    problem = ellipses(federated, rows=40, replicates=1, per_side=1)
+    functions = [play(method, problem)[0] for method in (federated, Centralized(**keys))]
+    assert all(fitted.figures["converged"][0] == 1 for fitted in functions)
+    x = np.random.default_rng(3).uniform(-18, 20, (400, 2))
+    classes = [fitted.predict[0](x) for fitted in functions]
+    assert (classes[0] == classes[1]).mean() > 0.99
+    values = [fitted.figures["dual_value"][0] for fitted in functions]
+    assert values[0] == pytest.approx(values[1], rel=1e-2)
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_more_classes_are_learned_one_against_the_rest(count: int) -> None:
+    keys = {**KEYS, "box": None, "gamma": 0.0}
+    problem = of_classes(count)
+    for method in (Federated(**keys), Centralized(**keys)):
+        fitted, ledger = play(method, problem)
+        assert correct(fitted, problem) > 0.9
+        if isinstance(method, Federated):
+            sent = fitted.of_clients["sent_samples"]
+            lambdas = 1 if count == 2 else count
+            assert (ledger.tallies["uplink"].by_client[..., 1] == sent * (3 + lambdas)).all()
+
+
+def test_agents_of_one_class_work() -> None:
+    problem = of_classes(2)
+    [batch] = problem.batches
+    one_sided = Batch(
+        batch.x, batch.y, (batch.y > 0).astype(np.int64), batch.training, 1, np.zeros(2, np.int64), ("one", "two")
+    )
+    order = np.argsort(one_sided.client, kind="stable")
+    one_sided = Batch(
+        batch.x[order], batch.y[order], one_sided.client[order], batch.training[order], 1, np.zeros(2, np.int64),
+        ("one", "two"),
+    )  # fmt: skip
+    fitted, _ = play(Federated(**{**KEYS, "box": None, "gamma": 0.0}), Repeated((one_sided,)))
+    assert correct(fitted, Repeated((one_sided,))) > 0.9
+
+
+def test_no_replicate_knows_of_another_whatever_runs_together() -> None:
+    method = Federated(**KEYS)
+    problem = ellipses(method, replicates=3)
+    given = Experiment(problem, Dictionary(), Network(), method, 0, 3, "float32")
+    together, alone = (simulate(given, threads, chunk, lambda _: None) for threads, chunk in ((2, 3), (1, 1)))
+    for name in together[0].judge.by_round:
+        apart = np.concatenate([chunk.judge.by_round[name] for chunk in alone], axis=1)
+        assert together[0].judge.by_round[name].tobytes() == apart.tobytes(), name
+
+
+def test_the_judge_counts_nan_as_wrong() -> None:
+    problem = ellipses(Federated(**KEYS), replicates=1)
+    [batch] = problem.batches
+    judge = FittedJudge(problem, (0,))
+
+    def half(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(np.arange(len(x)) % 2 == 0, batch.part(len(x) != 200)[1], np.nan)
+
+    assert judge.enter(0, Fitted((half,), {}, {}))
+    assert judge.by_round["test_error"][0, 0] == 0.5
+    assert judge.by_client["test_samples"].sum() == 200
+
+
+def test_every_site_is_a_client_with_all_its_rows() -> None:
+    site = np.array([1, 0, 1, 2, 1])
+    tested = np.array([False, True, False, False, True])
+    table = Table(np.arange(5.0)[:, None], np.arange(5.0), site, ("x",), ("a", "b", "c"), tested)
+    problem = Sites().split(table, np.random.default_rng(0))
+    assert isinstance(problem, Problem)
+    assert [problem.y[problem.present[:, k], k].tolist() for k in range(3)] == [[1], [0, 2, 4], [3]]
+    assert problem.rows_left_out == 0
+    assert problem.tested is not None
+    assert problem.tested.sum() == 2
+    with_tests = Table(table.x, table.y, np.zeros(5, np.int64), ("x",), ("a",), tested)
+    batch = Batch.of(Sites().split(with_tests, np.random.default_rng(0)), 1, 0.9, None, np.random.default_rng(0))
+    assert sorted(batch.part(False)[1]) == [1, 4], "the data set's own test samples, whatever the share"
+
+
+def test_a_target_of_one_value_is_refused() -> None:
+    with pytest.raises(FklError, match="the target has 1 values, where classes are learned"):
+        play(Federated(**KEYS), of_classes(1))
+
+
+@pytest.mark.parametrize(
+    ("make", "key"),
+    [
+        (lambda: Federated(gamma=-1.0), "gamma"),
+        (lambda: Federated(eps=1.0), "eps"),
+        (lambda: Federated(steps=0), "steps"),
+        (lambda: Federated(rule="newton"), "rule"),
+        (lambda: Federated(eta=0.0), "eta"),
+        (lambda: Federated(centres=0), "centres"),
+        (lambda: play(Federated(**{**KEYS, "box": [[0.0], [1.0]]}), of_classes(2)), "box"),
+        (lambda: play(Federated(**{**KEYS, "box": None, "widths": [1.0, -1.0]}), of_classes(2)), "widths"),
+    ],
+)
+def test_bad_values_are_named(make: Any, key: str) -> None:
+    with pytest.raises(BadValue) as error:
+        make()
+    assert error.value.key == key
