@@ -1,0 +1,1 @@
+"""Methods for samples whose features lie with different parties."""

@@ -1,0 +1,208 @@
+"""FD-SVRG: feature-distributed stochastic variance reduced gradient, a linear model.
+
+Zhang, Zhao, Gao and Li, "Feature-distributed SVRG for high-dimensional linear classification" (2018), Algorithm 1.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, uncounted
+from fkl.errors import FklError, require
+from fkl.network.trees import rooted
+
+SQUARE, LOGISTIC, SMOOTH_HINGE = range(3)
+LOSSES = {"square": SQUARE, "logistic": LOGISTIC, "smooth_hinge": SMOOTH_HINGE}
+
+
+@dataclass(frozen=True)
+class Linear:
+    """f(x) = w'x + bias.
+
+    Parameters
+    ----------
+    w : (d,)
+        Each party holds the entries of its own features.
+    bias : float
+        Held by the party with the labels.
+    """
+
+    w: Array
+    bias: float
+
+    def decision(self, x: Array) -> Array:
+        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        return x @ self.w + self.bias
+
+
+@dataclass(frozen=True)
+class FdSvrg:
+    """Minimise (1/N) sum_i L(w'x_i, y_i) + lam/2 |w|^2; each party keeps, and moves, the w of its own features.
+
+    Partial inner products are summed up a tree to the active party, which alone knows y and sends L' down the tree,
+    unmasked as in the paper (whose workers all hold the labels and receive the sums instead, as many scalars). All
+    parties draw the same samples from a common seed, for which nothing is sent.
+
+    Parameters
+    ----------
+    loss : {"logistic", "square", "smooth_hinge"}
+    lam : float
+        Regularisation; the bias is regularised too.
+    eta : float
+        Step size.
+    passes : int
+        Outer iterations, each with one full gradient.
+    inner : int or None
+        M, steps between two full gradients; None for N / batch.
+    batch : int
+        u, samples a step.
+    intercept : bool
+        Whether the active party holds one more feature, which is always 1.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "FD-SVRG"
+
+    loss: str = "logistic"
+    lam: float = 1e-4
+    eta: float = 0.1
+    passes: int = 30
+    inner: int | None = None
+    batch: int = 1
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
+        require(0 < self.eta < np.inf, "eta", self.eta, "a number above 0")
+        require(self.passes >= 1, "passes", self.passes, "a whole number from 1")
+        require(self.inner is None or self.inner >= 1, "inner", self.inner, "a whole number from 1, or null")
+        require(self.batch >= 1, "batch", self.batch, "a whole number from 1")
+
+    def steps(self, samples: int) -> int:
+        """M for N samples."""
+        return self.inner or max(1, samples // self.batch)
+
+    def fit(
+        self,
+        x: Array,
+        y: Array,
+        groups: Groups,
+        active: tuple[int, ...],
+        rng: np.random.Generator,
+        count: Count = uncounted,
+    ) -> Linear:
+        """The last model of `learn`."""
+        *_, model = self.learn(x, y, groups, active, rng, count)
+        return model
+
+    def learn(
+        self,
+        x: Array,
+        y: Array,
+        groups: Groups,
+        active: tuple[int, ...],
+        rng: np.random.Generator,
+        count: Count = uncounted,
+    ) -> Iterator[Linear]:
+        """The model after each outer iteration.
+
+        The sum over the tree of the parties' w_G'x_G is w'x, so the pooled w is moved at once; what the parties would
+        send is counted.
+
+        Parameters
+        ----------
+        x : (N, d)
+        y : (N,)
+            -1 or 1; any number for the square loss.
+        groups : tuple of int arrays
+            Features of each party.
+        active : tuple of int
+            Parties that hold y; the first is the root of the tree.
+        rng : numpy.random.Generator
+            The common seed's.
+        count : Count
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If the iteration diverges.
+        """
+        x, loss, one = np.ascontiguousarray(x, np.float64), LOSSES[self.loss], float(self.intercept)
+        samples, d = x.shape
+        steps = self.steps(samples)
+        w = np.zeros(d + 1)
+        for _ in range(self.passes):
+            index = rng.integers(samples, size=(steps, self.batch))
+            slopes = _slopes(x @ w[:d] + one * w[d], y, loss)
+            mean = np.append(slopes @ x, one * slopes.sum()) / samples
+            _descend(x, y, one, index, slopes, mean, w, loss, self.lam, self.eta)
+            if not np.isfinite(w).all():
+                raise FklError(f"FD-SVRG diverges: lower algo.eta={self.eta}")
+            self._book(samples, steps, len(groups), active[0], count)
+            yield Linear(w[:d].copy(), float(w[d]))
+
+    def _book(self, samples: int, steps: int, parties: int, root: int, count: Count) -> None:
+        """One sum of N partial products and M of u each, and as many slopes back."""
+        scalars = samples + steps * self.batch
+        for child, parent in rooted(parties, root).links:
+            count("products", child, parent, 1 + steps, scalars, SCALAR * scalars)
+            count("slopes", parent, child, 1 + steps, scalars, SCALAR * scalars)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _slope(f: float, y: float, loss: int) -> float:
+    """L'(f, y) of (f - y)^2, of log(1 + exp(-yf)), and of the smooth hinge."""
+    if loss == SQUARE:
+        return 2 * (f - y)
+    z = y * f
+    if loss == LOGISTIC:
+        return -y / (1 + np.exp(z))
+    return -y * min(max(1 - z, 0.0), 1.0)
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _slopes(f: Array, y: Array, loss: int) -> Array:
+    slopes = np.empty(len(f))
+    for i in range(len(f)):
+        slopes[i] = _slope(f[i], y[i], loss)
+    return slopes
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})  # type: ignore[untyped-decorator]
+def _descend(
+    x: Array,
+    y: Array,
+    one: float,
+    index: Integers,
+    slopes: Array,
+    mean: Array,
+    w: Array,
+    loss: int,
+    lam: float,
+    eta: float,
+) -> None:
+    """Move w (d + 1,) by M steps: w -= eta (mean over the batch of (L'(w'x_i) - L'(w_0'x_i)) x_i + mean + lam w)."""
+    steps, batch = index.shape
+    d = x.shape[1]
+    change = np.empty(batch)
+    for m in range(steps):
+        for b in range(batch):
+            i = index[m, b]
+            f = one * w[d]
+            for k in range(d):
+                f += x[i, k] * w[k]
+            change[b] = eta / batch * (_slope(f, y[i], loss) - slopes[i])
+        for k in range(d + 1):
+            w[k] -= eta * (mean[k] + lam * w[k])
+        for b in range(batch):
+            i = index[m, b]
+            for k in range(d):
+                w[k] -= change[b] * x[i, k]
+            w[d] -= change[b] * one

@@ -1,0 +1,289 @@
+"""FDSKL: Algorithms 1 to 3 of Gu et al., Federated Doubly Stochastic Kernel Learning for Vertically Partitioned Data.
+
+`Protocol` is the method message by message: each number that one worker has of another came over the `Wire`.
+`Fdskl` computes the same f as DSG does, which is Lemma 1, and `Traffic` counts what the protocol would have sent.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import World
+from fkl.algorithms.vertical.dsg import Dsg, Learner, State
+from fkl.algorithms.vertical.losses import LOSSES
+from fkl.data.vertical import Vertical
+from fkl.errors import require
+from fkl.network.ledger import CostModel
+from fkl.network.trees import Tree, all_masks_tree, mask_trees, rooted, tell, total
+from fkl.network.wire import Counts, Wire
+from fkl.streams import Role, Streams
+
+Array = NDArray[np.float64]
+
+MASKS = ("paper", "reduced", "fresh")
+TURN = 2 * np.pi
+INDEX, MASKED, MASK, PART, SHRINK = "index", "masked sum", "mask sum", "function part", "shrink"
+"""Kinds of messages."""
+
+
+@dataclass(frozen=True)
+class Fdskl(Dsg):
+    """Doubly stochastic gradients of workers that hold different features of the same samples.
+
+    Parameters
+    ----------
+    masks : {"paper", "reduced", "fresh"}
+        ``paper``: worker j hides its partial sums of feature s behind one number b^j(s) from [0, 2 pi], the same for
+        all samples, and whoever receives them sees the differences between samples; besides, the average over many
+        features tells the partial sum from the mask, whose range is bounded. ``reduced``: sums travel modulo 2 pi, so
+        that any single one is uniform whatever it hides. ``fresh``: besides, each number has a mask of its own, also
+        that of worker l', whose b stays on top; one message more a sum. Then all that anyone but the asking worker
+        receives is independent of the data. The asking worker learns w'x + b of every sample in any case.
+    """
+
+    label: ClassVar[str] = "FDSKL"
+
+    masks: str = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.masks in MASKS, "masks", self.masks, f"one of {', '.join(MASKS)}")
+
+    def learner(self, problem: Vertical, streams: Streams) -> "CountedLearner":
+        """One replicate before its first iteration."""
+        traffic = Traffic(self, problem.parties, len(problem.y), self.duties(problem, streams))
+        return CountedLearner(**vars(super().learner(problem, streams)), traffic=traffic)
+
+    def step(self, world: World, state: State, t: int) -> tuple[State, list[Array]]:
+        """Iterations up to the next mark; `sent` of the state has what they sent."""
+        for r, learner in enumerate(state.learners):
+            state.sent[r] = learner.sent(self.until(t))
+        return super().step(world, state, t)
+
+    def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
+        """Workers l, active ones in turn, and l', whose mask stays (Algorithm 3, line 6), of each iteration: (T, 2).
+
+        Of a feature l' is the same for all samples, since its mask is the feature's b.
+        """
+        asking = np.resize(np.array(problem.active), self.iterations)
+        u = streams.uniform(Role.TOPOLOGY, 0, self.iterations)[0]
+        other = (u * (problem.parties - 1)).astype(np.int64)
+        return np.stack([asking, other + (other >= asking)], axis=1)
+
+    def seconds(self, workers: int, begin: int, end: int, cost: CostModel, width: int = 8) -> float:
+        """Simulated communication time of iterations begin to end, on their critical path.
+
+        Rows and seed down T0, the sums of all features so far over T1 and then T2, the parts of f over T0, and the
+        order to shrink down T0. Workers know at once for which features they are asked, so all sums of an iteration
+        go level by level as one: a level takes the latency once and (features) (rows) `width` bytes on a link. The
+        few sums that are saved and not asked for again are counted in.
+        """
+        t0, (t1, t2) = rooted(workers, 0), mask_trees(workers, 0, 1)
+        t2 = all_masks_tree(workers, 0, 1) if self.masks == "fresh" else t2
+        asked = (begin + 1 + end) / 2 * self.features * self.batch  # the mean, which is enough as times are linear
+        told = t0.seconds((self.batch + 1) * width, cost) + t0.seconds(width, cost)
+        summed = sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + t0.seconds(self.batch * width, cost)
+        return (end - begin) * (told + summed)
+
+
+@dataclass
+class Traffic:
+    """What the protocol sends, from counts alone.
+
+    A feature s of the past is asked for the rows of a batch that were not in its own batch (Algorithm 2, line 4), by
+    the worker that holds it; all others send once along T1, and along T2 all but the one whose mask stays. So it is
+    enough to know how many features are held by, and how many masks stay with, each worker, in all and for each row.
+    """
+
+    method: Fdskl
+    workers: int
+    samples: int
+    duties: NDArray[np.int64]
+    """(T, 2)."""
+    asked: NDArray[np.int64] = field(init=False)
+    """(2, q): iterations whose asking worker, whose worker apart, this was."""
+    saved: NDArray[np.int32] = field(init=False)
+    """(2, q, n): of these, how many had the row in their batch."""
+    repeated: dict[bytes, NDArray[np.int64]] = field(init=False)
+    """(2, q): of these, how many had all rows of a batch; by batch."""
+    children: NDArray[np.int64] = field(init=False)
+    """(q, q): messages of each worker, second axis, when the first tells all."""
+
+    def __post_init__(self) -> None:
+        self.asked = np.zeros((2, self.workers), np.int64)
+        self.saved = np.zeros((2, self.workers, self.samples), np.int32)
+        self.repeated = {}
+        receivers = [[to for _, to in rooted(self.workers, root).links] for root in range(self.workers)]
+        self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
+
+    def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
+        """What the workers send in the iterations from this one on with these batches (T, B); to be asked in order."""
+        T, size = batches.shape
+        duties, sums = self.duties[first : first + T], np.zeros((2, self.workers, 2), np.int64)
+        for batch, pair in zip(batches, duties, strict=True):
+            sums += self._sums(batch, pair)
+        asked_by = np.bincount(duties[:, 0], minlength=self.workers)
+        by_asking, by_apart = sums
+        senders = by_asking.sum(axis=0) - by_asking
+        down = (asked_by @ self.children)[:, None]
+        counts = {
+            INDEX: down * (1, size + 1),
+            MASKED: senders,
+            MASK: senders if self.method.masks == "fresh" else senders - by_apart,
+            PART: (T - asked_by)[:, None] * (1, size),
+            SHRINK: down * (1, 1),
+        }
+        return {kind: count for kind, count in counts.items() if count.any()}
+
+    def _sums(self, batch: NDArray[np.int64], pair: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Calls of Algorithm 3 in one iteration and scalars of each link in them, (2, q, 2), by l and by l'."""
+        D, mine = self.method.features, ([0, 1], pair)
+        same = self.repeated.setdefault(np.sort(batch).tobytes(), np.zeros_like(self.asked))
+        scalars = D * (len(batch) * self.asked - self.saved[:, :, batch].sum(axis=2))
+        sums = np.stack([self.asked - same, scalars], axis=-1)
+        sums[mine] += 1, len(batch) * D  # Algorithm 1, line 5
+        self.asked[mine] += 1
+        same[mine] += 1
+        for role, worker in enumerate(pair):
+            self.saved[role, worker, batch] += 1
+        return sums
+
+
+@dataclass
+class CountedLearner(Learner):
+    """A replicate with the count of what its workers send."""
+
+    traffic: Traffic
+
+    def sent(self, until: int) -> Counts:
+        """Messages and scalars that each worker sends from the iterations done up to so many; ask before advancing."""
+        return self.traffic.iterate(self.batches[self.t : until], self.t)
+
+
+@dataclass
+class Worker:
+    """What one party holds.
+
+    Parameters
+    ----------
+    number : int
+    x : (n, d_j)
+        Its own features of all samples.
+    features : (d_j,) int64
+    secret : Generator
+        Its own randomness.
+    """
+
+    number: int
+    x: Array
+    features: NDArray[np.int64]
+    secret: np.random.Generator
+    alpha: dict[int, Array] = field(default_factory=dict)
+    """Coefficients (D,) of the iterations in which it was the active worker, Lambda."""
+    saved: dict[int, tuple[NDArray[np.int64], Array]] = field(default_factory=dict)
+    """Rows and angles (B, D) of these iterations."""
+    fixed: dict[int, Array] = field(default_factory=dict)
+    """Masks b^j(s), (D,)."""
+
+    def partial(self, w: Array, rows: NDArray[np.int64]) -> Array:
+        """Return (w)_G'(x)_G of these rows, (rows, D) (Algorithm 3, line 2)."""
+        return np.asarray(self.x[rows] @ w[:, self.features].T)
+
+    def mask(self, s: int, shape: tuple[int, int], fresh: bool) -> Array:
+        """Uniform numbers from [0, 2 pi] (Algorithm 3, line 2): one a feature, or one a feature and row."""
+        if fresh:
+            return self.secret.uniform(0, TURN, shape)
+        if s not in self.fixed:
+            self.fixed[s] = self.secret.uniform(0, TURN, shape[1])
+        return np.broadcast_to(self.fixed[s], shape)
+
+
+class Protocol:
+    """FDSKL message by message.
+
+    Parameters
+    ----------
+    method : Fdskl
+    problem : Vertical
+    streams : Streams
+        Of one replicate.
+    wire : Wire
+    """
+
+    def __init__(self, method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) -> None:
+        self.method, self.problem, self.streams, self.wire = method, problem, streams, wire
+        secrets = np.random.default_rng((streams.seed, streams.replicates[0])).spawn(problem.parties)
+        self.workers = [
+            Worker(number, problem.x[:, features], features, secret)
+            for number, (features, secret) in enumerate(zip(problem.groups, secrets, strict=True))
+        ]
+        start = Dsg.learner(method, problem, streams)
+        self.split, self.batches, self.duties = start.split, start.batches, method.duties(problem, streams)
+
+    def iterate(self, t: int) -> None:
+        """Algorithm 1, one iteration: rows are sent as their numbers, followed by the seed."""
+        method, rows = self.method, self.batches[t]
+        number = int(self.duties[t, 0])
+        asking, tree = self.workers[number], rooted(len(self.workers), number)
+        tell(tree, np.array([*rows, t]), self.wire, INDEX)  # line 3
+        angle = self.angles(t, rows)  # lines 4 and 5
+        asking.saved[t] = rows, angle
+        f = self.f(rows, number)  # lines 6 and 7
+        phi = np.sqrt(2) * np.cos(angle)  # line 8
+        slope = LOSSES[method.loss].derivative(f, self.problem.y[rows])
+        gamma = method.gamma_at(t)
+        alpha = -gamma * (slope @ phi) / phi.size  # line 9
+        tell(tree, np.array([1 - gamma * method.lam]), self.wire, SHRINK)  # line 10
+        for worker in self.workers:
+            worker.alpha = {s: (1 - gamma * method.lam) * old for s, old in worker.alpha.items()}
+        asking.alpha[t] = alpha
+
+    def f(self, rows: NDArray[np.int64], root: int) -> Array:
+        """Sum over the workers of f^l, (rows,), as the root has it (Algorithm 1, lines 6 and 7)."""
+        parts = {worker.number: self.part(worker, rows) for worker in self.workers}
+        return total(rooted(len(self.workers), root), parts, self.wire, PART)
+
+    def part(self, worker: Worker, rows: NDArray[np.int64]) -> Array:
+        """f^l of these rows, (rows,) (Algorithm 2)."""
+        f = np.zeros(len(rows))
+        for s, alpha in worker.alpha.items():
+            f += np.sqrt(2) * np.cos(self._saved_or_asked(worker, s, rows)) @ alpha
+        return f
+
+    def angles(self, s: int, rows: NDArray[np.int64]) -> Array:
+        """Angles w'x + b of feature s, (rows, D), at the worker that holds it (Algorithm 3)."""
+        draw = self.method.draw(self.streams, s, self.problem.dimension)
+        root, apart = self.duties[s].tolist()
+        fresh, shape, about = self.method.masks == "fresh", (len(rows), len(draw.b)), (s, tuple(rows.tolist()))
+        masked, masks = {}, {}
+        for worker in self.workers:
+            value, b = worker.partial(draw.w, rows), worker.mask(s, shape, fresh)
+            if worker.number == apart:
+                value = value + draw.b
+                b = b if fresh else np.zeros(shape)  # draw.b is its mask
+            masked[worker.number], masks[worker.number] = value + b, b  # line 3
+        t1, t2 = self._trees(root, apart)
+        xi = self._sum(t1, masked, MASKED, about)  # line 5
+        return self._travelling(xi - self._sum(t2, masks, MASK, about))  # line 7
+
+    def _saved_or_asked(self, worker: Worker, s: int, rows: NDArray[np.int64]) -> Array:
+        """Algorithm 2, line 4: what is locally saved is not asked for again."""
+        saved, angle = worker.saved[s]
+        known = np.isin(rows, saved)
+        both = np.empty((len(rows), angle.shape[1]))
+        order = np.argsort(saved)
+        both[known] = angle[order[np.searchsorted(saved[order], rows[known])]]
+        both[~known] = self.angles(s, rows[~known])
+        return both
+
+    def _sum(self, tree: Tree, parts: dict[int, Array], kind: str, about: tuple[object, ...]) -> Array:
+        return total(tree, {j: self._travelling(part) for j, part in parts.items()}, self.wire, kind, about)
+
+    def _travelling(self, angle: Array) -> Array:
+        return angle if self.method.masks == "paper" else angle % TURN
+
+    def _trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
+        t1, t2 = mask_trees(len(self.workers), root, apart)
+        return t1, all_masks_tree(len(self.workers), root, apart) if self.method.masks == "fresh" else t2

@@ -1,0 +1,112 @@
+"""LIBSVM: the support vector machine on pooled data, which the private methods are measured against."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fkl.algorithms.vertical.messages import Array, Count, Groups, uncounted
+from fkl.errors import FklError, require
+
+BLOCK = 1 << 22
+"""Kernel values that a decision holds at a time."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """f(x) = sum_s weight_s K(support_s, x) + bias.
+
+    Parameters
+    ----------
+    support : (s, d)
+    weight : (s,)
+    bias : float
+    gamma : float or None
+        Of the RBF kernel exp(-gamma |x - x'|^2); None for the linear kernel x'x'.
+    """
+
+    support: Array
+    weight: Array
+    bias: float
+    gamma: float | None
+
+    def decision(self, x: Array) -> Array:
+        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        if self.gamma is None:
+            return x @ (self.weight @ self.support) + self.bias
+        norms = np.square(self.support).sum(axis=1)
+        rows = max(1, BLOCK // len(norms))
+        values = []
+        for start in range(0, len(x), rows):
+            block = x[start : start + rows]
+            kernel = rbf(block @ self.support.T, np.square(block).sum(axis=1), norms, self.gamma)
+            values.append(kernel @ self.weight)
+        return np.concatenate(values) + self.bias if values else np.zeros(0)
+
+
+def rbf(products: Array, rows: Array, columns: Array, gamma: float) -> Array:
+    """RBF kernel from inner products (n, m) and squared norms (n,) and (m,); overwrites and returns the products."""
+    products *= -2
+    products += rows[:, None]
+    products += columns
+    np.maximum(products, 0, out=products)
+    products *= -gamma
+    return np.exp(products, out=products)
+
+
+def require_two_classes(y: Array) -> None:
+    """Raise FklError unless labels are -1 and 1, and both occur."""
+    if not np.array_equal(np.unique(y), (-1, 1)):
+        raise FklError("the labels of the training samples must be -1 and 1, and both must occur")
+
+
+@dataclass(frozen=True)
+class LibsvmSvc:
+    """scikit-learn's SVC, which is LIBSVM, with the RBF kernel.
+
+    Chang and Lin, "LIBSVM: a library for support vector machines" (2011).
+
+    Parameters
+    ----------
+    C : float
+        Penalty of a sample on the wrong side.
+    gamma : float
+        The kernel is exp(-gamma |x - x'|^2).
+    tolerance : float
+        LIBSVM's stopping criterion.
+    cache_mib : float
+        Memory for kernel values.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "LIBSVM"
+
+    C: float = 1.0
+    gamma: float = 1.0
+    tolerance: float = 1e-3
+    cache_mib: float = 500.0
+
+    def __post_init__(self) -> None:
+        require(0 < self.C < np.inf, "C", self.C, "a number above 0")
+        require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number above 0")
+        require(0 < self.tolerance < np.inf, "tolerance", self.tolerance, "a number above 0")
+        require(0 < self.cache_mib < np.inf, "cache_mib", self.cache_mib, "a number above 0")
+
+    def fit(
+        self,
+        x: Array,
+        y: Array,
+        groups: Groups = (),
+        active: tuple[int, ...] = (),
+        rng: np.random.Generator | None = None,
+        count: Count = uncounted,
+    ) -> Machine:
+        """Learn from samples (n, d) and labels (n,) of -1 and 1; nothing else is used, and nobody sends anything."""
+        from sklearn.svm import SVC
+
+        require_two_classes(y)
+        svc = SVC(C=self.C, gamma=self.gamma, tol=self.tolerance, cache_size=self.cache_mib).fit(x, y)
+        return Machine(svc.support_vectors_, svc.dual_coef_[0], float(svc.intercept_[0]), self.gamma)

@@ -1,0 +1,147 @@
+"""PP-SVMV: a support vector machine on the sum of the parties' local matrices.
+
+Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically partitioned data" (2006).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.vertical.libsvm_svc import Machine, rbf, require_two_classes
+from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, uncounted
+from fkl.errors import FklError, require
+
+FRACTION_BITS = 40
+LARGEST = 2.0 ** (62 - FRACTION_BITS)
+"""Inner products beyond this do not fit into 64 bits."""
+BLOCK = 1 << 19
+"""Entries of the matrix that are worked on at a time."""
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class PpSvmv:
+    """Inner products of all samples are summed round a ring under a random mask, then an SVM learns from the sum.
+
+    The ring begins and ends with the active party. Entries are whole multiples of 2^-40, added modulo 2^64, so the
+    mask, uniform on all 64-bit numbers, hides them perfectly and leaves without a trace. Of two parties the active one
+    learns the other's matrix, so the paper wants three. A party sends the N (N + 1) / 2 different entries.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear"}
+    C, gamma, tolerance, cache_mib : float
+        As in `LibsvmSvc`.
+    memory_gib : float
+        Largest matrix of all inner products that may be made.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "PP-SVMV"
+
+    kernel: str = "rbf"
+    C: float = 1.0
+    gamma: float = 1.0
+    tolerance: float = 1e-3
+    cache_mib: float = 500.0
+    memory_gib: float = 4.0
+
+    def __post_init__(self) -> None:
+        require(self.kernel in ("rbf", "linear"), "kernel", self.kernel, "rbf or linear")
+        for key in ("C", "gamma", "tolerance", "cache_mib", "memory_gib"):
+            value = getattr(self, key)
+            require(0 < value < np.inf, key, value, "a number above 0")
+
+    def fit(
+        self,
+        x: Array,
+        y: Array,
+        groups: Groups,
+        active: tuple[int, ...],
+        rng: np.random.Generator,
+        count: Count = uncounted,
+    ) -> Machine:
+        """Merge, then learn.
+
+        Parameters
+        ----------
+        x : (N, d)
+        y : (N,)
+            -1 or 1.
+        groups : tuple of int arrays
+            Features of each party.
+        active : tuple of int
+            Parties that hold y; the first draws the mask and learns.
+        rng : numpy.random.Generator
+            Its mask's.
+        count : Count
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If the matrix does not fit, or inner products are too large to be coded.
+        """
+        from sklearn.svm import SVC
+
+        require_two_classes(y)
+        gram = self.merged(x, groups, active, rng, count)
+        gamma = self.gamma if self.kernel == "rbf" else None
+        if gamma is not None:
+            squares = gram.diagonal().copy()
+            for block in _blocks(len(x)):
+                rbf(gram[block], squares[block], squares, gamma)
+        svc = SVC(C=self.C, kernel="precomputed", tol=self.tolerance, cache_size=self.cache_mib).fit(gram, y)
+        return Machine(x[svc.support_], svc.dual_coef_[0], float(svc.intercept_[0]), gamma)
+
+    def merged(
+        self, x: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count = uncounted
+    ) -> Array:
+        """Inner products (N, N) of samples (N, d), as the first active party holds them after the ring."""
+        self._require_room(x)
+        samples, first = len(x), active[0]
+        ring = [first, *(party for party in range(len(groups)) if party != first)]
+        parts = [np.ascontiguousarray(x[:, groups[party]], np.float64) for party in ring]
+        gram = np.empty((samples, samples))
+        for block in _blocks(samples):
+            rest = slice(block.start, samples)  # the matrix is symmetric
+            mask = rng.integers(0, 2**64, size=(block.stop - block.start, samples - block.start), dtype=np.uint64)
+            passed = mask.copy()
+            for part in parts:
+                passed += _coded(part[block] @ part[rest].T)
+            passed -= mask
+            np.multiply(passed.view(np.int64), 2.0**-FRACTION_BITS, out=gram[block, rest])
+            gram[rest, block] = gram[block, rest].T
+        scalars = samples * (samples + 1) // 2
+        for sender, receiver in zip(ring, (*ring[1:], first), strict=True):
+            if sender != receiver:
+                count("matrix", sender, receiver, 1, scalars, SCALAR * scalars)
+        return gram
+
+    def _require_room(self, x: Array) -> None:
+        samples = len(x)
+        needed = SCALAR * samples**2 / GIB
+        if needed > self.memory_gib:
+            raise FklError(
+                f"algo.memory_gib={self.memory_gib:g}: PP-SVMV's matrix of {samples} x {samples} samples takes "
+                f"{needed:.1f} GiB; raise it, or take fewer samples"
+            )
+        if np.square(x).sum(axis=1).max() >= LARGEST:
+            raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
+
+
+def _coded(products: Array) -> NDArray[np.uint64]:
+    """Whole multiples of 2^-40 modulo 2^64; overwrites the products."""
+    products *= 2.0**FRACTION_BITS
+    return np.rint(products, out=products).astype(np.int64).view(np.uint64)
+
+
+def _blocks(samples: int) -> Iterator[slice]:
+    """Runs of rows of a square matrix."""
+    rows = max(1, BLOCK // samples)
+    return (slice(start, min(start + rows, samples)) for start in range(0, samples, rows))

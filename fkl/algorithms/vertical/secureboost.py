@@ -1,0 +1,386 @@
+"""SecureBoost: gradient boosted trees whose split statistics travel encrypted.
+
+Cheng, Fan, Jin, Liu, Chen and Yang, "SecureBoost: a lossless federated learning framework" (2019), Algorithms 1 and 2.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, uncounted
+from fkl.errors import FklError, require
+from fkl.network.ciphers import Cipher, Keys, Operations, Plain, binned_sums
+
+FRACTION_BITS = 40
+UNIT = 2.0**-FRACTION_BITS
+MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
+"""Sums of so many g, each at most 1 in magnitude, are exact in 64 bits."""
+LEAF = -1
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Nodes, the root first; a sample goes left where x[feature] <= threshold.
+
+    Parameters
+    ----------
+    feature : (m,) int
+        `LEAF` at a leaf.
+    threshold : (m,)
+        Known to the owner of the feature alone.
+    owner : (m,) int
+        Party; `LEAF` at a leaf.
+    left, right : (m,) int
+        Nodes.
+    value : (m,)
+        What a leaf adds to f; 0 elsewhere.
+    """
+
+    feature: NDArray[np.int64]
+    threshold: Array
+    owner: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    value: Array
+
+    def decision(self, x: Array) -> Array:
+        """What the tree adds to f of samples (n, d), shape (n,)."""
+        return self.value[_leaves(x, self.feature, self.threshold, self.left, self.right)]
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Sum of trees.
+
+    Parameters
+    ----------
+    trees : tuple of Tree
+    operations : Operations
+        What training did with the cipher.
+    """
+
+    trees: tuple[Tree, ...]
+    operations: Operations
+
+    def decision(self, x: Array) -> Array:
+        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        f = np.zeros(len(x))
+        for tree in self.trees:
+            f += tree.decision(x)
+        return f
+
+
+@dataclass(frozen=True)
+class SecureBoost:
+    """Trees fitted to second-order statistics of the logistic loss; only the active party reads them.
+
+    For each tree it sends the other parties g and h of all samples, encrypted. For each node they return the encrypted
+    sums over the bins of their features; it takes the best split of all and tells the feature's owner, who answers with
+    the samples that go left. g and h are coded as whole multiples of 2^-40, so sums are exact, and the trees are those
+    of the same booster on pooled data whatever the cipher; of equal splits the one of the lowest feature number wins.
+
+    Parameters
+    ----------
+    trees : int
+    depth : int
+        Splits from a root to a leaf, at most.
+    learning_rate : float
+        Factor of the leaves' values.
+    lam : float
+        lambda, l2 regularisation of the leaves.
+    gamma : float
+        Least gain of a split.
+    min_child_weight : float
+        Least sum of h on each side of a split.
+    bins : int
+        Most bins of a feature, of about equal numbers of samples; one for each value where those are no more.
+    cipher : Cipher
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "SecureBoost"
+
+    trees: int = 100
+    depth: int = 5
+    learning_rate: float = 0.3
+    lam: float = 1.0
+    gamma: float = 0.0
+    min_child_weight: float = 1.0
+    bins: int = 32
+    cipher: Cipher = field(default_factory=Plain)
+
+    def __post_init__(self) -> None:
+        require(self.trees >= 1, "trees", self.trees, "a whole number from 1")
+        require(1 <= self.depth <= 16, "depth", self.depth, "a whole number from 1 to 16")
+        require(0 < self.learning_rate < np.inf, "learning_rate", self.learning_rate, "a number above 0")
+        for key in ("lam", "gamma", "min_child_weight"):
+            require(0 <= getattr(self, key) < np.inf, key, getattr(self, key), "a number from 0")
+        require(2 <= self.bins <= 256, "bins", self.bins, "a whole number from 2 to 256")
+
+    def fit(
+        self,
+        x: Array,
+        y: Array,
+        groups: Groups,
+        active: tuple[int, ...],
+        rng: np.random.Generator | None = None,
+        count: Count = uncounted,
+    ) -> Forest:
+        """The last model of `learn`."""
+        *_, forest = self.learn(x, y, groups, active, rng, count)
+        return forest
+
+    def learn(
+        self,
+        x: Array,
+        y: Array,
+        groups: Groups,
+        active: tuple[int, ...],
+        rng: np.random.Generator | None = None,
+        count: Count = uncounted,
+    ) -> Iterator[Forest]:
+        """The model after each tree.
+
+        Parameters
+        ----------
+        x : (n, d)
+        y : (n,)
+            -1 or 1.
+        groups : tuple of int arrays
+            Features of each party.
+        active : tuple of int
+            Parties that hold y; the first is the one called active above.
+        rng : numpy.random.Generator or None
+            Not used.
+        count : Count
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If there are more samples than sums are exact for, or the cipher's package is missing.
+        """
+        if len(x) > MOST_SAMPLES:
+            raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(x)}")
+        world = _World.of(x, groups, active[0], self.bins, self.cipher, count)
+        f = np.zeros(len(x))
+        trees: tuple[Tree, ...] = ()
+        for _ in range(self.trees):
+            tree, gain = self._grow(world, y, f)
+            f += gain
+            trees = (*trees, tree)
+            yield Forest(trees, Operations(**vars(world.keys.operations)))
+
+    def _grow(self, world: "_World", y: Array, f: Array) -> tuple[Tree, Array]:
+        """A tree, and its value (n,) for each sample."""
+        p = expit(f)
+        statistics = np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)  # g, h
+        sealed = world.send_statistics(statistics)
+        nodes, gain = _Nodes(), np.zeros(len(y))
+        waiting = deque([(nodes.add(), np.arange(len(y)), 0)])
+        while waiting:
+            node, rows, depth = waiting.popleft()
+            total = statistics[rows].sum(axis=0)
+            split = self._split(world, statistics, sealed, rows, total) if depth < self.depth else None
+            if split is None:
+                gain[rows] = nodes.close(node, self._leaf(*total * UNIT))
+                continue
+            left = world.divide(rows, *split, told=depth + 1 < self.depth)
+            feature, edge = split
+            children = nodes.split(node, feature, float(world.edges[feature][edge]), int(world.owner[feature]))
+            waiting.extend(zip(children, (rows[left], rows[~left]), (depth + 1, depth + 1), strict=True))
+        return nodes.tree(), gain
+
+    def _split(
+        self, world: "_World", statistics: NDArray[np.int64], sealed: Any, rows: Integers, total: NDArray[np.int64]
+    ) -> tuple[int, int] | None:
+        """Algorithm 2: feature and edge of the best split of a node; None where none gains."""
+        histogram = world.histogram(statistics, sealed, rows)
+        limits = self.lam, self.gamma, self.min_child_weight
+        feature, edge = _best_split(histogram, world.starts, total, *limits)
+        return None if feature == LEAF else (feature, edge)
+
+    def _leaf(self, g: float, h: float) -> float:
+        """Value of a leaf, -G / (H + lambda) times the learning rate."""
+        return -self.learning_rate * g / (h + self.lam) if h + self.lam > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class _Party:
+    """What one party holds.
+
+    number; bins (d_j, n) of its samples; starts (d_j + 1,) of its features' bins in its own histogram;
+    places (starts[-1],) of those in the histogram of all.
+    """
+
+    number: int
+    bins: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _World:
+    """The parties and what they may tell one another.
+
+    edges: of the bins of each feature; starts (d + 1,): where the bins of each begin in the histogram of all;
+    owner (d,); the first party is the active one.
+    """
+
+    parties: tuple[_Party, ...]
+    edges: tuple[Array, ...]
+    starts: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    local: NDArray[np.int64]
+    keys: Keys
+    count: Count
+
+    @classmethod
+    def of(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher, count: Count) -> "_World":
+        d = x.shape[1]
+        edges = tuple(_edges(x[:, k], bins) for k in range(d))
+        sizes = np.array([len(each) + 1 for each in edges])
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        owner, local = np.zeros(d, np.int64), np.zeros(d, np.int64)
+        parties = []
+        for number in (root, *(party for party in range(len(groups)) if party != root)):
+            mine = np.asarray(groups[number], np.int64)
+            owner[mine], local[mine] = number, np.arange(len(mine))
+            # A bin holds the samples above the edge before it, up to its own edge and with it.
+            columns = [np.searchsorted(edges[k], x[:, k], side="left") for k in mine]
+            binned = np.array(columns, np.uint8).reshape(len(mine), len(x))
+            places = [np.arange(starts[k], starts[k + 1]) for k in mine]
+            own = np.concatenate([[0], np.cumsum(sizes[mine])]).astype(np.int64)
+            parties.append(_Party(number, binned, own, np.concatenate(places or [np.zeros(0)]).astype(np.int64)))
+        return cls(tuple(parties), edges, starts, owner, local, cipher.keys(), count)
+
+    @property
+    def active(self) -> _Party:
+        return self.parties[0]
+
+    @property
+    def passive(self) -> tuple[_Party, ...]:
+        return self.parties[1:]
+
+    def send_statistics(self, statistics: NDArray[np.int64]) -> Any:
+        """Encrypt g and h (n, 2) for the passive parties; None where there are none."""
+        if not self.passive:
+            return None
+        sealed, size = self.keys.encrypt(statistics), statistics.size
+        for party in self.passive:
+            self.count("statistics", self.active.number, party.number, 1, size, size * self.keys.width)
+        return sealed
+
+    def histogram(self, statistics: NDArray[np.int64], sealed: Any, rows: Integers) -> NDArray[np.int64]:
+        """Sums of g and h over the bins of all features, as the active party holds them."""
+        histogram = np.empty((int(self.starts[-1]), 2), np.int64)
+        active = self.active
+        histogram[active.places] = binned_sums(statistics, rows, active.bins, active.starts)[0]
+        for party in self.passive:
+            answer = self.keys.sums(sealed, rows, party.bins, party.starts)
+            self.count("sums", party.number, active.number, 1, answer.size, answer.size * self.keys.width)
+            histogram[party.places] = self.keys.decrypt(answer)
+        return histogram
+
+    def divide(self, rows: Integers, feature: int, edge: int, told: bool) -> NDArray[np.bool_]:
+        """Which rows go left: the owner says so, and the other parties are told where children may be split.
+
+        Samples are named by one bit each.
+        """
+        owner = next(party for party in self.parties if party.number == self.owner[feature])
+        left = owner.bins[self.local[feature], rows] <= edge
+        active, size = self.active.number, -(-len(rows) // 8)
+        if owner.number != active:
+            self.count("split", active, owner.number, 1, 2, 2 * SCALAR)
+            self.count("left", owner.number, active, 1, len(rows), size)
+        for party in self.passive:
+            if told and party is not owner:
+                self.count("left", active, party.number, 1, len(rows), size)
+        return left
+
+
+class _Nodes:
+    """A tree that grows."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, float, int, int, int, float]] = []
+
+    def add(self) -> int:
+        self.rows.append((LEAF, 0.0, LEAF, LEAF, LEAF, 0.0))
+        return len(self.rows) - 1
+
+    def close(self, node: int, value: float) -> float:
+        self.rows[node] = (LEAF, 0.0, LEAF, LEAF, LEAF, value)
+        return value
+
+    def split(self, node: int, feature: int, threshold: float, owner: int) -> tuple[int, int]:
+        children = self.add(), self.add()
+        self.rows[node] = (feature, threshold, owner, *children, 0.0)
+        return children
+
+    def tree(self) -> Tree:
+        feature, threshold, owner, left, right, value = zip(*self.rows, strict=True)
+        whole = (np.array(column, np.int64) for column in (feature, owner, left, right))
+        features, owners, lefts, rights = whole
+        return Tree(features, np.array(threshold), owners, lefts, rights, np.array(value))
+
+
+def _edges(column: Array, bins: int) -> Array:
+    """Upper ends of all bins of a feature but the last: values that occur."""
+    values = np.unique(column)
+    if len(values) > bins:
+        levels = np.arange(1, bins) / bins
+        values = np.append(np.unique(np.quantile(column, levels, method="inverted_cdf")), values[-1])
+        values = np.unique(values)
+    return values[:-1]
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _best_split(
+    histogram: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    total: NDArray[np.int64],
+    lam: float,
+    gamma: float,
+    min_child_weight: float,
+) -> tuple[int, int]:
+    """Feature and edge with the largest gain; the first of equals, (LEAF, LEAF) if no gain is above 0."""
+    feature, edge, best = LEAF, LEAF, 0.0
+    g, h = total[0] * UNIT, total[1] * UNIT
+    before = g * g / (h + lam) if h + lam > 0 else 0.0
+    for k in range(len(starts) - 1):
+        left_g, left_h = 0, 0
+        for place in range(starts[k], starts[k + 1] - 1):
+            left_g += histogram[place, 0]
+            left_h += histogram[place, 1]
+            right_g, right_h = total[0] - left_g, total[1] - left_h
+            least = min(left_h, right_h)
+            if least <= 0 or least * UNIT < min_child_weight:
+                continue
+            lg, lh, rg, rh = left_g * UNIT, left_h * UNIT, right_g * UNIT, right_h * UNIT
+            gain = 0.5 * (lg * lg / (lh + lam) + rg * rg / (rh + lam) - before) - gamma
+            if gain > best:
+                feature, edge, best = k, place - starts[k], gain
+    return feature, edge
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _leaves(
+    x: Array, feature: NDArray[np.int64], threshold: Array, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Leaf (n,) that each sample falls into."""
+    leaves = np.zeros(len(x), np.int64)
+    for i in range(len(x)):
+        node = 0
+        while feature[node] != LEAF:
+            node = left[node] if x[i, feature[node]] <= threshold[node] else right[node]
+        leaves[i] = node
+    return leaves

@@ -1,0 +1,170 @@
+"""Samples whose features lie with different parties."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.data.problem import FOLDS, Table
+from fkl.errors import BadValue, require
+
+HOWS = ("contiguous", "random", "given")
+
+
+class Split(NamedTuple):
+    """Rows to learn from and rows to test on."""
+
+    training: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Vertical:
+    """The same samples at all parties, each with its own features of them.
+
+    Parameters
+    ----------
+    x : (n, d) float64
+        All features; real_sim's are a csr_array.
+    y : (n,) float64
+        Target, known to the active parties; -1 and 1 where it has two values.
+    groups : tuple of (d_j,) int64
+        Features of each party.
+    active : tuple of int
+        Parties that hold the target.
+    test_share : float
+        Share of the rows that a replicate tests on.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    groups: tuple[NDArray[np.int64], ...]
+    active: tuple[int, ...]
+    test_share: float
+
+    @property
+    def parties(self) -> int:
+        """Their number q."""
+        return len(self.groups)
+
+    @property
+    def dimension(self) -> int:
+        """Length d of a sample."""
+        return int(self.x.shape[1])
+
+    @property
+    def two_classes(self) -> bool:
+        """Whether the target is -1 and 1."""
+        return np.unique(self.y).tolist() == [-1.0, 1.0]
+
+    def require_classes(self, loss: str) -> None:
+        """Refuse a loss of classification for a target that is not two classes.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+        """
+        if not self.two_classes:
+            values = len(np.unique(self.y))
+            raise BadValue("loss", loss, f"square: the target has {values} values, not two classes")
+
+    def rows(self, rng: np.random.Generator, fold: int | None = None) -> Split:
+        """One replicate's rows: a random split.
+
+        Parameters
+        ----------
+        rng : Generator
+        fold : int or None
+            Of a cross-validation: leave the rows to be tested on aside, and test on this fifth of the others.
+        """
+        order = rng.permutation(len(self.y))
+        tested = round(self.test_share * len(order))
+        test, training = order[:tested], order[tested:]
+        if fold is not None:
+            left_out = np.arange(len(training)) % FOLDS == fold
+            test, training = training[left_out], training[~left_out]
+        return Split(training, test)
+
+
+@dataclass(frozen=True)
+class FeatureGroups:
+    """Disjoint groups of features, one a party.
+
+    Parameters
+    ----------
+    parties : int
+        q.
+    how : {"contiguous", "random", "given"}
+        Runs of neighbouring features, or of shuffled ones, as equal in number as can be; or those of `groups`.
+    groups : list of lists of int, or None
+        For ``given``: the numbers, from 0, of each party's features.
+    active : int or None
+        How many parties, the first ones, hold the target; None for half of them.
+    test_share : float
+        Share of the rows that each replicate tests on; the paper splits 3 : 1.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    parties: int = 8
+    how: str = "contiguous"
+    groups: list[list[int]] | None = None
+    active: int | None = None
+    test_share: float = 0.25
+
+    def __post_init__(self) -> None:
+        q, given = self.parties, self.how == "given"
+        require(q >= 2, "parties", q, "a whole number from 2: features of one party are not partitioned")
+        require(self.how in HOWS, "how", self.how, f"one of {', '.join(HOWS)}")
+        require(
+            given == (self.groups is not None), "groups", self.groups, "lists of features with how=given, else null"
+        )
+        if self.groups is not None:
+            require(len(self.groups) == q, "groups", f"{len(self.groups)} lists", f"{q} lists, one a party")
+        allowed = f"a whole number from 1 to {q}, the parties, or null"
+        require(self.active is None or 1 <= self.active <= q, "active", self.active, allowed)
+        require(0 < self.test_share < 1, "test_share", self.test_share, "a share above 0, below 1")
+
+    def split(self, table: Table, rng: np.random.Generator) -> Vertical:
+        """Give out the columns of a table; `rng` is used only for ``random``.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+            If there are fewer features than parties, or `groups` is not a partition of them.
+        """
+        values = np.unique(table.y)
+        y = np.where(table.y == values[0], -1.0, 1.0) if len(values) == 2 else table.y
+        learned = len(y) - round(self.test_share * len(y))
+        require(0 < learned < len(y), "test_share", self.test_share, f"one that parts the {len(y)} rows in two")
+        active = max(self.parties // 2, 1) if self.active is None else self.active
+        return Vertical(table.x, y, self._groups(table.x.shape[1], rng), tuple(range(active)), self.test_share)
+
+    def _groups(self, features: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
+        if self.groups is not None:
+            return _partition(self.groups, features)
+        allowed = f"at most {features}, the features of the data set"
+        require(self.parties <= features, "parties", self.parties, allowed)
+        order = rng.permutation(features) if self.how == "random" else np.arange(features)
+        return tuple(np.sort(group) for group in np.array_split(order, self.parties))
+
+
+def _partition(groups: list[list[int]], features: int) -> tuple[NDArray[np.int64], ...]:
+    """Groups that are known to hold every feature once."""
+    owner: dict[int, int] = {}
+    for party, group in enumerate(groups):
+        require(len(group) > 0, "groups", f"party {party}: []", "at least one feature a party")
+        for feature in group:
+            allowed = f"whole numbers from 0 to {features - 1}, the features of the data set"
+            require(0 <= feature < features, "groups", f"party {party}: {feature}", allowed)
+            claimed = f"a feature of one party; party {owner.get(feature)} has it too"
+            require(feature not in owner, "groups", f"party {party}: {feature}", claimed)
+            owner[feature] = party
+    missing = [feature for feature in range(features) if feature not in owner]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise BadValue("groups", f"no party: {missing[0]}{more}", "a party for every feature")
+    return tuple(np.array(group, np.int64) for group in groups)

@@ -1,0 +1,270 @@
+"""Additively homomorphic ciphers: what one party encrypts, others may add up without reading it."""
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from time import perf_counter
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from fkl.errors import FklError, require
+
+Integers = NDArray[np.integer]
+
+
+@dataclass
+class Operations:
+    """How many values were encrypted, pairs of ciphertexts added and ciphertexts decrypted."""
+
+    encryptions: int = 0
+    additions: int = 0
+    decryptions: int = 0
+
+
+class Keys(Protocol):
+    """A fresh pair of keys, with what was done with it; only the party that made it may decrypt."""
+
+    width: int
+    """Bytes of a ciphertext."""
+    operations: Operations
+
+    def encrypt(self, values: Integers) -> Any:
+        """Ciphertexts of pairs of whole numbers (n, 2), as an array of that shape."""
+        ...
+
+    def sums(self, ciphertexts: Any, rows: Integers, bins: Integers, starts: Integers) -> Any:
+        """Sums, without decrypting, over the rows that share a bin; an empty bin gets a fresh ciphertext of 0.
+
+        Parameters
+        ----------
+        ciphertexts : (n, 2)
+        rows : (r,) int
+            Which of the n are summed, each once.
+        bins : (d, n) int
+            Bin of each row in each of d ways to sort them.
+        starts : (d + 1,) int
+            Where the bins of each way begin in the result; the last entry is their number.
+
+        Returns
+        -------
+        (starts[-1], 2)
+        """
+        ...
+
+    def decrypt(self, ciphertexts: Any) -> NDArray[np.int64]:
+        """Whole numbers (n, 2), below 2^63 in magnitude."""
+        ...
+
+
+class Cipher(Protocol):
+    """A kind of cipher, with its parameters."""
+
+    def keys(self) -> Keys:
+        """Make a pair of keys."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plain:
+    """No cipher at all; counts what a cipher would have had to do.
+
+    Parameters
+    ----------
+    width : int
+        Bytes that a ciphertext is counted with; 8 is what is really sent, 256 what Paillier with keys of 1024 bits
+        would.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    width: int = 8
+
+    def __post_init__(self) -> None:
+        require(self.width >= 1, "width", self.width, "a whole number of bytes from 1")
+
+    def keys(self) -> Keys:
+        """A tally."""
+        return _PlainKeys(self.width)
+
+
+@dataclass(frozen=True)
+class Paillier:
+    """Paillier's cipher (1999) as the package phe has it; milliseconds an encryption.
+
+    Parameters
+    ----------
+    key_bits : int
+        Length of the modulus; a ciphertext takes twice as much. Below 1024 it protects nothing, 2048 is advised.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    key_bits: int = 1024
+
+    def __post_init__(self) -> None:
+        # 63 bits and a sign must fit below a third of the modulus.
+        require(self.key_bits >= 128 and self.key_bits % 2 == 0, "key_bits", self.key_bits, "an even number from 128")
+
+    def keys(self) -> Keys:
+        """Make a pair of keys.
+
+        Raises
+        ------
+        FklError
+            If phe is not installed.
+        """
+        try:
+            paillier = import_module("phe.paillier")
+        except ImportError:
+            raise FklError("the cipher Paillier needs the package phe: pip install phe") from None
+        public, private = paillier.generate_paillier_keypair(n_length=self.key_bits)
+        return _PaillierKeys(self.key_bits // 4, public=public, private=private)
+
+
+@dataclass
+class _PlainKeys:
+    width: int
+    operations: Operations = field(default_factory=Operations)
+
+    def encrypt(self, values: Integers) -> NDArray[np.int64]:
+        self.operations.encryptions += values.size
+        return values.astype(np.int64)
+
+    def sums(
+        self, ciphertexts: NDArray[np.int64], rows: Integers, bins: Integers, starts: Integers
+    ) -> NDArray[np.int64]:
+        total, members = binned_sums(ciphertexts, rows, bins, starts)
+        empty = int(np.count_nonzero(members == 0))
+        self.operations.encryptions += 2 * empty
+        # A bin of m rows takes m - 1 additions.
+        self.operations.additions += 2 * (int(members.sum()) - (len(members) - empty))
+        return total
+
+    def decrypt(self, ciphertexts: NDArray[np.int64]) -> NDArray[np.int64]:
+        self.operations.decryptions += ciphertexts.size
+        return ciphertexts
+
+
+@dataclass
+class OneByOne:
+    """Keys of a cipher whose ciphertexts are Python objects with a `+`; subclasses seal and open one of them."""
+
+    width: int
+    operations: Operations = field(default_factory=Operations)
+
+    def seal(self, value: int) -> Any:
+        """Encrypt one number."""
+        raise NotImplementedError
+
+    def open(self, ciphertext: Any) -> int:
+        """Decrypt one number."""
+        raise NotImplementedError
+
+    def encrypt(self, values: Integers) -> NDArray[np.object_]:
+        """As `Keys.encrypt`."""
+        return self._each(values.shape, (self._sealed(int(value)) for value in values.flat))
+
+    def sums(
+        self, ciphertexts: NDArray[np.object_], rows: Integers, bins: Integers, starts: Integers
+    ) -> NDArray[np.object_]:
+        """As `Keys.sums`."""
+        total = np.full((int(starts[-1]), ciphertexts.shape[1]), None, np.object_)
+        for sorting, start in zip(bins, starts[:-1], strict=True):
+            for row in rows:
+                place = start + sorting[row]
+                for column, term in enumerate(ciphertexts[row]):
+                    before = total[place, column]
+                    self.operations.additions += before is not None
+                    total[place, column] = term if before is None else before + term
+        return self._each(total.shape, (self._sealed(0) if entry is None else entry for entry in total.flat))
+
+    def decrypt(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.int64]:
+        """As `Keys.decrypt`."""
+        self.operations.decryptions += ciphertexts.size
+        return np.array([self.open(ciphertext) for ciphertext in ciphertexts.flat], np.int64).reshape(ciphertexts.shape)
+
+    def _sealed(self, value: int) -> Any:
+        self.operations.encryptions += 1
+        return self.seal(value)
+
+    @staticmethod
+    def _each(shape: tuple[int, ...], entries: Any) -> NDArray[np.object_]:
+        out = np.empty(shape, np.object_)
+        for place, entry in enumerate(entries):
+            out.flat[place] = entry
+        return out
+
+
+@dataclass
+class _PaillierKeys(OneByOne):
+    public: Any = None
+    private: Any = None
+
+    def seal(self, value: int) -> Any:
+        return self.public.encrypt(value)
+
+    def open(self, ciphertext: Any) -> int:
+        return int(self.private.decrypt(ciphertext))
+
+
+@dataclass(frozen=True)
+class OperationTimes:
+    """Seconds that a cipher takes on this machine, an encryption, an addition and a decryption.
+
+    Parameters
+    ----------
+    encryption, addition, decryption : float
+    """
+
+    encryption: float
+    addition: float
+    decryption: float
+
+    PAIRS: ClassVar[int] = 16
+
+    @classmethod
+    def of(cls, cipher: Cipher) -> "OperationTimes":
+        """Measure a cipher on a few numbers."""
+        keys, rows = cipher.keys(), np.arange(cls.PAIRS)
+        values = 2 * cls.PAIRS
+        began = perf_counter()
+        ciphertexts = keys.encrypt(np.stack([rows, -rows], axis=1))
+        encrypted = perf_counter()
+        keys.sums(ciphertexts, rows, np.zeros((1, cls.PAIRS), np.uint8), np.array([0, 1]))
+        added = perf_counter()
+        keys.decrypt(ciphertexts)
+        ended = perf_counter()
+        return cls((encrypted - began) / values, (added - encrypted) / (values - 2), (ended - added) / values)
+
+    def seconds(self, operations: Operations) -> float:
+        """Cost model: time of so many operations, one after another."""
+        return (
+            operations.encryptions * self.encryption
+            + operations.additions * self.addition
+            + operations.decryptions * self.decryption
+        )
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def binned_sums(
+    pairs: NDArray[np.int64], rows: Integers, bins: Integers, starts: Integers
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sums (starts[-1], 2) of pairs (n, 2) as in `Keys.sums`, and the rows (starts[-1],) in each bin."""
+    total = np.zeros((starts[-1], 2), np.int64)
+    members = np.zeros(starts[-1], np.int64)
+    for k in range(len(bins)):
+        # Unsigned indices need no test for being negative, which takes longer than the sum.
+        start, bin_of = np.uint64(starts[k]), bins[k]
+        for row in rows:
+            i = np.uint64(row)
+            place = start + np.uint64(bin_of[i])
+            members[place] += 1
+            total[place, 0] += pairs[i, 0]
+            total[place, 1] += pairs[i, 1]
+    return total, members

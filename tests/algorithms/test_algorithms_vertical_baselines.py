@@ -1,0 +1,442 @@
+"""FD-SVRG, PP-SVMV, LIBSVM and SecureBoost: literal transcriptions, pooled equals, counts, ciphers, refusals."""
+
+import sys
+import tracemalloc
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal.vertical_boosting import Node, boosted
+from literal.vertical_fd_svrg import fd_svrg
+from numpy.typing import NDArray
+from sklearn.svm import SVC
+
+from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope
+from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
+from fkl.algorithms.vertical.losses import LOSSES as FDSKL_LOSSES
+from fkl.algorithms.vertical.messages import Groups
+from fkl.algorithms.vertical.pp_svmv import PpSvmv
+from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
+from fkl.errors import BadValue, FklError
+from fkl.network.ciphers import Cipher, Keys, OneByOne, Operations, OperationTimes, Paillier, Plain
+from fkl.network.trees import rooted
+
+Array = NDArray[np.float64]
+D = 7
+
+
+def samples(n: int, seed: int = 0) -> tuple[Array, Array]:
+    """Features of which some have few values, one none but 0 and two are alike, and labels that are no plane's."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, D))
+    x[:, 1] = np.round(x[:, 1])
+    x[:, 4] = 0
+    x[:, 5] = x[:, 2]
+    y = np.where(x[:, 0] * x[:, 1] + 0.5 * x[:, 2] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
+    return x, y
+
+
+X, Y = samples(60)
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> tuple[Groups, tuple[int, ...]]:
+    """Parties, some of which may hold no feature, and an active one."""
+    parties = draw(st.integers(1, 5))
+    owner = np.array(draw(st.lists(st.integers(0, parties - 1), min_size=D, max_size=D)))
+    active = draw(st.integers(0, parties - 1))
+    return tuple(np.flatnonzero(owner == party) for party in range(parties)), (active,)
+
+
+POOLED: tuple[Groups, tuple[int, ...]] = ((np.arange(D),), (0,))
+THREE: tuple[Groups, tuple[int, ...]] = ((np.array([1, 4]), np.array([6, 0]), np.array([2, 3, 5])), (1, 2))
+
+
+class Counts:
+    """A `Count` that remembers sums by kind, sender and receiver."""
+
+    def __init__(self) -> None:
+        self.messages: Counter[tuple[str, int, int]] = Counter()
+        self.items: Counter[tuple[str, int, int]] = Counter()
+        self.bytes: Counter[tuple[str, int, int]] = Counter()
+
+    def __call__(self, kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:
+        """Add to the sums."""
+        assert sender != receiver
+        self.messages[kind, sender, receiver] += messages
+        self.items[kind, sender, receiver] += items
+        self.bytes[kind, sender, receiver] += size
+
+
+# FD-SVRG
+
+
+@settings(max_examples=40)
+@given(partitions(), st.sampled_from(sorted(LOSSES)), st.integers(1, 3), st.sampled_from([None, 1, 5]), st.booleans())
+def test_fd_svrg_is_its_messages(
+    partition: tuple[Groups, tuple[int, ...]], loss: str, batch: int, inner: int | None, intercept: bool
+) -> None:
+    x, y = X[:20], Y[:20]
+    groups, active = partition
+    algorithm = FdSvrg(loss, 1e-2, 0.05, passes=2, inner=inner, batch=batch, intercept=intercept)
+    counts = Counts()
+    model = algorithm.fit(x, y, groups, active, np.random.default_rng(3), counts)
+
+    rng, steps = np.random.default_rng(3), inner or 20 // batch
+    indices = [rng.integers(20, size=(steps, batch)).tolist() for _ in range(2)]
+    held = [x[:, group] for group in groups]
+    if intercept:
+        held[active[0]] = np.column_stack([held[active[0]], np.ones(20)])
+    links = list(rooted(len(groups), active[0]).links)
+    w, post = fd_svrg(held, y, active[0], links, loss, 1e-2, 0.05, indices)
+
+    bias = w[active[0]][-1] if intercept else 0.0
+    np.testing.assert_allclose(model.bias, bias, atol=1e-12)
+    for group, part in zip(groups, w, strict=True):
+        np.testing.assert_allclose(model.w[group], part[: len(group)], atol=1e-12)
+    assert counts.messages == post.messages
+    assert counts.items == post.scalars
+    assert counts.bytes == Counter({link: 8 * scalars for link, scalars in post.scalars.items()})
+    # 2 (q - 1) (N + M u) scalars an outer iteration
+    assert counts.items.total() == 2 * 2 * (len(groups) - 1) * (20 + steps * batch)
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_fd_svrg_finds_the_minimum_of_its_objective(loss: str) -> None:
+    model = FdSvrg(loss, lam=0.1, eta=0.02, passes=150).fit(X, Y, *THREE, np.random.default_rng(0))
+    f = model.decision(X)
+    z = Y * f
+    slope = {"square": 2 * (f - Y), "logistic": -Y / (1 + np.exp(z)), "smooth_hinge": -Y * np.clip(1 - z, 0, 1)}[loss]
+    np.testing.assert_allclose(slope @ X / len(Y) + 0.1 * model.w, 0, atol=1e-7)
+    np.testing.assert_allclose(slope.mean() + 0.1 * model.bias, 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_fd_svrg_has_the_losses_of_fdskl(loss: str) -> None:
+    assert LOSSES.keys() == FDSKL_LOSSES.keys()
+    f, y = np.linspace(-800, 800, 65), np.tile([1.0, -1.0], 33)[:65]
+    ours = [_slope(*pair, LOSSES[loss]) for pair in zip(f, y, strict=True)]
+    np.testing.assert_allclose(ours, FDSKL_LOSSES[loss].derivative(f, y), rtol=1e-12, atol=1e-300)
+
+
+def test_fd_svrg_that_diverges_says_what_to_lower() -> None:
+    with pytest.raises(FklError, match=r"lower algo\.eta=100"):
+        FdSvrg("square", eta=100.0).fit(X, Y, *POOLED, np.random.default_rng(0))
+
+
+# LIBSVM and PP-SVMV
+
+
+def test_libsvm_decides_as_scikit_learn() -> None:
+    x, y = samples(300)
+    model = LibsvmSvc(C=3.0, gamma=0.2).fit(x[:200], y[:200], *THREE)
+    svc = SVC(C=3.0, gamma=0.2).fit(x[:200], y[:200])
+    np.testing.assert_allclose(model.decision(x), svc.decision_function(x), atol=1e-10)
+
+
+@settings(max_examples=25)
+@given(partitions(), st.integers(0, 2**32))
+def test_pp_svmv_merges_what_pooled_data_give(partition: tuple[Groups, tuple[int, ...]], seed: int) -> None:
+    groups, active = partition
+    counts = Counts()
+    gram = PpSvmv().merged(X, groups, active, np.random.default_rng(seed), counts)
+    np.testing.assert_allclose(gram, X @ X.T, atol=len(groups) * 2.0**-40, rtol=1e-12)
+    # whatever the mask, not a bit of it is left
+    assert np.array_equal(gram, PpSvmv().merged(X, groups, active, np.random.default_rng(seed + 1)))
+
+    parties = len(groups)
+    ring = [active[0], *(party for party in range(parties) if party != active[0]), active[0]]
+    links = [("matrix", a, b) for a, b in pairwise(ring) if parties > 1]
+    assert counts.messages == Counter(links)
+    assert counts.items == Counter({link: 60 * 61 // 2 for link in links})
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_pp_svmv_is_the_pooled_machine(kernel: str) -> None:
+    x, y = samples(300)
+    settings = {"C": 2.0, "gamma": 0.3, "tolerance": 1e-9}
+    merged = PpSvmv(kernel, **settings).fit(x[:200], y[:200], *THREE, np.random.default_rng(0))
+    svc = SVC(C=2.0, gamma=0.3, tol=1e-9, kernel=kernel).fit(x[:200], y[:200])
+    np.testing.assert_allclose(merged.decision(x), svc.decision_function(x), atol=1e-6)
+    if kernel == "rbf":
+        pooled = LibsvmSvc(**settings).fit(x[:200], y[:200])
+        np.testing.assert_allclose(merged.decision(x), pooled.decision(x), atol=1e-6)
+
+
+def test_pp_svmv_works_on_blocks_as_on_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = PpSvmv(gamma=0.2).fit(X, Y, *THREE, np.random.default_rng(0))
+    monkeypatch.setattr("fkl.algorithms.vertical.pp_svmv.BLOCK", 7 * len(X))
+    monkeypatch.setattr("fkl.algorithms.vertical.libsvm_svc.BLOCK", 100)
+    blocks = PpSvmv(gamma=0.2).fit(X, Y, *THREE, np.random.default_rng(0))
+    np.testing.assert_allclose(blocks.decision(X), whole.decision(X), atol=1e-9)
+    assert blocks.decision(X[:0]).shape == (0,)
+
+
+def test_pp_svmv_refuses_a_matrix_before_it_makes_one() -> None:
+    x, y = np.zeros((30000, D)), np.tile([-1.0, 1.0], 15000)
+    tracemalloc.start()
+    with pytest.raises(FklError, match=r"^algo\.memory_gib=4: .* 30000 x 30000 samples takes 6\.7 GiB; .*$"):
+        PpSvmv().fit(x, y, *THREE, np.random.default_rng(0))
+    assert tracemalloc.get_traced_memory()[1] < 10e6
+    tracemalloc.stop()
+
+
+def test_pp_svmv_refuses_what_it_cannot_code() -> None:
+    with pytest.raises(FklError, match="normalise the features"):
+        PpSvmv().fit(1e4 * X, Y, *THREE, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("algorithm", [LibsvmSvc(), PpSvmv()])
+@pytest.mark.parametrize("y", [np.ones(60), np.arange(60.0)])
+def test_machines_refuse_other_labels(algorithm: LibsvmSvc | PpSvmv, y: Array) -> None:
+    with pytest.raises(FklError, match="-1 and 1, and both must occur"):
+        algorithm.fit(X, y, *THREE, np.random.default_rng(0))
+
+
+# SecureBoost
+
+
+SMALL = SecureBoost(trees=3, depth=3, min_child_weight=0.5, bins=8)
+
+
+def nested(tree: Tree, node: int = 0) -> Node:
+    """A tree as the literal booster writes it."""
+    if tree.feature[node] == LEAF:
+        return (tree.value[node],)
+    children = nested(tree, int(tree.left[node])), nested(tree, int(tree.right[node]))
+    return int(tree.feature[node]), tree.threshold[node], *children
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Stands in for Paillier: a number plus a random multiple of a secret one; sums keep the number."""
+
+    SECRET = 2**90 + 7
+
+    def keys(self) -> Keys:
+        """A tally."""
+        return ToyKeys(32)
+
+
+@dataclass
+class ToyCiphertext:
+    """All that can be done with it is to add another."""
+
+    hidden: int
+
+    def __add__(self, other: "ToyCiphertext") -> "ToyCiphertext":
+        return ToyCiphertext(self.hidden + other.hidden)
+
+
+@dataclass
+class ToyKeys(OneByOne):
+    """Keys of `Toy`."""
+
+    def seal(self, value: int) -> ToyCiphertext:
+        """Hide one number."""
+        return ToyCiphertext(value + Toy.SECRET * int(np.random.default_rng(self.operations.encryptions).integers(99)))
+
+    def open(self, ciphertext: ToyCiphertext) -> int:
+        """What is hidden."""
+        rest = ciphertext.hidden % Toy.SECRET
+        return rest if rest < Toy.SECRET // 2 else rest - Toy.SECRET
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"lam": 0.0, "gamma": 0.2, "min_child_weight": 0.0}, {"depth": 1, "bins": 2, "trees": 6}]
+)
+def test_secureboost_on_one_party_is_the_literal_booster(settings: dict[str, Any]) -> None:
+    algorithm = replace(SMALL, **settings)
+    limits = algorithm.lam, algorithm.gamma, algorithm.min_child_weight
+    trees, f = boosted(X, Y, algorithm.trees, algorithm.depth, algorithm.learning_rate, *limits, algorithm.bins)
+    forest = algorithm.fit(X, Y, *POOLED)
+    assert [nested(tree) for tree in forest.trees] == trees
+    assert np.array_equal(forest.decision(X), f)
+    assert forest.operations == Operations()
+
+
+@settings(max_examples=30)
+@given(partitions())
+def test_secureboost_loses_nothing(partition: tuple[Groups, tuple[int, ...]]) -> None:
+    pooled = SMALL.fit(X, Y, *POOLED)
+    forest = SMALL.fit(X, Y, *partition)
+    assert [nested(tree) for tree in forest.trees] == [nested(tree) for tree in pooled.trees]
+    groups = partition[0]
+    for tree in forest.trees:
+        for feature, owner in zip(tree.feature, tree.owner, strict=True):
+            assert owner == LEAF if feature == LEAF else feature in groups[owner]
+
+
+@settings(max_examples=8)
+@given(partitions())
+def test_ciphers_change_nothing_but_bytes(partition: tuple[Groups, tuple[int, ...]]) -> None:
+    plain, sealed = Counts(), Counts()
+    forest = SMALL.fit(X, Y, *partition, count=plain)
+    again = replace(SMALL, cipher=Toy()).fit(X, Y, *partition, count=sealed)
+    assert [nested(tree) for tree in forest.trees] == [nested(tree) for tree in again.trees]
+    assert forest.operations == again.operations
+    assert (plain.messages, plain.items) == (sealed.messages, sealed.items)
+    wide = Counts()
+    replace(SMALL, cipher=Plain(32)).fit(X, Y, *partition, count=wide)
+    assert wide.bytes == sealed.bytes
+
+
+@settings(max_examples=20)
+@given(partitions())
+def test_secureboost_counts_what_its_trees_took(partition: tuple[Groups, tuple[int, ...]]) -> None:
+    groups, (active,) = partition
+    counts, passive = Counts(), [party for party in range(len(groups)) if party != active]
+    forest = SMALL.fit(X, Y, *partition, count=counts)
+
+    bins = [min(SMALL.bins, len(np.unique(X[:, k]))) for k in range(D)]
+    histogram = [2 * sum(bins[k] for k in group) for group in groups]
+    messages, items, size = Counter(), Counter(), Counter()
+    decryptions = 0
+
+    def send(kind: str, sender: int, receiver: int, count: int, width: float) -> None:
+        messages[kind, sender, receiver] += 1
+        items[kind, sender, receiver] += count
+        size[kind, sender, receiver] += int(np.ceil(count * width))
+
+    def follow(tree: Tree, node: int, rows: NDArray[np.int64], depth: int) -> None:
+        nonlocal decryptions
+        if depth == SMALL.depth:
+            return
+        for party in passive:
+            send("sums", party, active, histogram[party], 8)
+            decryptions += histogram[party]
+        if tree.feature[node] == LEAF:
+            return
+        owner = int(tree.owner[node])
+        if owner != active:
+            send("split", active, owner, 2, 8)
+            send("left", owner, active, len(rows), 1 / 8)
+        if depth + 1 < SMALL.depth:
+            for party in passive:
+                if party != owner:
+                    send("left", active, party, len(rows), 1 / 8)
+        left = X[rows, tree.feature[node]] <= tree.threshold[node]
+        follow(tree, int(tree.left[node]), rows[left], depth + 1)
+        follow(tree, int(tree.right[node]), rows[~left], depth + 1)
+
+    for tree in forest.trees:
+        for party in passive:
+            send("statistics", active, party, 2 * len(X), 8)
+        follow(tree, 0, np.arange(len(X)), 0)
+    assert (counts.messages, counts.items, counts.bytes) == (messages, items, size)
+    assert forest.operations.decryptions == decryptions
+    # Each node adds all of its samples' g and h into one bin of each passive feature: one ciphertext becomes part of
+    # another's sum for every addition, and a bin without samples takes a ciphertext of its own instead.
+    fresh = forest.operations.encryptions - 2 * len(X) * SMALL.trees * bool(passive)
+    terms = 0
+
+    def met(tree: Tree, node: int, rows: NDArray[np.int64], depth: int) -> None:
+        nonlocal terms
+        if depth < SMALL.depth:
+            terms += 2 * len(rows) * sum(len(groups[party]) for party in passive)
+        if tree.feature[node] != LEAF:
+            left = X[rows, tree.feature[node]] <= tree.threshold[node]
+            met(tree, int(tree.left[node]), rows[left], depth + 1)
+            met(tree, int(tree.right[node]), rows[~left], depth + 1)
+
+    for tree in forest.trees:
+        met(tree, 0, np.arange(len(X)), 0)
+    assert forest.operations.additions == terms - (decryptions - fresh)
+
+
+def test_secureboost_learns_tree_after_tree() -> None:
+    x, y = samples(1200)
+    errors = [
+        np.mean(np.sign(forest.decision(x[800:])) != y[800:])
+        for forest in SecureBoost(trees=40, depth=4).learn(x[:800], y[:800], *THREE)
+    ]
+    assert len(errors) == 40
+    assert errors[-1] < 0.17 < errors[0]
+
+
+def test_secureboost_stops_where_nothing_gains() -> None:
+    forest = replace(SMALL, gamma=1e6).fit(X, Y, *THREE)
+    assert all(len(tree.feature) == 1 for tree in forest.trees)
+    flat = SMALL.fit(np.zeros((60, 2)), Y, (np.array([0]), np.array([1])), (0,))
+    assert np.ptp(flat.decision(np.zeros((3, 2)))) == 0
+
+
+def test_secureboost_refuses_more_samples_than_it_can_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fkl.algorithms.vertical.secureboost.MOST_SAMPLES", 59)
+    with pytest.raises(FklError, match="exact for 59 samples at most, not 60"):
+        SMALL.fit(X, Y, *THREE)
+
+
+def test_paillier_is_as_plain() -> None:
+    pytest.importorskip("phe")
+    few = SecureBoost(trees=2, depth=2, bins=4, min_child_weight=0.1, cipher=Paillier(key_bits=256))
+    x, y = X[:16], Y[:16]
+    counts = Counts()
+    sealed = few.fit(x, y, *THREE, count=counts)
+    plain = replace(few, cipher=Plain()).fit(x, y, *THREE)
+    assert [nested(tree) for tree in sealed.trees] == [nested(tree) for tree in plain.trees]
+    assert sealed.operations == plain.operations
+    assert counts.bytes["statistics", 1, 0] == 2 * 2 * 16 * 64
+
+
+def test_paillier_without_its_package_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "phe", None)
+    monkeypatch.setitem(sys.modules, "phe.paillier", None)
+    with pytest.raises(FklError, match=r"^the cipher Paillier needs the package phe: pip install phe$"):
+        Paillier().keys()
+
+
+@pytest.mark.parametrize("cipher", [Plain(), Toy()])
+def test_ciphers_sum_what_they_cannot_read(cipher: Cipher) -> None:
+    keys = cipher.keys()
+    values = np.array([[1, -(2**62)], [2, 5], [-4, 6], [8, 7]])
+    total = keys.sums(
+        keys.encrypt(values), np.array([0, 1, 3]), np.array([[0, 0, 0, 2], [1, 0, 0, 1]]), np.array([0, 3, 5])
+    )
+    assert keys.decrypt(total).tolist() == [[3, 5 - 2**62], [0, 0], [8, 7], [2, 5], [9, 7 - 2**62]]
+    assert keys.operations == Operations(encryptions=8 + 2, additions=2 * 2, decryptions=10)
+
+
+def test_the_cost_model_multiplies() -> None:
+    times = OperationTimes.of(Toy())
+    assert min(times.encryption, times.addition, times.decryption) > 0
+    assert OperationTimes(2.0, 3.0, 5.0).seconds(Operations(10, 100, 1000)) == 5320
+
+
+WRONG: list[tuple[type, str, list[Any]]] = [
+    (FdSvrg, "loss", ["hinge"]),
+    (FdSvrg, "lam", [-1.0, np.inf, np.nan]),
+    (FdSvrg, "eta", [0.0, np.nan]),
+    (FdSvrg, "passes", [0]),
+    (FdSvrg, "inner", [0]),
+    (FdSvrg, "batch", [0]),
+    (PpSvmv, "kernel", ["poly"]),
+    (PpSvmv, "memory_gib", [0.0, np.nan]),
+    *(
+        (kind, key, [0.0, -1.0, np.inf])
+        for kind in (LibsvmSvc, PpSvmv)
+        for key in ("C", "gamma", "tolerance", "cache_mib")
+    ),
+    (SecureBoost, "trees", [0]),
+    (SecureBoost, "depth", [0, 17]),
+    (SecureBoost, "learning_rate", [0.0, np.nan]),
+    (SecureBoost, "lam", [-1.0]),
+    (SecureBoost, "gamma", [-1.0, np.inf]),
+    (SecureBoost, "min_child_weight", [-1.0]),
+    (SecureBoost, "bins", [1, 257]),
+    (Plain, "width", [0]),
+    (Paillier, "key_bits", [64, 1023]),
+]
+
+
+@pytest.mark.parametrize(("kind", "key", "values"), WRONG)
+def test_wrong_values_are_named(kind: type, key: str, values: list[Any]) -> None:
+    for value in values:
+        with pytest.raises(BadValue) as caught:
+            kind(**{key: value})
+        assert caught.value.key == key

@@ -1,0 +1,581 @@
+"""FDSKL: literal = protocol = fast path = DSG, its ledger, its trees, and what its workers can learn of one another."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from math import ceil, log2
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal import fdskl as literal
+from literal.worlds import assert_close
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from fkl.algorithms.vertical import dsg
+from fkl.algorithms.vertical.dsg import Dsg, phi_of
+from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, TURN, Fdskl, Protocol, Worker
+from fkl.algorithms.vertical.losses import LOSSES
+from fkl.data.problem import Table
+from fkl.data.vertical import FeatureGroups, Vertical
+from fkl.errors import BadValue
+from fkl.network.ledger import CostModel
+from fkl.network.trees import (
+    Tree,
+    all_masks_tree,
+    disclosed,
+    elapsed,
+    mask_trees,
+    pairs,
+    ring,
+    rooted,
+    star,
+    tell,
+    total,
+    totally_different,
+)
+from fkl.network.wire import Counts, Message, Wire
+from fkl.streams import Streams
+
+Array = NDArray[np.float64]
+
+FEATURES = 7
+ONE = Streams(5, (1,))
+
+
+def make_table(rows: int = 16, features: int = FEATURES, seed: int = 0, classes: bool = True) -> Table:
+    """Features from 0 to 1, and a target that depends on products of them."""
+    random = np.random.default_rng(seed)
+    x = random.uniform(0, 1, (rows, features))
+    y = (x[:, 0] - 0.5) * (x[:, 1] - 0.5) + 0.05 * random.standard_normal(rows)
+    names = tuple(f"feature {number}" for number in range(features))
+    return Table.of_one_site(x, np.where(y > np.median(y), 1.0, 0.0) if classes else y, names)
+
+
+def make_problem(q: int = 3, how: str = "contiguous", active: int | None = None, **of_table: int) -> Vertical:
+    """Split a table's features among q parties."""
+    return FeatureGroups(q, how, active=active).split(make_table(**of_table), np.random.default_rng(1))
+
+
+def play(method: Fdskl, problem: Vertical, wire: Wire) -> tuple[Array, Array]:
+    """Run the protocol: alpha (T, D), and f of the rows that are tested on."""
+    protocol = Protocol(method, problem, ONE, wire)
+    for t in range(method.iterations):
+        protocol.iterate(t)
+    held = {s: alpha for worker in protocol.workers for s, alpha in worker.alpha.items()}
+    booked = {kind: count.copy() for kind, count in wire.counts.items()}
+    f = protocol.f(protocol.split.test, 0)  # costs messages too, which belong to no iteration
+    wire.counts = booked
+    return np.stack([held[s] for s in range(method.iterations)]), f
+
+
+def assert_same_counts(counts: Counts, expected: Counts) -> None:
+    """Entry by entry."""
+    assert counts.keys() == expected.keys()
+    for kind, count in counts.items():
+        assert (count == expected[kind]).all(), (kind, count, expected[kind])
+
+
+METHODS = st.builds(
+    Fdskl,
+    iterations=st.integers(1, 25),
+    loss=st.sampled_from(sorted(LOSSES)),
+    kernel=st.sampled_from(dsg.KERNELS),
+    sigma=st.sampled_from([0.5, 2.0]),
+    gamma=st.sampled_from([0.3, 2.0]),
+    rate=st.sampled_from(dsg.RATES),
+    lam=st.sampled_from([0.0, 0.2]),
+    batch=st.integers(1, 4),
+    features=st.integers(1, 3),
+    masks=st.sampled_from(MASKS),
+)
+
+
+@settings(max_examples=50)
+@given(METHODS, st.integers(2, 7), st.sampled_from(["contiguous", "random"]), st.integers(1, 7))
+def test_literal_protocol_fast_path_and_dsg_are_one(method: Fdskl, q: int, how: str, active: int) -> None:
+    problem = make_problem(q, how, min(active, q))
+    wire = Wire(q)
+    alpha, f = play(method, problem, wire)
+
+    fast, pooled = method.learner(problem, ONE), Dsg.learner(method, problem, ONE)
+    sent: list[Counts] = []
+    for until in (method.iterations // 3, method.iterations):
+        sent.append(fast.sent(until))
+        method.advance(problem, fast, until)
+    Dsg.advance(method, problem, pooled, method.iterations)
+
+    T = range(method.iterations)
+    draws = [method.draw(ONE, t, problem.dimension) for t in T]
+    duties = method.duties(problem, ONE).tolist()
+    b = np.random.default_rng(0).uniform(0, TURN, (len(T), method.features, q))
+    for t in T:
+        b[t, :, duties[t][1]] = draws[t].b
+    expected, scalars = literal.fdskl(
+        problem.x,
+        problem.y,
+        [group.tolist() for group in problem.groups],
+        [asking for asking, _ in duties],
+        [apart for _, apart in duties],
+        fast.batches.tolist(),
+        np.stack([draw.w for draw in draws]),
+        b,
+        literal.SLOPES[method.loss],
+        [method.gamma_at(t) for t in T],
+        method.lam,
+    )
+
+    phi = [phi_of(problem.x[fast.split.test], draw.w, draw.b) for draw in draws]
+    for name, found in {"protocol": alpha, "fast path": fast.alpha, "DSG": pooled.alpha}.items():
+        assert_close(found, expected, 1e-9, f"alpha of the {name}")
+    for name, values in {"protocol": f, "fast path": fast.f_test, "DSG": pooled.f_test}.items():
+        assert_close(values, sum(phi[t] @ expected[t] for t in T), 1e-9, f"f of the {name}")
+
+    kinds = {kind for part in sent for kind in part}
+    nothing = np.zeros((q, 2), np.int64)
+    assert_same_counts({kind: sum(part.get(kind, nothing) for part in sent) for kind in kinds}, wire.counts)
+    if method.masks != "fresh":  # one message more a sum
+        assert sum(int(count[:, 1].sum()) for count in wire.counts.values()) == sum(scalars)
+
+
+def test_dsg_does_not_depend_on_the_partition_nor_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = Dsg(iterations=30, batch=2, features=3, gamma=1.0)
+    found = []
+    for q, how, block in ((2, "contiguous", 256), (5, "random", 7), (3, "contiguous", 1)):
+        monkeypatch.setattr(dsg, "BLOCK", block)
+        problem = make_problem(q, how)
+        learner = method.learner(problem, ONE)
+        for until in (1, 11, 30):
+            method.advance(problem, learner, until)
+        found.append(learner.f_test)
+    assert_close(found[1], found[0], 1e-12, "f")
+    assert_close(found[2], found[0], 1e-12, "f")
+
+
+def test_fdskl_learns_what_no_linear_function_tells() -> None:
+    """On the sign of a product, and as well in float32."""
+    random = np.random.default_rng(0)
+    x = random.uniform(-1, 1, (800, 4))
+    table = Table.of_one_site(x, np.sign(x[:, 0] * x[:, 1]), ("a", "b", "c", "d"))
+    problem = FeatureGroups(4).split(table, random)
+    method = Fdskl(iterations=150, batch=64, features=32, sigma=0.5, gamma=20.0)
+    found = []
+    for precision in ("float64", "float32"):
+        learner = method.learner(problem, ONE)
+        method.advance(problem, learner, method.iterations, precision)
+        found.append(learner.f_test)
+        assert np.mean(learner.f_test * problem.y[learner.split.test] <= 0) < 0.1
+    assert_close(found[1], found[0], 1e-3, "f in float32")
+
+
+def test_steps_go_from_mark_to_mark_and_replicates_do_not_meet() -> None:
+    problem, method = make_problem(4), Fdskl(iterations=25, marks=4, batch=2, features=2)
+
+    def steps(replicates: tuple[int, ...]) -> tuple[list[list[Array]], list[Counts]]:
+        world = SimpleNamespace(problem=problem, streams=Streams(5, replicates), precision="float64")
+        state, history, sent = method.init(world), [], []
+        for t in range(method.rounds):
+            state, f = method.step(world, state, t)
+            history.append(f)
+            sent.append(state.sent[-1])
+        assert all(learner.t == method.iterations for learner in state.learners)
+        return history, sent
+
+    (both, _), (alone, sent) = steps((0, 1)), steps((1,))
+    assert all((f[1] == g[0]).all() for f, g in zip(both, alone, strict=True))
+    assert not np.array_equal(both[-1][0], both[-1][1])
+    wire = Wire(4)
+    _, f = play(method, problem, wire)
+    assert_close(alone[-1][0], f, 1e-9, "f")
+    assert_same_counts({kind: sum(part[kind] for part in sent) for kind in wire.counts}, wire.counts)
+
+
+def test_a_sparse_table_gives_the_same_numbers() -> None:
+    problem, method = make_problem(3), Fdskl(iterations=12, batch=2, features=2)
+    sparse = replace(problem, x=csr_array(problem.x))
+    one, other = method.learner(problem, ONE), method.learner(sparse, ONE)
+    method.advance(problem, one, 12)
+    method.advance(sparse, other, 12)
+    assert_close(other.f_test, one.f_test, 1e-9, "fast path")
+    assert_close(play(method, sparse, Wire(3))[1], one.f_test, 1e-9, "protocol")
+
+
+@pytest.mark.parametrize("q", [2, 3, 8])
+def test_an_iteration_sends_order_of_q_t_scalars(q: int) -> None:
+    """FDSKL, Section 3.3: 2 q - 3 for each feature and row, and 4 (q - 1) for the rest, with no row drawn twice."""
+    problem = make_problem(q, rows=60, features=9)
+    for B, D in ((1, 1), (3, 2)):
+        method = Fdskl(iterations=12, batch=B, features=D)
+        learner = method.learner(problem, ONE)
+        for t in range(1, 13):
+            counts = learner.sent(t)
+            learner.t = t
+            scalars = sum(int(count[:, 1].sum()) for count in counts.values())
+            assert scalars == (2 * q - 3) * t * B * D + (q - 1) * (B + 1) + (q - 1) * B + (q - 1)
+            messages = sum(int(count[:, 0].sum()) for count in counts.values())
+            assert messages == (2 * q - 3) * t + 3 * (q - 1)
+
+
+def test_simulated_time_of_iterations_by_hand() -> None:
+    """Five workers, T0 of three levels, T1 of three, T2 of three: 4 others, 3 others, and on to the root."""
+    cost, method = CostModel(latency_s=0.5, bandwidth_bytes_per_s=8.0), Fdskl(batch=3, features=2)
+    third = 3 * (0.5 + 4) + 3 * (0.5 + 1) + 3 * (0.5 + 3) + (3 + 3) * (0.5 + 3 * 2 * 3)
+    assert method.seconds(5, 2, 3, cost) == third
+    parts = [method.seconds(5, t, t + 1, cost) for t in range(7)]
+    assert method.seconds(5, 0, 7, cost) == pytest.approx(sum(parts))
+    assert method.seconds(5, 0, 0, cost) == 0
+    assert replace(method, masks="fresh").seconds(2, 0, 1, cost) > method.seconds(2, 0, 1, cost)
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_derivatives_are_those_of_the_losses(name: str) -> None:
+    loss, step = LOSSES[name], 1e-6
+    f = np.linspace(-3.05, 3.05, 41)
+    for y in (-1.0, 1.0):
+        slope = (loss.value(f + step, y) - loss.value(f - step, y)) / (2 * step)
+        assert_close(loss.derivative(f, y), slope, 1e-6, name)
+        assert_close(loss.derivative(f, y), np.array([literal.SLOPES[name](one, y) for one in f]), 1e-12, name)
+
+
+@pytest.mark.parametrize("kernel", dsg.KERNELS)
+def test_mean_product_of_features_is_the_kernel(kernel: str) -> None:
+    """FDSKL, eq. (3)."""
+    x = np.random.default_rng(0).uniform(-1, 1, (6, 3))
+    method = Dsg(kernel=kernel, sigma=1.5, features=50_000)
+    draw = method.draw(ONE, 0, 3)
+    phi = phi_of(x, draw.w, draw.b)
+    apart = x[:, None] - x
+    exact = np.exp(-(apart**2).sum(-1) / (2 * 1.5**2)) if kernel == "rbf" else np.exp(-np.abs(apart).sum(-1) / 1.5)
+    assert np.abs(phi @ phi.T / method.features - exact).max() < 0.02
+
+
+# --- trees
+
+
+def cases(workers: int) -> Iterator[tuple[int, int]]:
+    """Roots and workers apart: all of few workers, some of many."""
+    for root in range(workers):
+        for apart in range(workers):
+            if root != apart and (workers < 8 or (root in (0, 3) and apart % 9 == 1)):
+                yield root, apart
+
+
+@pytest.mark.parametrize("workers", range(2, 65))
+def test_mask_trees_are_totally_different_and_disclose_nothing(workers: int) -> None:
+    everyone = set(range(workers))
+    for root, apart in cases(workers):
+        first, second = mask_trees(workers, root, apart)
+        assert first.root == second.root == root
+        assert first.workers == everyone and second.workers == everyone - {apart}
+        assert totally_different(first, second)
+        assert disclosed(first, second) == []
+        assert len(first.levels) == (ceil(log2(workers - 1)) if workers > 2 else 0) + 1
+        third = all_masks_tree(workers, root, apart)
+        assert third.workers == everyone
+        assert disclosed(first, third) == [root], "what remains for it is the others' sum with the b that stays"
+
+
+def test_the_checks_catch_trees_that_disclose() -> None:
+    """Figure 2, workers from 0: Definition 2 holds of these trees, and yet worker 0 learns worker 1's partial sum."""
+    figure = pairs([0, 1, 2, 3])
+    assert figure.subtrees == {frozenset({0, 1}), frozenset({2, 3}), frozenset({0, 1, 2, 3})}
+    assert not totally_different(figure, pairs([0, 1, 2]))
+    assert disclosed(figure, pairs([0, 1, 2])) == [0]
+    assert totally_different(figure, pairs([0, 2, 1]))
+    assert disclosed(figure, pairs([0, 2, 1])) == [0]
+    assert not totally_different(figure, pairs([2, 3, 0])), "the same pair under another root"
+    assert totally_different(star([0, 1, 2, 3]), star([0, 1, 2])) and disclosed(star([0, 1, 2, 3]), star([0, 1, 2]))
+
+
+@pytest.mark.parametrize("make", [pairs, ring, star])
+@pytest.mark.parametrize("workers", [1, 2, 3, 7, 64])
+def test_sums_are_sums_and_each_sends_once(make: type[Tree], workers: int) -> None:
+    order = np.random.default_rng(workers).permutation(workers).tolist()
+    parts = {worker: np.array([1.0, worker**2]) for worker in order}
+    wire, tree = Wire(workers, kept=True), make(order)
+    assert total(tree, parts, wire, "part").tolist() == [workers, sum(worker**2 for worker in order)]
+    assert tree.root == order[0]
+    expected = np.ones((workers, 1)) * [1, 2] if workers > 1 else np.zeros((workers, 2))
+    expected[tree.root] = 0
+    assert (wire.counts.get("part", np.zeros((workers, 2))) == expected).all()
+    told = Wire(workers, kept=True)
+    tell(tree, np.zeros(5), told, "index")
+    assert sorted(message.receiver for message in told.messages) == sorted(set(order) - {tree.root})
+    known = {tree.root}
+    for message in told.messages:
+        assert message.sender in known, "nobody passes on what it has not heard"
+        known.add(message.receiver)
+
+
+def test_time_of_a_sum_is_that_of_its_critical_path() -> None:
+    """Figure 4: tree below ring and star as workers grow; by hand for five workers."""
+    cost = CostModel(latency_s=0.5, bandwidth_bytes_per_s=100.0)
+    assert elapsed("tree", 5, 200, cost) == 3 * (0.5 + 2)
+    assert elapsed("ring", 5, 200, cost) == 4 * (0.5 + 2)
+    assert elapsed("star", 5, 200, cost) == 0.5 + 4 * 2
+    assert rooted(5, 3).seconds(200, cost) == elapsed("tree", 5, 200, cost)
+    for workers in range(2, 65):
+        tree = elapsed("tree", workers, 1e8, cost)
+        assert tree <= elapsed("ring", workers, 1e8, cost)
+        assert workers < 4 or tree < elapsed("star", workers, 1e8, cost)
+        assert tree == ceil(log2(workers)) * (0.5 + 1e6)
+    with pytest.raises(BadValue, match="structure=cycle: must be one of tree, ring, star"):
+        elapsed("cycle", 4, 1, cost)
+
+
+# --- what workers can learn of one another
+
+
+def listen(method: Fdskl, problem: Vertical) -> list[Message]:
+    """All messages of a run."""
+    wire = Wire(problem.parties, kept=True)
+    play(method, problem, wire)
+    return wire.messages
+
+
+def near(values: Array, forbidden: Array) -> bool:
+    """Whether some value is a forbidden one, up to whole turns."""
+    return bool((np.abs((values.ravel()[:, None] - forbidden.ravel() + 3) % TURN - 3) < 1e-9).any())
+
+
+def breaches(method: Fdskl, problem: Vertical) -> set[str]:
+    """What a worker received, or can make of a masked sum less some sums of masks, that it must not have."""
+    found, heard = set(), {}
+    for message in listen(method, problem):
+        if np.isin(np.round(message.payload, 12), np.round(problem.x, 12)).any():
+            found.add(f"raw feature: {message.kind}")
+        if message.kind in (MASKED, MASK):
+            heard.setdefault((message.receiver, message.about), {MASKED: [], MASK: []})[message.kind].append(message)
+    for (receiver, (s, rows)), by_kind in heard.items():
+        w = method.draw(ONE, s, problem.dimension).w
+        partial = [problem.x[np.ix_(rows, group)] @ w[:, group].T for group in problem.groups]
+        others = [part for j, part in enumerate(partial) if j != receiver]
+        forbidden = [sum(some) for size in range(1, len(others) + 1) for some in combinations(others, size)]
+        masks = [message.payload for message in by_kind[MASK]]
+        removals = [sum(some, np.zeros(1)) for size in range(len(masks) + 1) for some in combinations(masks, size)]
+        for message in by_kind[MASKED]:
+            for removed in removals:
+                if any(near(message.payload - removed - sum_, np.zeros(1)) for sum_ in forbidden):
+                    found.add("partial sum")
+    return found
+
+
+AUDITED = Fdskl(iterations=9, batch=2, features=2)
+
+
+@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("q", [2, 3, 4, 5])
+def test_nobody_receives_features_or_partial_sums(masks: str, q: int) -> None:
+    assert breaches(replace(AUDITED, masks=masks), make_problem(q)) == set()
+
+
+def test_the_audit_finds_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No masks; trees that are not different; the trees of Figure 2, that are and still disclose; raw features."""
+    problem = make_problem(4, active=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Worker, "mask", lambda self, s, shape, fresh: np.zeros(shape))
+        assert breaches(AUDITED, problem) == {"partial sum"}
+    for second in ([0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2]):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                Protocol,
+                "_trees",
+                lambda self, root, apart, order=second: (
+                    pairs([0, 1, 2, 3]),
+                    pairs([worker for worker in order if worker != apart]),
+                ),
+            )
+            assert breaches(AUDITED, problem) == {"partial sum"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Worker, "partial", lambda self, w, rows: self.x[rows][:, :1] + 0 * w[:, 0])
+        patch.setattr(Worker, "mask", lambda self, s, shape, fresh: np.zeros(shape))
+        assert f"raw feature: {MASKED}" in breaches(AUDITED, problem)
+
+
+class Attack:
+    """Least squares for a victim's features from the masked values that it alone sent to one neighbour.
+
+    Definition 6: the attacker knows w of every feature. Errors are relative to those of a guess that knows nothing
+    but the mean, so 1 is chance and 0 is full disclosure.
+    """
+
+    def __init__(self, method: Fdskl, problem: Vertical, attacker: int, victim: int) -> None:
+        group, asked = problem.groups[victim], {}
+        for message in listen(method, problem):
+            if message.kind == MASKED and (message.receiver, message.sender) == (attacker, victim):
+                s, rows = message.about
+                if self.leaves(method, problem, s, victim) == {victim}:
+                    for row, value in zip(rows, message.payload, strict=True):
+                        asked.setdefault(row, {})[s] = value
+        self.truth = {row: problem.x[row, group] for row in asked}
+        self.asked = asked
+        self.w = {s: method.draw(ONE, s, problem.dimension).w[:, group] for s in range(method.iterations)}
+
+    @staticmethod
+    def leaves(method: Fdskl, problem: Vertical, s: int, sender: int) -> frozenset[int]:
+        """Whose sum a worker passes on in T1 of feature s."""
+        tree, _ = mask_trees(problem.parties, *method.duties(problem, ONE)[s].tolist())
+        return next(under for under, link in zip(tree.sent, tree.links, strict=True) if link[0] == sender)
+
+    def levels(self) -> float:
+        """From each row's values, with the mask's mean as an intercept."""
+        guesses = []
+        for values in self.asked.values():
+            w = np.concatenate([self.w[s] for s in values])
+            one = np.ones((len(w), 1))
+            guesses.append(np.linalg.lstsq(np.hstack([w, one]), np.concatenate([*values.values()]))[0][:-1])
+        truth = np.stack([self.truth[row] for row in self.asked])
+        return rms(np.stack(guesses) - truth) / rms(truth - 0.5)
+
+    def differences(self) -> float:
+        """From the differences between two rows' values of the same features, taken to half a turn either way."""
+        errors, truths = [], []
+        for one, other in combinations(self.asked, 2):
+            both = [s for s in self.asked[one] if s in self.asked[other]]
+            w = np.concatenate([self.w[s] for s in both])
+            apart = np.concatenate([self.asked[one][s] - self.asked[other][s] for s in both])
+            truth = self.truth[one] - self.truth[other]
+            errors.append(np.linalg.lstsq(w, (apart + np.pi) % TURN - np.pi)[0] - truth)
+            truths.append(truth)
+        return rms(np.stack(errors)) / rms(np.stack(truths))
+
+
+def rms(errors: Array) -> float:
+    """Root of the mean square."""
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+LISTENED = Fdskl(iterations=24, batch=3, features=64, sigma=1.5)
+"""1536 features, about a third of which a given neighbour sees."""
+
+
+def attack(masks: str) -> Attack:
+    """Worker 1's attack on worker 2, that holds two features; worker 0 asks."""
+    problem = make_problem(4, active=1, rows=20, features=8)
+    return Attack(replace(LISTENED, masks=masks), problem, attacker=1, victim=2)
+
+
+def test_without_masks_the_attack_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Worker, "mask", lambda self, s, shape, fresh: np.zeros(shape))
+    found = attack("paper")
+    assert found.levels() < 1e-9 and found.differences() < 1e-9
+
+
+def test_fresh_masks_leave_the_attack_at_chance() -> None:
+    found = attack("fresh")
+    assert found.levels() > 0.8 and found.differences() > 0.8
+
+
+def test_the_papers_masks_disclose_differences_and_over_many_features_more() -> None:
+    """Theorem 7 does not hold of them.
+
+    b^j(s) is one number for all samples, so it drops out of differences between them; and many masked values average
+    out the masks. Modulo 2 pi there is nothing to average, but the differences remain.
+    """
+    paper, reduced = attack("paper"), attack("reduced")
+    assert paper.levels() < 0.6
+    assert reduced.levels() > 0.8
+    assert paper.differences() < 1e-9
+    assert reduced.differences() < 1e-6
+
+
+@pytest.mark.parametrize("masks", MASKS)
+def test_the_asking_worker_learns_all_differences_whatever_the_masks(masks: str) -> None:
+    """Its output w'x + b has one b for all samples, since otherwise f would not be a function of x."""
+    problem = make_problem(4, active=1, rows=20, features=8)
+    method = replace(LISTENED, masks=masks, batch=2, iterations=1, sigma=4.0)
+    protocol = Protocol(method, problem, ONE, Wire(4))
+    angle = protocol.angles(0, np.array([0, 1]))
+    w = method.draw(ONE, 0, problem.dimension).w
+    apart = (angle[0] - angle[1] + np.pi) % TURN - np.pi
+    assert_close(np.linalg.lstsq(w, apart)[0], problem.x[0] - problem.x[1], 1e-9, "difference of two samples")
+
+
+# --- what is refused
+
+
+def test_groups_partition_the_features() -> None:
+    table = make_table(features=11)
+    for how in ("contiguous", "random"):
+        vertical = FeatureGroups(4, how).split(table, np.random.default_rng(0))
+        assert sorted(np.concatenate(vertical.groups).tolist()) == list(range(11))
+        assert sorted(map(len, vertical.groups)) == [2, 3, 3, 3]
+        assert vertical.active == (0, 1) and vertical.parties == 4
+        assert sorted(np.unique(vertical.y)) == [-1, 1]
+    given_ = FeatureGroups(2, "given", [[4, 0, 9], [*range(1, 4), *range(5, 9), 10]], active=2)
+    vertical = given_.split(table, np.random.default_rng(0))
+    assert vertical.groups[0].tolist() == [4, 0, 9] and vertical.active == (0, 1)
+
+
+def test_rows_split_three_to_one_and_folds_leave_the_test_rows_aside() -> None:
+    problem = make_problem(rows=40)
+    split = problem.rows(np.random.default_rng(3))
+    assert sorted(np.concatenate(split).tolist()) == list(range(40)) and len(split.test) == 10
+    folds = [problem.rows(np.random.default_rng(3), fold) for fold in range(5)]
+    assert sorted(np.concatenate([fold.test for fold in folds]).tolist()) == sorted(split.training.tolist())
+    assert all(not set(fold.training) & set(fold.test) for fold in folds)
+    assert not np.array_equal(split.test, problem.rows(np.random.default_rng(4)).test)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parties": 1}, "parties=1: must be a whole number from 2: features of one party are not partitioned"),
+        ({"how": "even"}, "how=even: must be one of contiguous, random, given"),
+        ({"how": "given"}, "groups=None: must be lists of features with how=given, else null"),
+        ({"groups": [[0]]}, "groups=[[0]]: must be lists of features with how=given, else null"),
+        ({"active": 0}, "active=0: must be a whole number from 1 to 3, the parties, or null"),
+        ({"active": 4}, "active=4: must be a whole number from 1 to 3, the parties, or null"),
+        ({"test_share": 0.0}, "test_share=0.0: must be a share above 0, below 1"),
+        ({"test_share": 0.01}, "test_share=0.01: must be one that parts the 16 rows in two"),
+        ({"parties": 9}, "parties=9: must be at most 7, the features of the data set"),
+        ({"how": "given", "groups": [[0], [1]]}, "groups=2 lists: must be 3 lists, one a party"),
+        (
+            {"how": "given", "groups": [[0, 1], [2, 1], [3]]},
+            "groups=party 1: 1: must be a feature of one party; party 0 has it too",
+        ),
+        (
+            {"how": "given", "groups": [[0, 1], [2, 7], [3]]},
+            "groups=party 1: 7: must be whole numbers from 0 to 6, the features of the data set",
+        ),
+        ({"how": "given", "groups": [[0, 1], [2], [3]]}, "groups=no party: 4 and 2 more: must be a party for every"),
+        ({"how": "given", "groups": [[0, 1], [], [2]]}, "groups=party 1: []: must be at least one feature a party"),
+    ],
+)
+def test_partitions_that_cannot_be_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(BadValue) as refused:
+        FeatureGroups(**{"parties": 3, **change}).split(make_table(), np.random.default_rng(0))
+    assert str(refused.value).startswith(message) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loss": "hinge"}, "loss=hinge: must be one of square, logistic, smooth_hinge"),
+        ({"kernel": "poly"}, "kernel=poly: must be rbf or laplacian"),
+        ({"rate": "fast"}, "rate=fast: must be constant or diminishing"),
+        ({"sigma": 0.0}, "sigma=0.0: must be a number above 0"),
+        ({"gamma": -1.0}, "gamma=-1.0: must be a number above 0"),
+        ({"lam": -1.0}, "lam=-1.0: must be a number from 0"),
+        ({"gamma": 10.0, "lam": 0.1}, "gamma=10.0: must be below 1 / lam = 10 (FDSKL, Theorem 4)"),
+        ({"features": 0}, "features=0: must be a whole number from 1"),
+        ({"batch": 13}, "batch=13: must be at most 12, the rows to learn from"),
+        ({"masks": "none"}, "masks=none: must be one of paper, reduced, fresh"),
+        ({"fold": 5}, "fold=5: must be a whole number from 0 to 4, or null"),
+    ],
+)
+def test_hyper_parameters_that_cannot_be_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(BadValue) as refused:
+        Fdskl(**change).learner(make_problem(), ONE)
+    assert str(refused.value) == message
+
+
+def test_a_loss_of_classification_needs_two_classes() -> None:
+    problem = FeatureGroups(3).split(make_table(classes=False), np.random.default_rng(0))
+    for loss in ("logistic", "smooth_hinge"):
+        with pytest.raises(BadValue, match=f"loss={loss}: must be square: the target has 16 values, not two classes"):
+            Fdskl(loss=loss).learner(problem, ONE)
+    Fdskl(loss="square").learner(problem, ONE)
