@@ -5,8 +5,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, Fitted, Outcome, World
+from fkl.algorithms.base import Array, Fitted, Outcome, Scored, World
 from fkl.data.problem import Problem, Repeated
+from fkl.data.vertical import Vertical
 from fkl.kernels.rows import Rows
 
 PENDING_BYTES = 2**20
@@ -119,6 +120,38 @@ class FittedJudge:
         parts = [batch.part(training)[:2] for batch in self._batches]
         wrong = [predict(x) != y for predict, (x, y) in zip(outcome.predict, parts, strict=True)]
         return np.array([errors.mean() if len(errors) else np.nan for errors in wrong])
+
+
+class ScoredJudge:
+    """Judges values f of test rows by the sign of the class, or by their squared error where there are no classes.
+
+    Parameters
+    ----------
+    problem : Vertical
+    replicates : int
+    """
+
+    def __init__(self, problem: Vertical, replicates: int) -> None:
+        self._problem, self._shape = problem, (problem.rounds, replicates)
+        self.by_round: dict[str, Array] = {"iterations": np.zeros(self._shape, np.int64)}
+        sizes = np.array([len(group) for group in problem.groups])
+        self.by_client: dict[str, Array] = {"features": np.tile(sizes, (replicates, 1))}
+        self.at_the_end: dict[str, Array] = {}
+
+    def enter(self, t: int, outcome: Scored) -> bool:
+        """Book round t, and tell whether all is finite."""
+        classes = self._problem.two_classes
+        name = "test_error" if classes else "test_mse"
+        values = [
+            (np.sign(f) != self._problem.y[rows]).mean() if classes else np.square(f - self._problem.y[rows]).mean()
+            for f, rows in zip(outcome.f, outcome.rows, strict=True)
+        ]
+        self.by_round["iterations"][t] = outcome.iterations
+        self.by_round.setdefault(name, np.empty(self._shape))[t] = values
+        return all(bool(np.isfinite(f).all()) for f in outcome.f)
+
+    def close(self) -> None:
+        """Nothing is left to do."""
 
 
 class BatchJudge:

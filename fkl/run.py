@@ -13,10 +13,12 @@ from tqdm import tqdm
 
 from fkl.algorithms.base import Split
 from fkl.algorithms.decentralized.consensus import Consensus
+from fkl.algorithms.vertical.parties import OverParties
 from fkl.config import Run
 from fkl.data.normalise import normalise
 from fkl.data.problem import Batch, Problem, Repeated, Table
 from fkl.data.store import Store
+from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.errors import inside, require
 from fkl.network import Topology
 from fkl.report.figures import draw_run
@@ -94,14 +96,23 @@ def prepare(run: Run) -> Experiment:
     One generator serves the data set, the partition and the split, so all follow from the seed alone.
     """
     settings = run.settings
-    problem: Problem | Batch | Repeated
+    over_parties = isinstance(run.algo, OverParties)
+    wanted = "vertical" if over_parties else "any but vertical"
+    fits = over_parties == isinstance(run.partition, FeatureGroups)
+    require(fits, "partition", type(run.partition).__name__, f"{wanted} for {run.algo.label}")
+    problem: Problem | Batch | Repeated | Vertical
     if isinstance(run.algo, Split) and run.algo.repeated:
         problem = _repeated(run)
     else:
         generator = shared_generator(settings.seed, Role.DATA)
-        stream = _stream(run, _table(run, generator), generator)
-        problem = _batch(run, stream, generator) if isinstance(run.algo, Split) else stream
-        problem = replace(problem, x=problem.x.astype(settings.precision))
+        table = _table(run, generator)
+        with inside("partition"):
+            given: Any = run.partition.split(table, generator)
+        if over_parties:
+            problem = replace(given, rounds=run.algo.rounds)
+        else:
+            problem = _batch(run, given, generator) if isinstance(run.algo, Split) else given
+            problem = replace(problem, x=problem.x.astype(settings.precision))
     topology = _topology(run, problem.clients)
     print(_told(run.dataset.name, problem, topology))
     return Experiment(
@@ -121,11 +132,6 @@ def _table(run: Run, generator: np.random.Generator) -> Table:
         return normalise(run.dataset.load(Store(Path(run.paths.data)), generator), run.settings.scaling)
 
 
-def _stream(run: Run, table: Table, generator: np.random.Generator) -> Problem:
-    with inside("partition"):
-        return run.partition.split(table, generator)
-
-
 def _batch(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
     with inside("algo"):
         return run.algo.batch(stream, generator)
@@ -138,7 +144,9 @@ def _repeated(run: Run) -> Repeated:
     batches = []
     for generator in Streams(run.settings.seed, tuple(range(run.settings.replicates))).generators(Role.DATA):
         table = _table(run, generator) if shared is None else shared
-        batches.append(_batch(run, _stream(run, table, generator), generator))
+        with inside("partition"):
+            stream = run.partition.split(table, generator)
+        batches.append(_batch(run, stream, generator))
     return Repeated(tuple(batches))
 
 
@@ -153,8 +161,12 @@ def _topology(run: Run, agents: int) -> Topology | None:
         return run.topology.build(agents, shared_generator(run.settings.seed, Role.TOPOLOGY))
 
 
-def _told(name: str, problem: Problem | Batch | Repeated, topology: Topology | None) -> str:
+def _told(name: str, problem: Problem | Batch | Repeated | Vertical, topology: Topology | None) -> str:
     """One line about the data, and the graph, that a run is about to see."""
+    if isinstance(problem, Vertical):
+        tested = round(problem.test_share * len(problem.y))
+        groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
+        return f"{name}: {len(problem.y) - tested} training and {tested} test samples, {groups}"
     samples = f"{problem.rounds} rounds"
     if not isinstance(problem, Problem):
         training = int(problem.training.sum())

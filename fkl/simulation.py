@@ -7,15 +7,17 @@ from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.algorithms.base import Algorithm, World
 from fkl.data.problem import Batch, Problem, Repeated
+from fkl.data.vertical import Vertical
 from fkl.errors import FklError
-from fkl.judge import BatchJudge, FittedJudge, Judge, StreamJudge
+from fkl.judge import BatchJudge, FittedJudge, Judge, ScoredJudge, StreamJudge
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import at_most
 from fkl.network import Channel, Ledger, Network, Topology
-from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER
+from fkl.network.ledger import BETWEEN_PARTIES, BETWEEN_PEERS, WITH_A_SERVER
 from fkl.streams import Streams
 
 CHUNK_BYTES = 2**30
@@ -27,7 +29,7 @@ BATCH_CHUNK_BYTES = 2**24
 class Experiment:
     """Everything that decides a run's numbers."""
 
-    problem: Problem | Batch | Repeated
+    problem: Problem | Batch | Repeated | Vertical
     dictionary: Dictionary
     network: Network
     algorithm: Algorithm
@@ -43,8 +45,13 @@ class Chunk:
 
     judge: Judge
     ledger: Ledger
-    seconds: float
-    """Time spent in the algorithm's `init` and `step`, all replicates of the chunk together."""
+    elapsed: NDArray[np.float64]
+    """Time spent in the algorithm's `init` and `step` up to the end of each round, all replicates together, (T,)."""
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in all."""
+        return float(self.elapsed[-1])
 
 
 def simulate(
@@ -70,6 +77,8 @@ def simulate(
 
 def _fitting(experiment: Experiment) -> int:
     """How many replicates to run together."""
+    if isinstance(experiment.problem, Vertical):
+        return 1  # whose own products are shared among the threads
     if isinstance(experiment.problem, Repeated):
         return numba.get_num_threads()  # they share nothing but threads, and a round of theirs is long
     room = BATCH_CHUNK_BYTES if isinstance(experiment.problem, Batch) else CHUNK_BYTES
@@ -96,16 +105,18 @@ def _run(experiment: Experiment, replicates: tuple[int, ...], advance: Callable[
     start = perf_counter()
     state = algorithm.init(world)
     seconds = perf_counter() - start
+    elapsed = np.empty(problem.rounds)
     for t in range(problem.rounds):
         world.channel.open_round(t, problem.present[t])
         start = perf_counter()
         state, outcome = algorithm.step(world, state, t)
         seconds += perf_counter() - start
+        elapsed[t] = seconds
         if not judge.enter(t, outcome):
             raise FklError(f"{algorithm.label} diverged in round {t + 1}: lower algo.eta")
         advance(len(replicates))
     judge.close()
-    return Chunk(judge, ledger, seconds)
+    return Chunk(judge, ledger, elapsed)
 
 
 def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
@@ -113,6 +124,8 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     problem, network, precision = experiment.problem, experiment.network, experiment.precision
     topology, streams = experiment.topology, Streams(experiment.seed, replicates)
     directions = WITH_A_SERVER if topology is None else BETWEEN_PEERS
+    if isinstance(problem, Vertical):
+        directions = BETWEEN_PARTIES
     if network.loss > 0:
         directions = (*directions, "lost")
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
@@ -125,6 +138,8 @@ def make_judge(experiment: Experiment, world: World) -> Judge:
     problem, algorithm = experiment.problem, experiment.algorithm
     if isinstance(problem, Repeated):
         return FittedJudge(problem, world.streams.replicates)
+    if isinstance(problem, Vertical):
+        return ScoredJudge(problem, len(world.streams.replicates))
     if isinstance(problem, Batch):
         return BatchJudge(world, algorithm.lam)
     return StreamJudge(problem, len(world.streams.replicates), algorithm.lam)

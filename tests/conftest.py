@@ -21,6 +21,14 @@ SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none", "replicates=2")
 """The same for classifiers: 9 clients, one round."""
 
+SHORT = {
+    "dsg": ("algo.iterations=20", "algo.batch=8", "algo.features=4"),
+    "fdskl": ("algo.iterations=20", "algo.batch=8", "algo.features=4"),
+    "fd_svrg": ("algo.passes=20",),
+    "secureboost": ("algo.trees=20",),
+}
+"""20 rounds of methods over two parties; the others have one."""
+
 ALGORITHMS = sorted(path.stem for path in (conf_folder() / "algo").glob("*.yaml"))
 
 
@@ -30,12 +38,16 @@ def _of(family: str) -> set[str]:
 
 
 ONLINE, DECENTRALIZED, PARSIMONIOUS = _of("online"), _of("decentralized"), _of("parsimonious")
+VERTICAL = _of("vertical")
 
 
 def small(algo: str) -> tuple[str, ...]:
     """`SMALL` with an algorithm, 100 rounds of it; where that is one learner, it gets the first 100 shuffled rows."""
     if algo in PARSIMONIOUS:
         return (*CLASSES, f"algo={algo}", "algo.steps=50", "algo.centres=100")
+    if algo in VERTICAL:
+        vertical = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
+        return (*CLASSES, *vertical, f"algo={algo}", *SHORT.get(algo, ()))
     alone = ("partition.clients=1", "partition.rounds=100") if algo in ONLINE else ()
     iterations = ("algo.iterations=100",) if algo in DECENTRALIZED else ()
     return (*SMALL, f"algo={algo}", *alone, *iterations)

@@ -166,6 +166,25 @@ class Fitted:
 
 
 @dataclass(frozen=True)
+class Scored:
+    """What a method over a vertical partition makes of each replicate's test rows so far.
+
+    Parameters
+    ----------
+    f : tuple of (n_r,)
+        Values whose sign is the class, or that estimate the target.
+    rows : tuple of (n_r,) int
+        Rows that they are of.
+    iterations : int
+        Done so far: draws of features, passes or trees.
+    """
+
+    f: tuple[NDArray[np.float64], ...]
+    rows: tuple[NDArray[np.int64], ...]
+    iterations: int
+
+
+@dataclass(frozen=True)
 class Batched(Split):
     """Keys of every method that goes over the same samples in each iteration.
 

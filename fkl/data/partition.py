@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from fkl.data.problem import Problem, Table
 from fkl.errors import BadValue, FklError, require
@@ -266,6 +267,8 @@ def _take(
 
 def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Problem:
     """Streams from the rows (K, T) of each client; `present` (K, T) says which entries count, all if None."""
+    if issparse(table.x):
+        raise FklError("partition: these features are stored sparse, which partition=vertical takes only")
     if present is None:
         present = np.ones(rows.shape, dtype=np.bool_)
     here, at = np.ascontiguousarray(present.T), np.ascontiguousarray(rows.T)

@@ -1,7 +1,7 @@
 """Samples whose features lie with different parties."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class Vertical:
         Parties that hold the target.
     test_share : float
         Share of the rows that a replicate tests on.
+    rounds : int
+        Of the loop.
     """
 
     x: NDArray[np.float64]
@@ -42,6 +44,25 @@ class Vertical:
     groups: tuple[NDArray[np.int64], ...]
     active: tuple[int, ...]
     test_share: float
+    rounds: int = 1
+
+    site_names: ClassVar[tuple[str, ...]] = ("all",)
+    rows_left_out: ClassVar[int] = 0
+
+    @property
+    def clients(self) -> int:
+        """Parties are the clients of the records."""
+        return self.parties
+
+    @property
+    def site(self) -> NDArray[np.int64]:
+        """All parties have the same samples, (q,)."""
+        return np.zeros(self.parties, np.int64)
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """All take part in all rounds, (T, q)."""
+        return np.broadcast_to(np.True_, (self.rounds, self.parties))
 
     @property
     def parties(self) -> int:

@@ -177,6 +177,28 @@ class Channel:
         self._book("lost", kind, by_sender, scalars, size)
         return heard.updated(message, sends[:, sender] & ~lost)
 
+    def exchanged(
+        self,
+        kind: str,
+        messages: NDArray[np.int64],
+        scalars: NDArray[np.int64],
+        size: NDArray[np.int64],
+        timed: bool = True,
+    ) -> None:
+        """Book what parties sent to one another, (R, q) each by sender, size in bytes.
+
+        Parameters
+        ----------
+        timed : bool
+            Whether the cost model takes the slowest party's messages one after another; if not, `took` tells.
+        """
+        self._charge(scalars)
+        self.ledger.enter(self._t, "link", kind, messages, scalars, size, timed)
+
+    def took(self, seconds: float) -> None:
+        """Add simulated seconds of the protocol's own critical path to all replicates of this round."""
+        self.ledger.seconds[self._t] += seconds
+
     def _charge(self, scalars: NDArray[np.int64]) -> None:
         """Take scalars (R, K) off the budgets of a round."""
         self._sent = self._sent + scalars

@@ -10,6 +10,7 @@ Direction = Literal["uplink", "downlink", "broadcast", "link", "lost"]
 WITH_A_SERVER: tuple[Direction, ...] = ("uplink", "downlink")
 BETWEEN_PEERS: tuple[Direction, ...] = ("broadcast", "link")
 """One broadcast is one message on the link to each neighbour; on a network that loses some, these are counted too."""
+BETWEEN_PARTIES: tuple[Direction, ...] = ("link",)
 ON_WIRES: tuple[Direction, ...] = ("uplink", "downlink", "link")
 """What takes simulated time, each message once."""
 
@@ -92,6 +93,7 @@ class Ledger:
         messages: NDArray[np.int64],
         scalars: NDArray[np.int64],
         size: NDArray[np.int64],
+        timed: bool = True,
     ) -> None:
         """Book one kind of message of round t.
 
@@ -104,11 +106,13 @@ class Ledger:
             What is sent, for example ``"theta"``.
         messages, scalars, size : (R, K) int
             Of each client that sends, or that receives a downlink; size in bytes.
+        timed : bool
+            Whether the cost model's seconds for it are counted.
         """
         counts = np.stack([messages, scalars, size], axis=-1)
         tally = self.tallies[direction]
         tally.by_client += counts
         tally.by_round[t] += counts.sum(axis=1)
         self.kinds[direction, kind] = self.kinds.get((direction, kind), 0) + int(scalars.sum())
-        if self.cost is not None and direction in ON_WIRES:
+        if self.cost is not None and timed and direction in ON_WIRES:
             self.seconds[t] += self.cost.seconds(messages, size)

@@ -40,7 +40,7 @@ def draw_run(folder: Path, records: "Records", title: str) -> None:
     for name, (label, curves) in panels.items():
         figure, (axes,) = canvas(1)
         for colour, (column, words) in enumerate(curves.items()):
-            if rounds[column].notna().any():
+            if column in rounds and rounds[column].notna().any():
                 draw(axes, rounds, column, words, colour)
         axes.set_ylabel(label)
         axes.set_title(title)

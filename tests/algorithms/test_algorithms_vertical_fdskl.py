@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from math import ceil, log2
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +21,8 @@ from fkl.algorithms.vertical.losses import LOSSES
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.errors import BadValue
+from fkl.kernels import Dictionary
+from fkl.network import Network
 from fkl.network.ledger import CostModel
 from fkl.network.trees import (
     Tree,
@@ -38,6 +39,7 @@ from fkl.network.trees import (
     totally_different,
 )
 from fkl.network.wire import Counts, Message, Wire
+from fkl.simulation import Experiment, make_world
 from fkl.streams import Streams
 
 Array = NDArray[np.float64]
@@ -175,13 +177,19 @@ def test_steps_go_from_mark_to_mark_and_replicates_do_not_meet() -> None:
     problem, method = make_problem(4), Fdskl(iterations=25, marks=4, batch=2, features=2)
 
     def steps(replicates: tuple[int, ...]) -> tuple[list[list[Array]], list[Counts]]:
-        world = SimpleNamespace(problem=problem, streams=Streams(5, replicates), precision="float64")
+        small = Experiment(replace(problem, rounds=method.rounds), Dictionary(), Network(), method, 5, 2, "float64")
+        world, ledger = make_world(small, replicates)
         state, history, sent = method.init(world), [], []
         for t in range(method.rounds):
-            state, f = method.step(world, state, t)
+            world.channel.open_round(t, small.problem.present[t])
+            state, scored = method.step(world, state, t)
+            f = scored.f
             history.append(f)
             sent.append(state.sent[-1])
         assert all(learner.t == method.iterations for learner in state.learners)
+        booked = ledger.tallies["link"].by_client[-1]
+        assert (booked[:, :2] == sum(count for part in sent for count in part.values())).all()
+        assert (booked[:, 2] == 8 * booked[:, 1]).all()
         return history, sent
 
     (both, _), (alone, sent) = steps((0, 1)), steps((1,))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from conftest import ALGORITHMS, DECENTRALIZED, ONLINE, PARSIMONIOUS, SMALL, small
+from conftest import ALGORITHMS, DECENTRALIZED, ONLINE, PARSIMONIOUS, SHORT, SMALL, VERTICAL, small
 
 from fkl.results.records import TIMING_COLUMNS
 
@@ -29,6 +29,15 @@ FITTED_SUMMARY = [
     "violation", "slackness", "converged", "agents_converged", *STREAM_SUMMARY[4:],
 ]  # fmt: skip
 
+VERTICAL_SUMMARY = ["replicate", "iterations", "test_error", "link_messages", "link_scalars", "link_bytes", *TIMES]
+
+
+def rounds_and_clients(algo: str) -> tuple[int, int]:
+    """Of a run as small as `small` makes it."""
+    if algo in VERTICAL:
+        return (20 if algo in SHORT else 1), 2
+    return (1 if algo in PARSIMONIOUS else 100), (1 if algo in ONLINE else 9 if algo in PARSIMONIOUS else 4)
+
 
 def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tuple[str, ...]]:
     """Figures, columns of the summary, those of them that are errors, and directions of traffic."""
@@ -36,6 +45,8 @@ def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tu
         return ("mse", "distance", "transmissions"), BATCH_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
     if algo in PARSIMONIOUS:
         return ("error",), FITTED_SUMMARY, ("train_error", "test_error"), ("uplink", "downlink")
+    if algo in VERTICAL:
+        return ("error",), VERTICAL_SUMMARY, ("test_error",), ("link",)
     return ("mse", "regret"), STREAM_SUMMARY, ("mse",), ("uplink", "downlink")
 
 
@@ -59,8 +70,8 @@ def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callabl
     assert list(summary) == columns
     assert len(summary) == 2
     assert all(summary[name].between(0, 1).all() for name in errors)
-    assert len(pd.read_csv("here/rounds.csv")) == 2 * (1 if algo in PARSIMONIOUS else 100)
-    clients = 1 if algo in ONLINE else 9 if algo in PARSIMONIOUS else 4
+    rounds, clients = rounds_and_clients(algo)
+    assert len(pd.read_csv("here/rounds.csv")) == 2 * rounds
     assert len(pd.read_csv("here/clients.csv")) == 2 * clients
     sent = json.loads(Path("here/provenance.json").read_text())["scalars_by_kind"]
     for direction in directions:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from conftest import SMALL
 
+FDSKL = "algo=fdskl partition=vertical"
+GIVEN = f"{FDSKL} partition.parties=2 partition.how=given partition.groups"
 REFUSED = {
     "algo.nonsense=1": "algo.nonsense: no such key; there are M, eta, eta_k, lam, step_factor, xi",
     "nonsense=1": "nonsense: no such key; there are algo, chunk",
@@ -42,6 +44,15 @@ REFUSED = {
     "out=.": "out=.: must be a folder other than the current one",
     "out=/etc/hostname/here": "out=/etc/hostname/here: /etc/hostname is not a folder that can be written to",
     "algo.eta=[1": "algo.eta=[1: not understood",
+    "algo=fdskl partition=iid": "partition=Iid: must be vertical for FDSKL",
+    "partition=vertical": "partition=FeatureGroups: must be any but vertical for POF-MKL",
+    f"{FDSKL} partition.parties=1": "partition.parties=1: must be a whole number from 2",
+    f"{FDSKL} partition.parties=11": "partition.parties=11: must be at most 10, the features of the data set",
+    f"{FDSKL} partition.active=0": "partition.active=0: must be a whole number from 1 to 8",
+    FDSKL: "algo.loss=logistic: must be square: the target has",
+    f"{GIVEN}=[[0,1],[1]]": "partition.groups=party 1: 1: must be a feature of one party; party 0 has it too",
+    f"{GIVEN}=[[0,1],[2]]": "partition.groups=no party: 3",
+    f"{GIVEN}=[[0,1],[]]": "partition.groups=party 1: []",
     "topology=ring": "topology=Ring: must be left out: POF-MKL is not decentralized",
     "algo=dkla ~topology": "topology=None: must be a graph of agents",
     "algo=dkla topology=null": "a group's choice is a name, not null",

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from fkl.algorithms.base import World
+from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.losses import LOSSES
-from fkl.data.problem import FOLDS
+from fkl.algorithms.vertical.parties import OverParties
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import require
 from fkl.kernels.threads import in_parts
@@ -90,7 +90,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Dsg:
+class Dsg(OverParties):
     """f_t+1 = (1 - gamma_t lambda) f_t - gamma_t mean_{i, k} L'(f_t(x_i), y_i) phi_k(x_i) phi_k(.), FDSKL's eq. (7).
 
     The mean is over the B rows and D features of the iteration; 1 and 1 are the method as the papers write it. Rows
@@ -102,8 +102,6 @@ class Dsg:
         T.
     marks : int
         Times at which f is asked for, evenly over the iterations.
-    fold : int or None
-        For cross-validation: leave the rows to be tested on aside and test on this fifth of the others.
     loss : {"square", "logistic", "smooth_hinge"}
         FDSKL's Table 1.
     kernel : {"rbf", "laplacian"}
@@ -127,7 +125,6 @@ class Dsg:
 
     iterations: int = 500
     marks: int = 100
-    fold: int | None = None
     loss: str = "logistic"
     kernel: str = "rbf"
     sigma: float = 1.0
@@ -138,11 +135,10 @@ class Dsg:
     features: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for key in ("iterations", "marks", "batch", "features"):
             value = getattr(self, key)
             require(1 <= value <= 10**9, key, value, "a whole number from 1")
-        folds = f"a whole number from 0 to {FOLDS - 1}, or null"
-        require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
         require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
         require(self.kernel in KERNELS, "kernel", self.kernel, " or ".join(KERNELS))
         require(self.rate in RATES, "rate", self.rate, " or ".join(RATES))
@@ -167,18 +163,12 @@ class Dsg:
         streams = [Streams(world.streams.seed, (replicate,)) for replicate in world.streams.replicates]
         return State([self.learner(world.problem, one) for one in streams], [{} for _ in streams])
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, list[NDArray[np.float64]]]:
-        """Iterations up to the next mark.
-
-        Returns
-        -------
-        state : State
-        f : list of (tested rows,) arrays
-            f of each replicate's rows that are tested on.
-        """
+    def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
+        """Iterations up to the next mark, and f of the rows that are tested on."""
         for learner in state.learners:
             self.advance(world.problem, learner, self.until(t), world.precision)
-        return state, [learner.f_test.copy() for learner in state.learners]
+        f = tuple(learner.f_test.copy() for learner in state.learners)
+        return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.until(t))
 
     def learner(self, problem: Vertical, streams: Streams) -> Any:
         """One replicate before its first iteration.

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, uncounted
+from fkl.algorithms.vertical.parties import Learning
 from fkl.errors import FklError, require
 from fkl.network.trees import rooted
 
@@ -39,7 +40,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class FdSvrg:
+class FdSvrg(Learning):
     """Minimise (1/N) sum_i L(w'x_i, y_i) + lam/2 |w|^2; each party keeps, and moves, the w of its own features.
 
     Partial inner products are summed up a tree to the active party, which alone knows y and sends L' down the tree,
@@ -78,12 +79,18 @@ class FdSvrg:
     intercept: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
         require(0 < self.eta < np.inf, "eta", self.eta, "a number above 0")
         require(self.passes >= 1, "passes", self.passes, "a whole number from 1")
         require(self.inner is None or self.inner >= 1, "inner", self.inner, "a whole number from 1, or null")
         require(self.batch >= 1, "batch", self.batch, "a whole number from 1")
+
+    @property
+    def rounds(self) -> int:
+        """One a pass."""
+        return self.passes
 
     def steps(self, samples: int) -> int:
         """M for N samples."""

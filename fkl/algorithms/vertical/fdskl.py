@@ -10,9 +10,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import World
+from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.dsg import Dsg, Learner, State
 from fkl.algorithms.vertical.losses import LOSSES
+from fkl.algorithms.vertical.messages import SCALAR
+from fkl.algorithms.vertical.parties import book
 from fkl.data.vertical import Vertical
 from fkl.errors import require
 from fkl.network.ledger import CostModel
@@ -56,10 +58,19 @@ class Fdskl(Dsg):
         traffic = Traffic(self, problem.parties, len(problem.y), self.duties(problem, streams))
         return CountedLearner(**vars(super().learner(problem, streams)), traffic=traffic)
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, list[Array]]:
+    def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """Iterations up to the next mark; `sent` of the state has what they sent."""
+        done = state.learners[0].t
         for r, learner in enumerate(state.learners):
             state.sent[r] = learner.sent(self.until(t))
+        booked = [
+            {kind: np.column_stack([sent, SCALAR * sent[:, 1]]) for kind, sent in of_one.items()}
+            for of_one in state.sent
+        ]
+        book(world, booked, timed=False)
+        cost = world.channel.network.cost
+        if cost is not None:
+            world.channel.took(self.seconds(world.problem.parties, done, self.until(t), cost, SCALAR))
         return super().step(world, state, t)
 
     def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:

@@ -1,11 +1,13 @@
 """LIBSVM: the support vector machine on pooled data, which the private methods are measured against."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from fkl.algorithms.vertical.messages import Array, Count, Groups, uncounted
+from fkl.algorithms.vertical.parties import Learning
 from fkl.errors import FklError, require
 
 BLOCK = 1 << 22
@@ -61,7 +63,7 @@ def require_two_classes(y: Array) -> None:
 
 
 @dataclass(frozen=True)
-class LibsvmSvc:
+class LibsvmSvc(Learning):
     """scikit-learn's SVC, which is LIBSVM, with the RBF kernel.
 
     Chang and Lin, "LIBSVM: a library for support vector machines" (2011).
@@ -90,10 +92,17 @@ class LibsvmSvc:
     cache_mib: float = 500.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(0 < self.C < np.inf, "C", self.C, "a number above 0")
         require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number above 0")
         require(0 < self.tolerance < np.inf, "tolerance", self.tolerance, "a number above 0")
         require(0 < self.cache_mib < np.inf, "cache_mib", self.cache_mib, "a number above 0")
+
+    def learn(
+        self, x: Array, y: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count
+    ) -> Iterator[Machine]:
+        """The only model."""
+        yield self.fit(x, y, groups, active, rng, count)
 
     def fit(
         self,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.libsvm_svc import Machine, rbf, require_two_classes
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, uncounted
+from fkl.algorithms.vertical.parties import Learning
 from fkl.errors import FklError, require
 
 FRACTION_BITS = 40
@@ -23,7 +24,7 @@ GIB = 2**30
 
 
 @dataclass(frozen=True)
-class PpSvmv:
+class PpSvmv(Learning):
     """Inner products of all samples are summed round a ring under a random mask, then an SVM learns from the sum.
 
     The ring begins and ends with the active party. Entries are whole multiples of 2^-40, added modulo 2^64, so the
@@ -53,10 +54,17 @@ class PpSvmv:
     memory_gib: float = 4.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.kernel in ("rbf", "linear"), "kernel", self.kernel, "rbf or linear")
         for key in ("C", "gamma", "tolerance", "cache_mib", "memory_gib"):
             value = getattr(self, key)
             require(0 < value < np.inf, key, value, "a number above 0")
+
+    def learn(
+        self, x: Array, y: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count
+    ) -> Iterator[Machine]:
+        """The only model."""
+        yield self.fit(x, y, groups, active, rng, count)
 
     def fit(
         self,

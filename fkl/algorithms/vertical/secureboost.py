@@ -4,8 +4,8 @@ Cheng, Fan, Jin, Liu, Chen and Yang, "SecureBoost: a lossless federated learning
 """
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, uncounted
+from fkl.algorithms.vertical.parties import Learning
 from fkl.errors import FklError, require
-from fkl.network.ciphers import Cipher, Keys, Operations, Plain, binned_sums
+from fkl.network.ciphers import Cipher, Keys, Operations, Paillier, Plain, binned_sums
 
 FRACTION_BITS = 40
 UNIT = 2.0**-FRACTION_BITS
@@ -76,8 +77,11 @@ class Forest:
         return f
 
 
+CIPHERS: dict[str, Callable[[int], Cipher]] = {"plain": lambda _: Plain(), "paillier": Paillier}
+
+
 @dataclass(frozen=True)
-class SecureBoost:
+class SecureBoost(Learning):
     """Trees fitted to second-order statistics of the logistic loss; only the active party reads them.
 
     For each tree it sends the other parties g and h of all samples, encrypted. For each node they return the encrypted
@@ -100,7 +104,10 @@ class SecureBoost:
         Least sum of h on each side of a split.
     bins : int
         Most bins of a feature, of about equal numbers of samples; one for each value where those are no more.
-    cipher : Cipher
+    cipher : {"plain", "paillier"}, or a Cipher
+        ``plain`` counts ciphertexts and operations and hides nothing.
+    key_bits : int
+        Of Paillier's modulus.
 
     Raises
     ------
@@ -116,15 +123,29 @@ class SecureBoost:
     gamma: float = 0.0
     min_child_weight: float = 1.0
     bins: int = 32
-    cipher: Cipher = field(default_factory=Plain)
+    cipher: Any = "plain"
+    key_bits: int = 1024
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.trees >= 1, "trees", self.trees, "a whole number from 1")
         require(1 <= self.depth <= 16, "depth", self.depth, "a whole number from 1 to 16")
         require(0 < self.learning_rate < np.inf, "learning_rate", self.learning_rate, "a number above 0")
         for key in ("lam", "gamma", "min_child_weight"):
             require(0 <= getattr(self, key) < np.inf, key, getattr(self, key), "a number from 0")
         require(2 <= self.bins <= 256, "bins", self.bins, "a whole number from 2 to 256")
+        named = not isinstance(self.cipher, str) or self.cipher in CIPHERS
+        require(named, "cipher", self.cipher, " or ".join(CIPHERS))
+
+    @property
+    def rounds(self) -> int:
+        """One a tree."""
+        return self.trees
+
+    @property
+    def lock(self) -> Cipher:
+        """The cipher as an object."""
+        return CIPHERS[self.cipher](self.key_bits) if isinstance(self.cipher, str) else self.cipher
 
     def fit(
         self,
@@ -170,7 +191,7 @@ class SecureBoost:
         """
         if len(x) > MOST_SAMPLES:
             raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(x)}")
-        world = _World.of(x, groups, active[0], self.bins, self.cipher, count)
+        world = _World.of(x, groups, active[0], self.bins, self.lock, count)
         f = np.zeros(len(x))
         trees: tuple[Tree, ...] = ()
         for _ in range(self.trees):
