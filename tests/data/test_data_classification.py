@@ -24,6 +24,7 @@ from fkl.data.ijcnn1 import Ijcnn1
 from fkl.data.phishing import Phishing
 from fkl.data.real_sim import RealSim
 from fkl.data.store import DataFile, Store
+from fkl.data.vertical import FeatureGroups
 from fkl.data.w8a import W8a
 from fkl.errors import BadValue, FklError
 
@@ -282,13 +283,13 @@ def test_give_me_credit_fills_or_drops_what_is_missing(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("dataset", ALL)
-def test_one_learner_s_stream_is_the_partition(tmp_path, dataset):
+def test_parties_that_share_the_features_are_the_partition(tmp_path, dataset):
     primary = "defaults: [{partition: by_site}, {dataset: wave_farm}, _self_]\n"
     (tmp_path / "primary.yaml").write_text(f"hydra: {{searchpath: ['file://{CONF}']}}\n{primary}")
     with initialize_config_dir(str(tmp_path), version_base="1.3"):
         node = compose("primary", [f"dataset={dataset.name}"])
     assert isinstance(instantiate(node.dataset), dataset)
-    assert vars(instantiate(node.partition)) == {"clients": 1, "rounds": None, "order": "consecutive"}
+    assert instantiate(node.partition) == FeatureGroups(parties=8)
 
 
 @pytest.mark.parametrize(
