@@ -1,7 +1,7 @@
 # Everything sets itself up: a virtual environment in .venv, from the package index alone.
 PYTHON ?= python3
 VENV ?= .venv
-PAPER ?= pof_mkl
+PAPER ?= # all of them
 BIN = $(VENV)/bin
 
 .PHONY: run test lint format bench reproduce-tables clean
@@ -25,6 +25,8 @@ bench: $(VENV)/ready
 	$(BIN)/python scripts/bench_pof_mkl.py
 	$(BIN)/python scripts/bench_graph_omkl.py
 	$(BIN)/python scripts/bench_coke.py
+	$(BIN)/python scripts/bench_parsimonious.py
+	$(BIN)/python scripts/bench_fdskl.py
 
 reproduce-tables: $(VENV)/ready
 	$(BIN)/python scripts/reproduce_tables.py $(PAPER)

@@ -2,21 +2,26 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from fkl import conf_folder
-from fkl.errors import FklError
+from fkl.errors import FklError, refuse
+
+if TYPE_CHECKING:
+    from fkl.data.store import Store
 
 USAGE = """\
 fkl: federated and online kernel learning, every method on the same data, features and ledger
 
-  fkl run [-m] [KEY=VALUE ...]      run one configuration, or with -m every combination of comma-separated values
+  fkl run [-m] [KEY=VALUE ...]      run one configuration, or with -m every combination of comma-separated values;
+                                    what was interrupted goes on, what failed is left out (--fail-fast: ends it)
   fkl list                          data sets, partitions, kernels, algorithms and experiments to choose from
   fkl data list|fetch|verify [NAME ...]
   fkl table PAPER/NUMBER            a paper's table beside ours, for example pof_mkl/1
   fkl figure PAPER/NUMBER           a paper's figure from our runs, for example pof_mkl/1
+  fkl report                        all tables, figures, differences and runs on one page, outputs/report.html
 
 `fkl run --help` shows the default configuration."""
 
@@ -32,6 +37,7 @@ def main() -> None:
         "data": _data,
         "table": _table,
         "figure": _figure,
+        "report": _report,
     }
     if command in ("-h", "--help", "help"):
         print(USAGE)
@@ -41,55 +47,52 @@ def main() -> None:
             raise FklError(f"{command}: no such command; there are {', '.join(commands)}")
         commands[command](rest)
     except FklError as error:
-        sys.exit(_refuse(error))
+        sys.exit(refuse(error))
     except KeyboardInterrupt:
+        print("fkl: interrupted; the same command goes on from where it was", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _refuse(error: FklError) -> int:
-    print(f"fkl: {error}", file=sys.stderr)
-    return 2
 
 
 def _run(arguments: list[str]) -> None:
     """Hand everything to Hydra; a sweep goes on past a job that fails, and the exit code tells."""
     import hydra
     from hydra.errors import HydraException
-    from omegaconf import DictConfig
     from omegaconf.errors import OmegaConfBaseException
 
+    from fkl import sweep
     from fkl.compose_errors import in_one_line
 
-    ended: list[bool] = []
-
-    def job(config: DictConfig) -> None:
-        from fkl.config import load
-        from fkl.run import execute
-
-        try:
-            execute(load(config))
-            ended.append(True)
-        except FklError as error:
-            _refuse(error)
-            ended.append(False)
-
+    sys.path.append(str(Path.cwd()))  # where a user's own modules lie; what is installed goes before
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that its errors reach us, to be said in one line
-    with tempfile.TemporaryDirectory() as scratch:  # a sweep's own notes; our folders say more
-        sys.argv = ["fkl run", *arguments, f"hydra.sweep.dir={scratch}"]
-        try:
-            hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
-        except (HydraException, OmegaConfBaseException) as error:
-            raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*arguments} != set())) from None
-        except ValueError as error:
-            if "Config group override" not in str(error):
-                raise
-            raise FklError("a group's choice is a name, not null; ~topology leaves the group out") from None
-    if len(ended) > 1 and not all(ended):
-        print(f"fkl: {ended.count(False)} of {len(ended)} runs failed, see above", file=sys.stderr)
-    if not all(ended):
-        sys.exit(2)
+    fail_fast = ["hydra.callbacks.sweep.fail_fast=true"] * ("--fail-fast" in arguments)
+    words = [*(word for word in arguments if word != "--fail-fast"), *fail_fast]
+    _require_options(words)
+    sys.argv = ["fkl run", *words]
+    try:
+        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(sweep.job)()
+    except (HydraException, OmegaConfBaseException) as error:
+        sweep.abandon()
+        raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*arguments} != set())) from None
+    except ValueError as error:
+        if "Config group override" not in str(error):
+            raise
+        raise FklError("a group's choice is a name, not null; ~topology leaves the group out") from None
+    except OSError as error:  # of Hydra's own folders
+        raise FklError(f"{error.filename}: {error.strerror}") from None
+
+
+def _require_options(words: list[str]) -> None:
+    """Refuse options that Hydra does not know, for which it would print its usage."""
+    from hydra._internal.utils import get_args_parser
+
+    def refuse_option(message: str) -> NoReturn:
+        raise FklError(f"{message}; options such as -m stand before KEY=VALUE, and --hydra-help lists them")
+
+    parser = get_args_parser()
+    parser.error = refuse_option  # type: ignore[method-assign]
+    parser.parse_args(words)
 
 
 def _list(arguments: list[str]) -> None:
@@ -108,9 +111,8 @@ def _list(arguments: list[str]) -> None:
 
 def _data(arguments: list[str]) -> None:
     from fkl.data import registry
-    from fkl.data.store import Store
 
-    store = Store(Path(os.environ.get("FKL_DATA", "data")))
+    store = _store()
     action, *names = arguments or ["list"]
     if action == "list":
         _no_more(names)
@@ -139,6 +141,19 @@ def _figure(arguments: list[str]) -> None:
     from fkl.papers import write_figure
 
     print(write_figure(*_paper_and_number("figure", arguments), Path("outputs")))
+
+
+def _report(arguments: list[str]) -> None:
+    from fkl.report.page import write_page
+
+    _no_more(arguments)
+    print(write_page(Path("outputs"), _store()))
+
+
+def _store() -> "Store":
+    from fkl.data.store import Store
+
+    return Store(Path(os.environ.get("FKL_DATA", "data")))
 
 
 def _paper_and_number(command: str, arguments: list[str]) -> tuple[str, str]:

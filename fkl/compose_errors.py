@@ -17,7 +17,7 @@ def in_one_line(error: Exception, sweep: bool = False) -> str:
     if isinstance(error, ConfigCompositionException) and isinstance(cause, OmegaConfBaseException):
         parent = cause.parent_node
         if isinstance(parent, DictConfig) and cause.full_key:
-            known = ", ".join(sorted(str(key) for key in parent if key != "_target_"))
+            known = ", ".join(sorted(str(key) for key in parent if key not in ("_target_", "hydra")))
             hint = f"; in a sweep that chooses its group, write ++{cause.full_key}" if sweep else ""
-            return f"{cause.full_key}: no such key; there are {known}{hint}"
+            return f"{cause.full_key}: no such key; there are {known or 'none'}{hint}"
     return " ".join(str(error).split())

@@ -7,8 +7,12 @@ algorithms (also a user's own, by import path) all follow it.
 
 import hashlib
 import importlib
+import inspect
 import json
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +25,19 @@ from fkl.errors import BadValue, FklError, inside, require
 
 NODES = ("algo", "dataset", "partition", "kernels", "network")
 OPTIONAL_NODES = ("topology",)
-NOT_RESULTS = ("out", "paths", "threads", "chunk")
+PARTS = {
+    "algo": ("label", "init", "step"),
+    "dataset": ("name", "files", "load"),
+    "partition": ("split",),
+    "kernels": ("bank", "gram"),
+    "network": ("uplink_budget", "loss", "cost"),
+    "topology": ("build",),
+}
+"""What the class of a node is known by."""
+NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective")
 """Keys that change where or how fast a run goes, but no number of it."""
+MOST_REPLICATES = 1_000_000
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -43,6 +58,10 @@ class Paths:
     outputs: str = "outputs"
     cache: str = "~/.cache/fkl"
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _require_folder(field.name, getattr(self, field.name), "a folder")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -62,6 +81,10 @@ class Settings:
         Threads of the compiled kernels; None for all.
     chunk : int or None
         Replicates that run together; None for as many as a gigabyte holds.
+    checkpoint_s : float or None
+        Seconds between two savings of what a run has done so far; 0 for every round, None for never.
+    objective : str or None
+        Column of the summary whose mean a search for hyper-parameters is to make small.
     out : str or None
         Folder for this run's files; None for one named after the configuration.
     """
@@ -72,16 +95,24 @@ class Settings:
     scaling: str = "unit_ball"
     threads: int | None = None
     chunk: int | None = None
+    checkpoint_s: float | None = 30.0
+    objective: str | None = None
     out: str | None = None
 
     def __post_init__(self) -> None:
-        require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0")
-        require(self.replicates >= 1, "replicates", self.replicates, "a whole number from 1")
+        require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0, below 2^63")
+        allowed = f"a whole number from 1 to {MOST_REPLICATES}"
+        require(1 <= self.replicates <= MOST_REPLICATES, "replicates", self.replicates, allowed)
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "a whole number from 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "a whole number from 1, or null")
-        require(self.out is None or self.out.strip() != "", "out", self.out, "a folder, or null")
+        every = self.checkpoint_s
+        require(every is None or 0 <= every < float("inf"), "checkpoint_s", every, "seconds from 0, or null")
+        named = self.objective is None or self.objective.strip() != ""
+        require(named, "objective", self.objective, "a column of summary.csv, or null")
+        if self.out is not None:
+            _require_folder("out", self.out, "a folder, or null")
 
 
 @dataclass(frozen=True)
@@ -117,15 +148,36 @@ class Run:
                 fingerprint = getattr(getattr(self, name), "fingerprint", None)
             if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
                 checksums.append(fingerprint)
+        checksums += filter(None, (_own_source(getattr(self, name)) for name in (*NODES, *OPTIONAL_NODES)))
         return hashlib.sha256(json.dumps([__version__, decisive, checksums], sort_keys=True).encode()).hexdigest()[:12]
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """Where the run's files go."""
+        return self._folder("runs", "")
+
+    @cached_property
+    def failed_folder(self) -> Path:
+        """Where the run leaves its error, and what rows it has, when it fails."""
+        return self._folder("failed", ".failed")
+
+    @cached_property
+    def checkpoint_file(self) -> Path:
+        """Where the run keeps what it has done until it ends."""
+        return self.folder.with_name(f".{self.folder.name}.checkpoint")
+
+    def _folder(self, kind: str, suffix: str) -> Path:
         if self.settings.out is not None:
-            return Path(self.settings.out)
+            return Path(f"{Path(self.settings.out)}{suffix}")
         name = f"{self.dataset.name}-{type(self.algo).__module__.rsplit('.', 1)[-1]}-{self.digest}"
-        return Path(self.paths.outputs) / "runs" / name
+        return Path(self.paths.outputs) / kind / name
+
+
+def _own_source(node: Any) -> str | None:
+    """Hash of the file that a user's own class is in; None for fkl's, whose version says enough."""
+    if node is None or type(node).__module__.partition(".")[0] == "fkl":
+        return None
+    return hashlib.sha256(Path(inspect.getfile(type(node))).read_bytes()).hexdigest()
 
 
 def load(config: DictConfig) -> Run:
@@ -146,38 +198,78 @@ def load(config: DictConfig) -> Run:
     for name in (*NODES, *OPTIONAL_NODES):
         if name in NODES or plain.get(name) is not None:
             with inside(name):
-                nodes[name] = instantiate(plain[name], name)
+                nodes[name] = instantiate(plain.get(name), name)
     settings = build(Settings, top, "", also=groups)
+    folders = plain.get("paths")
+    require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
     with inside("paths"):
         paths = build(Paths, plain["paths"], "paths")
     return Run(settings=settings, paths=paths, resolved=plain, **nodes)
 
 
-def instantiate(node: dict[str, Any], group: str) -> Any:
+def instantiate(node: dict[str, Any] | None, group: str) -> Any:
     """Make the object that a node's `_target_` names."""
-    require(isinstance(node, dict) and "_target_" in node, "_target_", None, "the import path of a class")
+    if not isinstance(node, dict) or "_target_" not in node:
+        raise BadValue("_target_", None, "the import path of a class")
     path = str(node["_target_"])
     module, _, name = path.rpartition(".")
     try:
         target = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise BadValue("_target_", path, f"the import path of a class ({error})") from None
+    lacking = [part for part in PARTS[group] if not hasattr(target, part)]
+    require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
+    require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
     return build(target, {key: value for key, value in node.items() if key != "_target_"}, group)
 
 
 def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> Any:
-    """Make a dataclass from plain values, checking keys and types."""
+    """Make a dataclass from plain values, checking keys and types, and that numbers are finite."""
     schema = OmegaConf.structured(target)
     OmegaConf.set_readonly(schema, False)
     for key, value in values.items():
         try:
             schema[key] = value
+            _require_bool(schema[key], key, value)
         except ConfigKeyError:
             known = ", ".join(sorted([*map(str, schema), *also]))
-            raise FklError(f"{group + '.' if group else ''}{key}: no such key; there are {known}") from None
-        except (ValidationError, OmegaConfBaseException) as error:
+            raise FklError(f"{group + '.' if group else ''}{key}: no such key; there are {known or 'none'}") from None
+        except (ValidationError, OmegaConfBaseException, OverflowError) as error:
             raise BadValue(key, value, _allowed(target, key, error)) from None
-    return target(**OmegaConf.to_container(schema))  # type: ignore[arg-type]
+    plain: dict[str, Any] = OmegaConf.to_container(schema)  # type: ignore[assignment]
+    built = target(**plain)  # whose own limits say more than those that hold for all
+    for key, value in plain.items():
+        _require_number(key, value)
+    return built
+
+
+def _require_folder(key: str, value: str, allowed: str) -> None:
+    """Refuse what names no folder that a file system could hold, with our own files beside it."""
+    short = all(len(part.encode()) <= LONGEST_NAME for part in Path(value).parts)
+    require(value.strip() != "" and short, key, value, f"{allowed}; no name longer than {LONGEST_NAME} bytes")
+
+
+def _require_bool(taken: Any, key: str, given: Any) -> None:
+    """Refuse the whole numbers above 1 that OmegaConf takes for true."""
+    if isinstance(taken, bool) and isinstance(given, int | float):
+        require(given in (0, 1), key, given, "true or false")
+
+
+def _require_number(key: str, value: Any) -> None:
+    """Refuse what no number can be, also inside lists: so no class has to think of it."""
+    for number in _leaves(value):
+        if isinstance(number, float):
+            require(math.isfinite(number), key, value, "a finite number" if number is value else "finite numbers")
+        elif isinstance(number, int):
+            require(abs(number) < 2**63, key, value, "a whole number below 2^63")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
 
 
 def _allowed(target: type, key: str, error: Exception) -> str:
@@ -186,7 +278,8 @@ def _allowed(target: type, key: str, error: Exception) -> str:
     words = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
     for name, meaning in words.items():
         if name in annotation:
-            return meaning + (" or null" if "None" in annotation else "")
+            listed = f"{annotation.count('list') * 'a list of '}{meaning}"
+            return listed + (" or null" if "None" in annotation else "")
     return _first_line(error)
 
 

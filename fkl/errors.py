@@ -1,7 +1,13 @@
 """What the user did wrong, said in one line; `fkl` prints it and exits with 2."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
+"""How numpy starts to say that no memory could hold an array."""
+LETTERS_SHOWN = 200
+"""Of a value: a whole file name, but not the thousand digits of a slip."""
 
 
 class FklError(Exception):
@@ -14,7 +20,8 @@ class BadValue(FklError):
     Parameters
     ----------
     key : str
-        The key inside its own group, for example ``"M"``; `inside` puts the group before it.
+        The key inside its own group, for example ``"M"``; `inside` puts the group before it. One of another group
+        has that before it already, for example ``"kernels.N"``.
     value : object
         What was given.
     allowed : str
@@ -26,16 +33,36 @@ class BadValue(FklError):
         self.key, self.value, self.allowed = key, value, allowed
 
     def __str__(self) -> str:
-        return f"{self.key}={self.value}: must be {self.allowed}"
+        return f"{self.key}={shown(self.value)}: must be {self.allowed}"
+
+
+def shown(value: object) -> str:
+    """What a message of one line shows of a value."""
+    words = " ".join(str(value).split())
+    return words if len(words) <= LETTERS_SHOWN else words[:LETTERS_SHOWN] + "..."
+
+
+def refuse(error: FklError) -> int:
+    """Say in one line what the user can mend, and return the exit code for it."""
+    print("fkl:", *str(error).splitlines(), file=sys.stderr)
+    return 2
 
 
 @contextmanager
 def inside(group: str) -> Iterator[None]:
-    """Name the configuration group that a `BadValue` raised in this block belongs to."""
+    """Name the configuration group that a `BadValue` raised in this block, or a want of memory, belongs to."""
     try:
         yield
     except BadValue as error:
-        raise BadValue(f"{group}.{error.key}", error.value, error.allowed) from None
+        key = error.key if "." in error.key else f"{group}.{error.key}"
+        raise BadValue(key, error.value, error.allowed) from None
+    except MemoryError as error:
+        mend = f"lower the numbers under {group}, kernels.D or replicates"
+        raise FklError(f"{group}: needs more memory than there is ({error}); {mend}") from None
+    except ValueError as error:
+        if not str(error).startswith(TOO_LARGE):
+            raise
+        raise FklError(f"{group}: needs more memory than there can be ({error})") from None
 
 
 def require(condition: bool, key: str, value: object, allowed: str) -> None:

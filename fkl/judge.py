@@ -10,6 +10,9 @@ from fkl.data.problem import Problem, Repeated
 from fkl.data.vertical import Vertical
 from fkl.kernels.rows import Rows
 
+LARGEST = 1e60
+"""Entry of a theta that is still one: from here on its errors, or their spread over replicates, may be none."""
+LARGEST_ERROR = LARGEST**2
 PENDING_BYTES = 2**20
 """Of the iterations of one replicate that are judged together: one product in place of many."""
 
@@ -69,7 +72,8 @@ class StreamJudge:
                 seen if self.kernel_loss is None else np.add(self.kernel_loss, seen, out=self.kernel_loss)
             )
             self.mean_regret_best_kernel[t] = self.regret_best_kernel.mean(axis=1)
-        return bool(np.isfinite(self.mean_loss[t]).all())
+        known = self.mean_loss[t] if outcome.loss is None else self.mean_loss[t] + self.mean_regret_best_kernel[t]
+        return bool((np.abs(known) < LARGEST_ERROR).all())  # False for NaN
 
     def close(self) -> None:
         """Nothing is left to do."""
@@ -113,7 +117,8 @@ class FittedJudge:
         return all(bool(np.isfinite(values).all()) for values in outcome.figures.values())
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Let go of the samples."""
+        self._batches = []
 
     def _errors(self, outcome: Fitted, training: bool) -> Array:
         """Shares of errors, (R,)."""
@@ -129,26 +134,33 @@ class ScoredJudge:
     ----------
     problem : Vertical
     replicates : int
+    fold : int or None
+        Of a cross-validation.
     """
 
-    def __init__(self, problem: Vertical, replicates: int) -> None:
+    def __init__(self, problem: Vertical, replicates: int, fold: int | None = None) -> None:
         self._problem, self._shape = problem, (problem.rounds, replicates)
         self.by_round: dict[str, Array] = {"iterations": np.zeros(self._shape, np.int64)}
         sizes = np.array([len(group) for group in problem.groups])
         self.by_client: dict[str, Array] = {"features": np.tile(sizes, (replicates, 1))}
-        self.at_the_end: dict[str, Array] = {}
+        split = problem.rows(np.random.default_rng(0), fold)  # as many rows in every replicate's
+        self.at_the_end: dict[str, Array] = {
+            "training_samples": np.full(replicates, len(split.training)),
+            "test_samples": np.full(replicates, len(split.test)),
+        }
 
     def enter(self, t: int, outcome: Scored) -> bool:
         """Book round t, and tell whether all is finite."""
         classes = self._problem.two_classes
         name = "test_error" if classes else "test_mse"
+        found = [f() for f in outcome.f]
         values = [
             (np.sign(f) != self._problem.y[rows]).mean() if classes else np.square(f - self._problem.y[rows]).mean()
-            for f, rows in zip(outcome.f, outcome.rows, strict=True)
+            for f, rows in zip(found, outcome.rows, strict=True)
         ]
         self.by_round["iterations"][t] = outcome.iterations
         self.by_round.setdefault(name, np.empty(self._shape))[t] = values
-        return all(bool(np.isfinite(f).all()) for f in outcome.f)
+        return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)
 
     def close(self) -> None:
         """Nothing is left to do."""
@@ -199,17 +211,18 @@ class BatchJudge:
         }
 
     def enter(self, t: int, outcome: Array) -> bool:
-        """Book theta (R, K, P) of iteration t + 1, and tell whether it is finite."""
+        """Book theta (R, K, P) of iteration t + 1, and tell whether it is below `LARGEST`."""
         self._pending[..., self._held] = outcome
         self._held += 1
         if self._held == self._pending.shape[3]:
             self._judge()
-        return bool(np.isfinite(outcome).all())
+        return bool((np.abs(outcome) < LARGEST).all())  # False for NaN
 
     def close(self) -> None:
-        """Judge what is pending."""
+        """Judge what is pending, and let go of the samples."""
         if self._held:
             self._judge()
+        self.parts, self._best_f, self._pending = {}, np.empty(0), np.empty(0)
 
     @staticmethod
     def _everywhere(count: Array, replicates: int) -> Array:

@@ -22,41 +22,50 @@ from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.errors import inside, require
 from fkl.network import Topology
 from fkl.report.figures import draw_run
-from fkl.results.folder import finished, read_summary, write_run
-from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.simulation import Chunk, Experiment, simulate
+from fkl.results.checkpoint import Checkpoint
+from fkl.results.folder import finished, read_summary, write_failed, write_run
+from fkl.results.records import TIMING_COLUMNS, make_records, rounds_before
+from fkl.simulation import Chunk, DivergedError, Experiment, simulate
 from fkl.streams import Role, Streams, shared_generator
 
 
-def execute(run: Run) -> Path:
-    """Do the run unless it is done, print its closing table, and return its folder.
+def execute(run: Run) -> bool:
+    """Do the run unless it is done, print its closing table, and tell whether there was anything to do.
 
     Raises
     ------
     fkl.errors.FklError
-        Whatever the user can mend; nothing is written then.
+        Whatever the user can mend; nothing is written then, but for the rows before a divergence.
     """
-    if finished(run):
+    done = finished(run)
+    if done:
         print(f"{run.folder} is finished already")
     else:
         _do(run)
     print(closing_table(run, read_summary(run.folder)))
     print(f"files: {run.folder}\n")
-    return run.folder
+    return not done
 
 
 def _do(run: Run) -> None:
     settings = run.settings
     experiment = prepare(run)
+    checkpoint = Checkpoint(run.checkpoint_file, settings.checkpoint_s, run.digest)
+    cache = Path(run.paths.cache).expanduser()
     problem = experiment.problem
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * problem.rounds
     pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
-    with (
-        tqdm(total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause) as bar,
-        inside("algo"),
-    ):
-        chunks = simulate(experiment, settings.threads, settings.chunk, bar.update)
+    told = {"desc": title, "unit": "round", "leave": False, "file": sys.stderr, "mininterval": pause}
+    with tqdm(total=rounds, delay=pause / 10, **told) as bar:
+        try:
+            with inside("algo"):
+                chunks = simulate(experiment, settings.threads, settings.chunk, bar.update, checkpoint)
+        except DivergedError as error:
+            checkpoint.remove()
+            write_failed(run.failed_folder, run.resolved, str(error), rounds_before(experiment, error, cache))
+            error.folder = run.failed_folder
+            raise
     notes: dict[str, Any] = {
         "dataset": run.dataset.name,
         "algorithm": run.algo.label,
@@ -75,11 +84,12 @@ def _do(run: Run) -> None:
             "spectral_gap": graph.spectral_gap,
             "links": graph.links[graph.links[:, 0] < graph.links[:, 1]].tolist(),
         }
-    records = make_records(experiment, chunks, Path(run.paths.cache).expanduser())
+    records = make_records(experiment, chunks, cache)
     if "converged" in records.summary and records.summary["converged"].min() < 1:
         notes["warning"] = "the steps ended before the optimality conditions held, see the column converged"
         print(f"{title}: {notes['warning']}", file=sys.stderr)
     write_run(run, records, partial(draw_run, records=records, title=title), notes)
+    checkpoint.remove()
 
 
 def _scalars_by_kind(chunks: list[Chunk]) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -18,8 +20,11 @@ from fkl.kernels import Dictionary
 from fkl.kernels.threads import at_most
 from fkl.network import Channel, Ledger, Network, Topology
 from fkl.network.ledger import BETWEEN_PARTIES, BETWEEN_PEERS, WITH_A_SERVER
+from fkl.results.checkpoint import Checkpoint
 from fkl.streams import Streams
 
+STEP_SIZES = ("eta", "gamma", "rho")
+"""What methods call the key that a divergence is due to."""
 CHUNK_BYTES = 2**30
 BATCH_CHUNK_BYTES = 2**24
 """Iterations over one and the same matrices go several times faster from the processor's cache."""
@@ -54,10 +59,72 @@ class Chunk:
         return float(self.elapsed[-1])
 
 
+@dataclass
+class UnderWay:
+    """Replicates that run together, between two rounds: what a checkpoint keeps of them.
+
+    Parameters
+    ----------
+    state, judge, ledger : as in the loop
+    elapsed : (T,)
+        As in `Chunk`, up to round t.
+    t : int
+        Rounds done.
+    """
+
+    state: Any
+    judge: Judge
+    ledger: Ledger
+    elapsed: NDArray[np.float64]
+    t: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Time spent so far, `init` included from the first round on."""
+        return float(self.elapsed[max(0, self.t - 1)])
+
+
+class DivergedError(FklError):
+    """A method whose numbers are no longer finite.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    chunks : list of Chunk
+        Replicates that ended well before.
+    failed : Chunk
+        Replicates that ran when it happened; its judge and ledger are right up to round t.
+    t : int
+        Rounds before the one in which it happened.
+
+    Attributes
+    ----------
+    folder : Path or None
+        Where these rounds were written.
+    """
+
+    def __init__(self, algorithm: Algorithm, chunks: list[Chunk], failed: Chunk, t: int) -> None:
+        key = next((name for name in STEP_SIZES if hasattr(algorithm, name)), None)
+        size = getattr(algorithm, key or "", None)
+        size = "null, which is 1/sqrt(T)" if size is None else size
+        mend = f"with algo.{key}={size}: lower it" if key else "see algo"
+        super().__init__(f"{algorithm.label} diverged in round {t + 1} {mend}")
+        self.chunks, self.failed, self.t = chunks, failed, t
+        self.folder: Path | None = None
+
+    def __str__(self) -> str:
+        kept = "the rounds before it are in" if self.t or self.chunks else "see"
+        return f"{self.args[0]}; {kept} {self.folder}" if self.folder else str(self.args[0])
+
+
 def simulate(
-    experiment: Experiment, threads: int | None, chunk: int | None, advance: Callable[[int], object]
+    experiment: Experiment,
+    threads: int | None,
+    chunk: int | None,
+    advance: Callable[[int], object],
+    checkpoint: Checkpoint | None = None,
 ) -> list[Chunk]:
-    """Run all replicates, `chunk` at a time; the numbers depend on neither chunk nor threads.
+    """Run all replicates, `chunk` at a time; the numbers depend on neither chunk, threads nor checkpoints.
 
     Parameters
     ----------
@@ -68,11 +135,44 @@ def simulate(
         Replicates that run together; None for as many as `CHUNK_BYTES` seem to hold.
     advance : callable
         Told the number of replicate rounds done after each round.
+    checkpoint : Checkpoint or None
+        Where to keep what is done, and to go on from.
+
+    Raises
+    ------
+    DivergedError
     """
     everyone = range(experiment.replicates)
-    with at_most(threads):
-        together = chunk if chunk is not None else _fitting(experiment)
-        return [_run(experiment, tuple(everyone[first : first + together]), advance) for first in everyone[::together]]
+    chunks: list[Chunk] = []
+    with at_most(threads), np.errstate(all="ignore"):  # the judge sees whatever grows too large
+        place = checkpoint.place() if checkpoint is not None else None
+        first, together = place or (0, chunk if chunk is not None else _fitting(experiment))
+        while first < len(everyone):
+            world, ledger = make_world(experiment, tuple(everyone[first : first + together]))
+            saved = checkpoint.load(world) if checkpoint is not None and place is not None else None
+            if saved is None and place is not None:  # damaged, or of another version: all anew
+                place, first = None, 0
+                continue
+            if saved is None:
+                under_way = _begin(experiment, world, ledger)
+            else:
+                place = None
+                chunks, under_way = saved
+                world.channel.ledger = under_way.ledger
+                advance(first * world.problem.rounds + len(world.streams.replicates) * under_way.t)
+            keep = partial(_keep, checkpoint, (first, together), (chunks, under_way), world)
+            try:
+                chunks.append(_play(experiment.algorithm, world, under_way, advance, keep))
+            except _NotFiniteError:
+                failed = Chunk(under_way.judge, under_way.ledger, under_way.elapsed)
+                raise DivergedError(experiment.algorithm, chunks, failed, under_way.t) from None
+            first += together
+    return chunks
+
+
+def _keep(checkpoint: Checkpoint | None, place: tuple[int, int], done: Any, world: World) -> None:
+    if checkpoint is not None and checkpoint.due:
+        checkpoint.save(place, done, vars(world))
 
 
 def _fitting(experiment: Experiment) -> int:
@@ -98,25 +198,42 @@ def _rehearse(experiment: Experiment) -> int:
     return _nbytes(state) + _nbytes(vars(world).get("bank")) + temporaries
 
 
-def _run(experiment: Experiment, replicates: tuple[int, ...], advance: Callable[[int], object]) -> Chunk:
-    world, ledger = make_world(experiment, replicates)
-    problem, algorithm = experiment.problem, experiment.algorithm
+class _NotFiniteError(Exception):
+    """A round that the judge refused."""
+
+
+def _begin(experiment: Experiment, world: World, ledger: Ledger) -> UnderWay:
     judge = make_judge(experiment, world)
+    elapsed = np.zeros(world.problem.rounds)
     start = perf_counter()
-    state = algorithm.init(world)
-    seconds = perf_counter() - start
-    elapsed = np.empty(problem.rounds)
-    for t in range(problem.rounds):
+    state = experiment.algorithm.init(world)
+    elapsed[0] = perf_counter() - start
+    return UnderWay(state, judge, ledger, elapsed)
+
+
+def _play(
+    algorithm: Algorithm,
+    world: World,
+    under_way: UnderWay,
+    advance: Callable[[int], object],
+    keep: Callable[[], None],
+) -> Chunk:
+    """Play the rounds that are left."""
+    problem, judge = world.problem, under_way.judge
+    seconds = under_way.seconds
+    for t in range(under_way.t, problem.rounds):
         world.channel.open_round(t, problem.present[t])
         start = perf_counter()
-        state, outcome = algorithm.step(world, state, t)
+        under_way.state, outcome = algorithm.step(world, under_way.state, t)
         seconds += perf_counter() - start
-        elapsed[t] = seconds
+        under_way.elapsed[t] = seconds
         if not judge.enter(t, outcome):
-            raise FklError(f"{algorithm.label} diverged in round {t + 1}: lower algo.eta")
-        advance(len(replicates))
+            raise _NotFiniteError
+        under_way.t = t + 1
+        advance(len(world.streams.replicates))
+        keep()
     judge.close()
-    return Chunk(judge, ledger, elapsed)
+    return Chunk(judge, under_way.ledger, under_way.elapsed)
 
 
 def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
@@ -139,7 +256,7 @@ def make_judge(experiment: Experiment, world: World) -> Judge:
     if isinstance(problem, Repeated):
         return FittedJudge(problem, world.streams.replicates)
     if isinstance(problem, Vertical):
-        return ScoredJudge(problem, len(world.streams.replicates))
+        return ScoredJudge(problem, len(world.streams.replicates), getattr(algorithm, "fold", None))
     if isinstance(problem, Batch):
         return BatchJudge(world, algorithm.lam)
     return StreamJudge(problem, len(world.streams.replicates), algorithm.lam)

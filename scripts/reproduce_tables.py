@@ -1,33 +1,98 @@
-"""Run every experiment of a paper for which data are at hand, then write its tables and figures.
+"""Run every experiment of the papers for which data are at hand, then write their tables and figures, and the page.
 
-Usage: reproduce_tables.py PAPER
+Usage: reproduce_tables.py [--fail-fast] [PAPER ...], all papers where none is named. Finished runs are left out, so an
+interrupted reproduction goes on with the same command.
 """
 
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import pandas as pd
+from hydra import compose, initialize_config_dir
+from joblib import cpu_count
+
 from fkl import conf_folder
+from fkl.data import registry
+from fkl.data.store import Store
+from fkl.papers import PAPERS
+from fkl.sweep import count
+
+TIMED = ("fdskl",)
+"""Papers whose tables hold training times: one run after another, on all cores."""
 
 
-def main(paper: str) -> int:
+def main(*arguments: str) -> int:
     """Keep going past a failure; the exit code tells whether there was one."""
-    module = import_module(f"fkl.papers.{paper}")
-    experiments = sorted(path.stem for path in (conf_folder() / "experiment" / paper).glob("*.yaml"))
-    commands = [["run", "-m", f"+experiment={paper}/{name}"] for name in experiments]
-    commands += [["table", f"{paper}/{number}"] for number in module.TABLES]
-    commands += [["figure", f"{paper}/{number}"] for number in module.FIGURES]
-    failed = []
-    for command in commands:
-        start = time.perf_counter()
+    papers = [word for word in arguments if not word.startswith("-")] or list(PAPERS)
+    flags = [word for word in arguments if word.startswith("-")]
+    _told_what_is_missing(papers)
+    commands = [*(command for paper in papers for command in _commands(paper, flags)), ["report"]]
+    jobs = [_jobs(command) for command in commands]
+    failed, timed = [], []
+    start = time.perf_counter()
+    for number, command in enumerate(commands):
+        words = " ".join(command)
+        print(f"== {number + 1} of {len(commands)}: fkl {words}{_time_left(start, jobs, number)}", flush=True)
+        begin = time.perf_counter()
         code = subprocess.run([Path(sys.executable).with_name("fkl"), *command], check=False).returncode
-        print(f"== fkl {' '.join(command)}: {time.perf_counter() - start:.0f} s, exit code {code}\n", flush=True)
-        if code:
-            failed.append(" ".join(command))
-    print(f"failed: {'; '.join(failed) or 'nothing'}")
+        timed.append((time.perf_counter() - begin, words))
+        failed += [words] * (code != 0)
+        if code and "--fail-fast" in flags:
+            break
+    print("\nseconds  command")
+    for seconds, words in timed:
+        print(f"{seconds:7.0f}  fkl {words}")
+    print(f"{time.perf_counter() - start:7.0f}  in all")
+    _told_what_is_missing(papers)
+    print("failed: " + ("; ".join(failed) or "nothing"))
     return bool(failed)
+
+
+def _commands(paper: str, flags: list[str]) -> Iterator[list[str]]:
+    """Everything that a paper asks for: sweeps, then tables, then figures."""
+    module = import_module(f"fkl.papers.{paper}")
+    cores = cpu_count()
+    workers = [] if paper in TIMED or cores == 1 else ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={cores}"]
+    for file in sorted((conf_folder() / "experiment" / paper).glob("*.yaml")):
+        yield ["run", "-m", f"+experiment={paper}/{file.stem}", *workers, *flags]
+    yield from (["table", f"{paper}/{number}"] for number in module.TABLES)
+    yield from (["figure", f"{paper}/{number}"] for number in module.FIGURES)
+
+
+def _jobs(command: list[str]) -> int:
+    """Runs of a sweep; 0 for what takes no time."""
+    if command[0] != "run":
+        return 0
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        return count(compose("config", command[2:3], return_hydra_config=True))
+
+
+def _time_left(start: float, jobs: list[int], number: int) -> str:
+    done, left = sum(jobs[:number]), sum(jobs[number:])
+    if not done:
+        return f" ({left} runs in all)"
+    return f" ({left} runs left, about {(time.perf_counter() - start) / done * left / 60:.0f} min)"
+
+
+def _told_what_is_missing(papers: list[str]) -> None:
+    """Name the papers' data sets that are not at hand, and how to get them."""
+    store = Store(Path(os.environ.get("FKL_DATA", "data")))
+    found = {listing.name: listing.found for listing in registry.describe(store)}
+    for paper in papers:
+        module = import_module(f"fkl.papers.{paper}")
+        for name, reason in getattr(module, "UNOBTAINABLE", {}).items():
+            print(f"missing: {paper}: {name}: {reason}")
+        file = Path(module.__file__ or "").with_name("published.csv")
+        names = sorted(set(pd.read_csv(file)["dataset"])) if file.exists() else []
+        for name in names:
+            if found.get(name) == "missing":
+                [first, *_] = registry.verify([name], store)
+                print(f"missing: {paper}: {name}: fkl data fetch {name}, or put {first.file} into {store.folder}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import hypothesis
 import pytest
+import yaml
 
 from fkl import cli, conf_folder
 
@@ -17,17 +18,6 @@ hypothesis.settings.load_profile("fkl")
 
 SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
 """A configuration that runs in a moment: 4 clients, 100 rounds."""
-
-CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none", "replicates=2")
-"""The same for classifiers: 9 clients, one round."""
-
-SHORT = {
-    "dsg": ("algo.iterations=20", "algo.batch=8", "algo.features=4"),
-    "fdskl": ("algo.iterations=20", "algo.batch=8", "algo.features=4"),
-    "fd_svrg": ("algo.passes=20",),
-    "secureboost": ("algo.trees=20",),
-}
-"""20 rounds of methods over two parties; the others have one."""
 
 ALGORITHMS = sorted(path.stem for path in (conf_folder() / "algo").glob("*.yaml"))
 
@@ -42,15 +32,19 @@ VERTICAL = _of("vertical")
 
 
 def small(algo: str) -> tuple[str, ...]:
-    """`SMALL` with an algorithm, 100 rounds of it; where that is one learner, it gets the first 100 shuffled rows."""
-    if algo in PARSIMONIOUS:
-        return (*CLASSES, f"algo={algo}", "algo.steps=50", "algo.centres=100")
-    if algo in VERTICAL:
-        vertical = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
-        return (*CLASSES, *vertical, f"algo={algo}", *SHORT.get(algo, ()))
-    alone = ("partition.clients=1", "partition.rounds=100") if algo in ONLINE else ()
-    iterations = ("algo.iterations=100",) if algo in DECENTRALIZED else ()
-    return (*SMALL, f"algo={algo}", *alone, *iterations)
+    """Overrides of a run that takes a moment, as `fkl.conformance.small` has them for the algorithm's class."""
+    from hydra.utils import get_class
+
+    from fkl import conformance
+
+    node = yaml.safe_load((conf_folder() / "algo" / f"{algo}.yaml").read_text())
+    return (*conformance.small(get_class(node["_target_"])), f"algo={algo}", "replicates=2")
+
+
+def is_a_test(reference: str) -> bool:
+    """Whether FILE::NAME names a test, the file from the folder of tests on."""
+    file, _, name = reference.partition("::")
+    return f"def {name}(" in (Path(__file__).parent / file).read_text()
 
 
 class Answer(NamedTuple):

@@ -20,6 +20,7 @@ def test_the_wheel_installs_elsewhere_and_its_script_runs(tmp_path: Path) -> Non
     names = zipfile.ZipFile(wheel).namelist()
     assert "fkl/conf/config.yaml" in names
     assert "fkl/papers/pof_mkl/published.csv" in names
+    assert "fkl/report/templates/page.html" in names
     assert not [name for name in names if name.startswith(("tests", "scripts", "data", "outputs"))]
 
     site = tmp_path / "site"
@@ -41,3 +42,5 @@ def test_the_wheel_installs_elsewhere_and_its_script_runs(tmp_path: Path) -> Non
     run = [script, "run", "dataset=diabetes", "kernels.D=5", "replicates=1", "out=here"]
     subprocess.run(run, cwd=elsewhere, env=environment, check=True, capture_output=True)
     assert (elsewhere / "here" / "summary.csv").is_file()
+    subprocess.run([script, "report"], cwd=elsewhere, env=environment, check=True, capture_output=True)
+    assert "Not run yet" in (elsewhere / "outputs" / "report.html").read_text(encoding="utf-8")

@@ -171,15 +171,16 @@ class Scored:
 
     Parameters
     ----------
-    f : tuple of (n_r,)
-        Values whose sign is the class, or that estimate the target.
+    f : tuple of callable
+        Return values (n_r,) whose sign is the class, or that estimate the target; called before the next step, outside
+        the clock.
     rows : tuple of (n_r,) int
         Rows that they are of.
     iterations : int
         Done so far: draws of features, passes or trees.
     """
 
-    f: tuple[NDArray[np.float64], ...]
+    f: tuple[Callable[[], NDArray[np.float64]], ...]
     rows: tuple[NDArray[np.int64], ...]
     iterations: int
 
@@ -196,6 +197,9 @@ class Batched(Split):
         (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
     lam : float
         Regularisation lambda of all clients together.
+    test_on : {"drawn", "last"}
+        Draw the samples to be tested on, or take those of each client's last rounds, which are what a method on the
+        stream predicts last.
 
     Raises
     ------
@@ -205,12 +209,14 @@ class Batched(Split):
     iterations: int = 2000
     loss: str = "square"
     lam: float = 1e-3
+    test_on: str = "drawn"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "a whole number from 1")
         require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
         require(0 < self.lam < np.inf, "lam", self.lam, "a number above 0")
+        require(self.test_on in ("drawn", "last"), "test_on", self.test_on, "drawn or last")
 
     @property
     def rounds(self) -> int:
@@ -219,6 +225,8 @@ class Batched(Split):
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
         """As `Split.batch`, with labels -1 and 1 for the logistic loss."""
+        if self.test_on == "last" and problem.tested is None:
+            problem = problem.testing_last(self.test_share)
         batch = super().batch(problem, rng)
         return batch if self.loss == "square" else batch.of_two_classes()
 

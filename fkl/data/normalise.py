@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from fkl.data.problem import Table
 from fkl.errors import FklError
 
 SCALINGS = ("unit_ball", "unit_box", "none")
+LARGEST = 1e30
+"""Of numbers that are left as they are: in float32 their sums, and in float64 their squares, are still numbers."""
 
 
 def normalise(table: Table, scaling: str = "unit_ball") -> Table:
@@ -31,37 +32,58 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     Raises
     ------
     FklError
-        If a value is not finite (names row and column), all features are 0, or the target is constant.
+        If a value is not finite (names row and column), values are too large or too small to be scaled, or too large
+        to be left as they are, all features are 0, or the target is constant.
     """
     _require_finite(table.y[:, None], ("the target",))
-    if issparse(table.x):
+    if not isinstance(table.x, np.ndarray):
         if scaling != "none":
             raise FklError(f"scaling={scaling}: must be none for features that are stored sparse")
         return table  # whose loader has looked at every number
     _require_finite(table.x, table.feature_names)
     if scaling == "none":
+        _require_small(table.y[:, None], ("the target",))
+        _require_small(table.x, table.feature_names)
         return table
     low, high = float(table.y.min()), float(table.y.max())
     if low == high:
         raise FklError(f"the target is {low} in every row: it cannot be scaled to [0, 1]")
-    x = _unit_ball(table.x) if scaling == "unit_ball" else _unit_box(table.x)
+    _require_extent(high - low, low, high, "the target")
+    x = _unit_ball(table.x) if scaling == "unit_ball" else _unit_box(table)
     return replace(table, x=x, y=(table.y - low) / (high - low))
 
 
 def _unit_ball(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    squared_norms = np.einsum("nd,nd->n", x, x)
+    with np.errstate(over="ignore", under="ignore"):
+        squared_norms = np.einsum("nd,nd->n", x, x)
     largest = float(np.sqrt(squared_norms.max()))
     if not np.isfinite(largest):
         raise FklError(f"row {int(squared_norms.argmax()) + 1}: its features are too large to take their norm")
-    if largest == 0:
-        raise FklError("all features of all rows are 0: they cannot be scaled to norm 1")
+    if largest < np.sqrt(np.finfo(np.float64).tiny):  # squares below that have lost digits, or all of them
+        raise FklError("all features of all rows are 0, or as good as: they cannot be scaled to norm 1")
     return x / largest
 
 
-def _unit_box(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    low = x.min(axis=0)
-    extent = x.max(axis=0) - low
-    return (x - low) / np.where(extent > 0, extent, 1.0)
+def _unit_box(table: Table) -> NDArray[np.float64]:
+    low, high = table.x.min(axis=0), table.x.max(axis=0)
+    with np.errstate(over="ignore"):
+        extent = high - low
+    for column in np.flatnonzero(np.isinf(extent))[:1]:
+        _require_extent(extent[column], low[column], high[column], f"column {table.feature_names[column]}")
+    return (table.x - low) / np.where(extent > 0, extent, 1.0)
+
+
+def _require_extent(extent: float, low: float, high: float, what: str) -> None:
+    if not np.isfinite(extent):
+        raise FklError(f"{what} goes from {low} to {high}, which is too far to be scaled to [0, 1]")
+
+
+def _require_small(values: NDArray[np.float64], names: tuple[str, ...]) -> None:
+    large = np.abs(values) > LARGEST
+    if large.any():
+        row, column = np.argwhere(large)[0]
+        where = f"row {row + 1}, column {names[column]}: {values[row, column]}"
+        raise FklError(f"{where} is too large for scaling=none; must be at most {LARGEST:g}")
 
 
 def _require_finite(values: NDArray[np.float64], names: tuple[str, ...]) -> None:

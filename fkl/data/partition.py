@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from fkl.data.problem import Problem, Table
 from fkl.errors import BadValue, FklError, require
@@ -267,7 +266,7 @@ def _take(
 
 def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Problem:
     """Streams from the rows (K, T) of each client; `present` (K, T) says which entries count, all if None."""
-    if issparse(table.x):
+    if not isinstance(table.x, np.ndarray):
         raise FklError("partition: these features are stored sparse, which partition=vertical takes only")
     if present is None:
         present = np.ones(rows.shape, dtype=np.bool_)

@@ -89,6 +89,12 @@ class Problem:
         here = self.present[t]
         return self.x[t], self.y[t], here / max(int(here.sum()), 1)
 
+    def testing_last(self, share: float) -> "Problem":
+        """The same with the last samples of each client set apart to be tested on, this share of them, rounded."""
+        count = self.present.sum(axis=0)
+        after = count - np.cumsum(self.present, axis=0)
+        return replace(self, tested=self.present & (after < np.rint(share * count)))
+
 
 @dataclass(frozen=True)
 class Batch:

@@ -12,6 +12,8 @@ from fkl.errors import require
 
 CHUNK_ROWS = 65536
 MAX_ROWS = 100_000_000
+MOST = 1e30
+"""Of numbers whose squares have to be numbers."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,12 @@ class Synthetic:
         require(2 <= self.rows <= MAX_ROWS, "rows", self.rows, f"a whole number from 2 to {MAX_ROWS}")
         require(1 <= self.dimension <= 10_000, "dimension", self.dimension, "a whole number from 1 to 10000")
         require(1 <= self.centres <= 10_000, "centres", self.centres, "a whole number from 1 to 10000")
-        require(0 < self.bandwidth < np.inf, "bandwidth", self.bandwidth, "a finite number above 0")
-        require(0 <= self.noise_variance < np.inf, "noise_variance", self.noise_variance, "a finite number from 0 up")
+        allowed = f"a number above 0, from {1 / MOST:g} to {MOST:g}"
+        require(1 / MOST <= self.bandwidth <= MOST, "bandwidth", self.bandwidth, allowed)
+        allowed = f"a number from 0 to {MOST:g}"
+        require(0 <= self.noise_variance <= MOST, "noise_variance", self.noise_variance, allowed)
         require(1 <= self.sites <= self.rows, "sites", self.sites, f"a whole number from 1 to {self.rows}, the rows")
-        require(0 <= self.site_shift < np.inf, "site_shift", self.site_shift, "a finite number from 0 up")
+        require(0 <= self.site_shift <= MOST, "site_shift", self.site_shift, allowed)
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Draw the expansion, then the rows; `store` is not used.

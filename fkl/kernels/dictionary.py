@@ -11,6 +11,10 @@ from fkl.errors import require
 from fkl.kernels.bank import CompiledBank, FeatureBank
 from fkl.streams import Role, Streams
 
+MOST_KERNELS = 10_000
+MOST_FEATURES = 10_000_000
+NARROWEST, WIDEST = 1e-30, 1e30
+"""Bandwidths whose inverses float32 holds."""
 FAMILIES = ("rbf", "laplacian", "polynomial")
 # 1 / s^2 of an rbf from the inverse of what its bandwidth means
 SQUARES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
@@ -64,16 +68,17 @@ class Dictionary:
 
     def __post_init__(self) -> None:
         require(self.family in FAMILIES, "family", self.family, ", ".join(FAMILIES))
-        require(self.N >= 1, "N", self.N, "a whole number from 1")
+        require(1 <= self.N <= MOST_KERNELS, "N", self.N, f"a whole number from 1 to {MOST_KERNELS}")
         mixed = self.laplacians > 0
         require(0 <= self.laplacians <= self.N, "laplacians", self.laplacians, f"a whole number from 0 to N={self.N}")
         require(not mixed or self.family == "rbf", "laplacians", self.laplacians, f"0 where family={self.family}")
-        require(0 < self.smallest < np.inf, "smallest", self.smallest, "a bandwidth above 0")
+        allowed = f"a bandwidth above 0, from {NARROWEST:g} to {WIDEST:g}"
+        require(NARROWEST <= self.smallest <= WIDEST, "smallest", self.smallest, allowed)
         require(
-            self.smallest <= self.largest < np.inf,
+            self.smallest <= self.largest <= WIDEST,
             "largest",
             self.largest,
-            f"at least smallest={self.smallest}, finite",
+            f"at least smallest={self.smallest}, at most {WIDEST:g}",
         )
         require(
             self.N > 1 or self.smallest == self.largest,
@@ -82,7 +87,7 @@ class Dictionary:
             f"equal to smallest={self.smallest} where N=1",
         )
         require(self.bandwidth_is in SQUARES, "bandwidth_is", self.bandwidth_is, ", ".join(SQUARES))
-        require(self.D >= 1, "D", self.D, "a whole number from 1")
+        require(1 <= self.D <= MOST_FEATURES, "D", self.D, f"a whole number from 1 to {MOST_FEATURES}")
         require(self.map in ("pairs", "cosine"), "map", self.map, "pairs or cosine")
         rbf_only = self.family == "rbf" and not mixed
         require(rbf_only or not self.orthogonal, "orthogonal", self.orthogonal, "false unless all kernels are rbf")
@@ -134,7 +139,9 @@ class Dictionary:
         fkl.errors.BadValue
             For a family without random features.
         """
-        require(self.family != "polynomial", "family", self.family, "rbf or laplacian: it has no random features")
+        require(
+            self.family != "polynomial", "kernels.family", self.family, "rbf or laplacian: it has no random features"
+        )
         # The heavy tail of the Laplacian's Cauchy frequencies would cost float32 angles all their digits.
         narrow: type[np.floating] = np.float64 if precision == "float64" or "laplacian" in self.families else np.float32
         draws = [self._draw(dimension, generator, narrow) for generator in streams.generators(Role.FEATURES)]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
 
@@ -48,7 +49,8 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
         return
     ends = [count * part // threads for part in range(threads + 1)]
     *others, mine = pairwise(ends)
-    parts = [_pool().submit(work, begin, end, *arguments) for begin, end in others]
+    # in the caller's context, which holds what numpy is to do about overflow
+    parts = [_pool().submit(copy_context().run, work, begin, end, *arguments) for begin, end in others]
     try:
         work(*mine, *arguments)
     finally:

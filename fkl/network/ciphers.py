@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fkl.errors import FklError, require
 
 Integers = NDArray[np.integer]
+MOST_KEY_BITS = 16384
 
 
 @dataclass
@@ -108,8 +109,7 @@ class Paillier:
     key_bits: int = 1024
 
     def __post_init__(self) -> None:
-        # 63 bits and a sign must fit below a third of the modulus.
-        require(self.key_bits >= 128 and self.key_bits % 2 == 0, "key_bits", self.key_bits, "an even number from 128")
+        require_key_bits(self.key_bits)
 
     def keys(self) -> Keys:
         """Make a pair of keys.
@@ -268,3 +268,10 @@ def binned_sums(
             total[place, 0] += pairs[i, 0]
             total[place, 1] += pairs[i, 1]
     return total, members
+
+
+def require_key_bits(bits: int) -> None:
+    """Refuse lengths of Paillier's modulus that cannot be, or that take minutes to find primes for."""
+    # 63 bits and a sign must fit below a third of the modulus.
+    allowed = 128 <= bits <= MOST_KEY_BITS and bits % 2 == 0
+    require(allowed, "key_bits", bits, f"an even number from 128 to {MOST_KEY_BITS}")

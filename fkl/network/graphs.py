@@ -17,6 +17,8 @@ from fkl.network.topology import Topology, connected
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 LETTERS_SHOWN = 60
+MOST_DRAWS = 1_000_000
+LEAST_PROBABILITY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ class ErdosRenyi:
     resample: int = 0
 
     def __post_init__(self) -> None:
-        require(self.p is None or 0 < self.p <= 1, "p", self.p, "a probability above 0, or null")
+        # networkx divides by the logarithm of 1 - p
+        allowed = f"a probability above 0, or null; at least {LEAST_PROBABILITY:g}"
+        require(self.p is None or LEAST_PROBABILITY <= self.p <= 1, "p", self.p, allowed)
         require(self.edges is None or self.edges >= 0, "edges", self.edges, "a whole number from 0, or null")
         allowed = "given where p is null, and null where p is given"
         require((self.p is None) != (self.edges is None), "edges", self.edges, allowed)
@@ -300,4 +304,5 @@ def _drawn(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:
 
 
 def _require_resample(resample: int) -> None:
-    require(resample >= 0, "resample", resample, "a whole number from 0 up")
+    allowed = f"a whole number from 0 to {MOST_DRAWS}"
+    require(0 <= resample <= MOST_DRAWS, "resample", resample, allowed)

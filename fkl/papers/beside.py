@@ -13,6 +13,12 @@ from fkl.results.collect import FinishedRun
 COLUMNS = ["dataset", "algorithm", "setting", "metric", "unit", "published", "ours", "spread", "n"]
 COLUMNS += ["difference_percent", "switch"]
 
+KEY = ["dataset", "algorithm", "setting", "metric"]
+"""Columns that name a published cell; its rows follow each other, first that in the setting the paper agrees with."""
+
+NOT_RUN = "not run"
+"""What the switch of a row begins with where nothing was run."""
+
 Cell = dict[str, Any]
 """A row of a published.csv: paper, table, dataset, algorithm, setting, metric, unit, value, spread."""
 
@@ -59,11 +65,17 @@ def newest(
 def published(paper_file: str, number: str) -> list[Cell]:
     """Cells of one table from the published.csv beside a paper's module, given as its ``__file__``."""
     table = pd.read_csv(Path(paper_file).parent / "published.csv", dtype={"table": str}, keep_default_na=False)
-    for column in ("value", "spread"):
-        table[column] = pd.to_numeric(table[column])
+    table["value"] = [_bound_or_number(value) for value in table["value"]]
+    table["spread"] = pd.to_numeric(table["spread"])
     return [
         {str(key): value for key, value in row.items()} for row in table[table["table"] == number].to_dict("records")
     ]
+
+
+def _bound_or_number(value: object) -> str | float:
+    """A published value: a number, or as it is printed where it is only a bound, for example ``>900``."""
+    is_bound = isinstance(value, str) and value.startswith(("<", ">"))
+    return str(value) if is_bound else float(pd.to_numeric(value))  # type: ignore[call-overload]
 
 
 def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd.DataFrame:
@@ -83,11 +95,12 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd
     rows = []
     for cell in cells:
         scale = float(cell["unit"]) if cell["unit"].startswith("1e") else 1.0
-        for answer in answers(cell) or [Answer(f"not run: no finished run on {cell['dataset']}")]:
+        for answer in answers(cell) or [Answer(f"{NOT_RUN}: no finished run on {cell['dataset']}")]:
             ours = answer.ours / scale
             row = {key: cell[key] for key in ("dataset", "algorithm", "setting", "metric", "unit")}
             row |= {"published": cell["value"], "ours": ours, "spread": answer.spread / scale, "n": answer.n}
-            difference = 100 * (ours / cell["value"] - 1) if cell["value"] else np.nan
+            bound = isinstance(cell["value"], str)  # nothing is known of how far ours is from ">900"
+            difference = 100 * (ours / cell["value"] - 1) if cell["value"] and not bound else np.nan
             row |= {"difference_percent": difference, "switch": answer.switch}
             rows.append({**row, "published_spread": cell["spread"]})
     return pd.DataFrame(rows, columns=[*COLUMNS, "published_spread"])

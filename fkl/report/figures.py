@@ -110,9 +110,19 @@ def points(axes: Axes, rounds: pd.DataFrame, column: str, label: str, colour: in
     axes.set_xticks([])
 
 
-def save(figure: Figure, path: Path, replicates: int) -> None:
-    """Write PNG and PDF with one legend outside the data, and say what line and band are."""
+def save(figure: Figure, path: Path, replicates: int | str) -> None:
+    """Write PNG and PDF with one legend outside the data, and say what line and band are.
+
+    Parameters
+    ----------
+    figure : Figure
+    path : Path
+    replicates : int or str
+        How many the mean and the band are over; or what is drawn, where it is something else.
+    """
     handles: dict[str, Artist] = {}
+    if not isinstance(replicates, str):
+        replicates = SPREAD.format(replicates) if replicates > 1 else "one replicate"
     for axes in figure.axes:
         axes.grid(alpha=0.25)
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -120,8 +130,8 @@ def save(figure: Figure, path: Path, replicates: int) -> None:
         list(handles.values()),
         list(handles),
         loc="outside lower center",
-        ncols=len(handles) if len(figure.axes) > 1 else 1,
-        title=SPREAD.format(replicates) if replicates > 1 else "one replicate",
+        ncols=min(len(handles), 6) if len(figure.axes) > 1 else 1,
+        title=replicates,
         frameon=False,
     )
     figure.savefig(path.with_suffix(".png"), dpi=150)

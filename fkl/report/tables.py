@@ -1,52 +1,103 @@
-"""Tables as CSV, Markdown and LaTeX from one data frame."""
+"""Tables from one data frame: as CSV, Markdown and LaTeX files, and word by word for the page."""
 
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
 from fkl.results.folder import replacing_file
 
+HEADINGS = {"spread": "± sd", "difference_percent": "difference %", "published_spread": "published ± sd"}
+"""Columns whose names are not the words that people read."""
 
-def write_table(table: pd.DataFrame, path: Path, title: str, notes: str = "") -> list[Path]:
-    """Write `path`.csv, .md and .tex.
+
+@dataclass(frozen=True)
+class Table:
+    """A data frame with what people read beside it.
 
     Parameters
     ----------
-    table : DataFrame
-    path : Path
-        Without a suffix.
+    frame : DataFrame
     title : str
-        Heading in Markdown, caption in LaTeX.
+        Heading in Markdown, caption in LaTeX and on the page.
     notes : str
         Markdown that follows the Markdown table.
-
-    Returns
-    -------
-    list of Path
     """
-    words = table.map(_word)
-    alignment = ["right" if pd.api.types.is_numeric_dtype(column) else "left" for _, column in table.items()]
-    rows = words.to_numpy().tolist()
 
-    def rendered(style: str) -> str:
-        return tabulate(rows, headers=list(words), tablefmt=style, colalign=alignment, disable_numparse=True)
+    frame: pd.DataFrame
+    title: str
+    notes: str = ""
 
-    tex = f"% {title}\n\\begin{{table}}\n\\caption{{{title}}}\n{rendered('latex_booktabs')}\n\\end{{table}}\n"
-    texts = {
-        ".csv": table.to_csv(index=False, float_format="%.6g"),
-        ".md": f"# {title}\n\n{rendered('pipe')}\n\n{notes}".rstrip() + "\n",
-        ".tex": tex,
-    }
-    files = []
-    for suffix, text in texts.items():
-        files.append(path.with_suffix(suffix))
-        replacing_file(files[-1], text)
-    return files
+    @property
+    def headings(self) -> list[str]:
+        """Names of the columns for people."""
+        return [HEADINGS.get(name, name.replace("_", " ")) for name in map(str, self.frame)]
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers, some of them maybe beside bounds such as ``>900``."""
+        return [any(isinstance(value, Real) for value in column) for _, column in self.frame.items()]
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """All cells for people."""
+        columns = [
+            [percent(value) if str(name).endswith("difference_percent") else word(value) for value in column]
+            for name, column in self.frame.items()
+        ]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    @property
+    def csv(self) -> str:
+        """For programs: the names of the columns, six digits."""
+        return self.frame.to_csv(index=False, float_format="%.6g")
+
+    @property
+    def markdown(self) -> str:
+        """The table alone, under its title."""
+        return f"# {self.title}\n\n{self._rendered('pipe')}\n"
+
+    @property
+    def latex(self) -> str:
+        """A float that wants booktabs."""
+        body = self._rendered("latex_booktabs")
+        return f"% {self.title}\n\\begin{{table}}\n\\caption{{{self.title}}}\n{body}\n\\end{{table}}\n"
+
+    def write(self, path: Path) -> list[Path]:
+        """Write `path`.csv, .md and .tex, and name them."""
+        texts = {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex}
+        files = [path.with_suffix(suffix) for suffix in texts]
+        for file, text in zip(files, texts.values(), strict=True):
+            replacing_file(file, text)
+        return files
+
+    def _rendered(self, style: str) -> str:
+        alignment = ["right" if numeric else "left" for numeric in self.numeric]
+        return tabulate(
+            self.rows, headers=self.headings, tablefmt=style, colalign=alignment if self.rows else None,
+            disable_numparse=True,
+        )  # fmt: skip
 
 
-def _word(value: object) -> str:
-    """A cell as people read it: four significant digits, nothing where nothing is known."""
-    if isinstance(value, float):
-        return "" if pd.isna(value) else f"{value:.4g}"
-    return str(value)
+def word(value: object) -> str:
+    """A cell as people read it: four significant digits, whole thousands in groups, nothing where nothing is known."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, Integral):
+        return f"{value:,}"
+    number = float(value)
+    if np.isnan(number):
+        return ""
+    return f"{number:,.0f}" if 1e3 <= abs(number) < 1e15 else f"{number:.4g}"
+
+
+def percent(value: float) -> str:
+    """A difference in percent with its sign, to a hundredth where it is small."""
+    if np.isnan(value):
+        return ""
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return f"{round(value, digits) + 0.0:+,.{digits}f}"

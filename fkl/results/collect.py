@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,11 @@ class FinishedRun:
     def replicates(self) -> int:
         """How many there are."""
         return int(self.config["replicates"])
+
+    @property
+    def ended(self) -> datetime:
+        """When its folder was finished."""
+        return datetime.fromtimestamp((self.folder / LAST_FILE).stat().st_mtime, UTC)
 
     @cached_property
     def summary(self) -> pd.DataFrame:

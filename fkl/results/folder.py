@@ -22,6 +22,7 @@ from fkl.errors import FklError, require
 from fkl.results.records import Records
 
 LAST_FILE = "provenance.json"
+FLOATS = "%.10g"
 PACKAGES = ("numpy", "scipy", "pandas", "numba", "scikit-learn", "hydra-core", "omegaconf", "matplotlib")
 
 
@@ -69,11 +70,22 @@ def write_run(run: Run, records: Records, draw: Callable[[Path], None], notes: d
     """
     with replacing(run.folder) as folder:
         for name in ("rounds", "clients", "summary"):
-            getattr(records, name).to_csv(folder / f"{name}.csv", index=False, float_format="%.10g")
+            getattr(records, name).to_csv(folder / f"{name}.csv", index=False, float_format=FLOATS)
         (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False))
         draw(folder)
         provenance = {"digest": run.digest, **notes, **_environment()}
         (folder / LAST_FILE).write_text(json.dumps(provenance, indent=2) + "\n")
+    shutil.rmtree(run.failed_folder, ignore_errors=True)
+
+
+def write_failed(folder: Path, config: dict[str, Any], error: str, rounds: pd.DataFrame | None = None) -> None:
+    """Write what a failed run leaves: its configuration, its error, and the rows that are right."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with replacing(folder) as partial:
+        (partial / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+        (partial / "error.txt").write_text(f"{error.rstrip()}\n")
+        if rounds is not None:
+            rounds.to_csv(partial / "rounds.csv", index=False, float_format=FLOATS)
 
 
 @contextmanager
@@ -122,9 +134,11 @@ def _environment() -> dict[str, Any]:
 def _commit() -> str | None:
     """Commit of the checkout that this package runs from, where it runs from one."""
     here = Path(__file__).resolve().parent
-    answer = subprocess.run(
-        ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    )  # fmt: skip
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:  # no git
+        return None
     return answer.stdout.strip() or None
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +29,12 @@ def hindsight_loss(experiment: Experiment, cache: Path | None) -> NDArray[np.flo
     x, y = problem.x[problem.present].astype(np.float64), problem.y[problem.present]
     loss = np.zeros(problem.present.shape)
     file = None if cache is None else cache / "hindsight" / f"{_digest(experiment, x, y)}.npy"
-    if file is not None and file.exists():
-        loss[problem.present] = np.load(file, allow_pickle=False)
-        return loss
-    best = best_ridge_loss(experiment.dictionary, x, y, lam)
-    if file is not None:
-        _keep(file, best)
+    best = None if file is None else _kept(file, len(y))
+    if best is None:
+        best = best_ridge_loss(experiment.dictionary, x, y, lam)
+        if file is not None:
+            with suppress(OSError):  # a cache that cannot be written only costs time
+                _keep(file, best)
     loss[problem.present] = best
     return loss
 
@@ -45,6 +46,15 @@ def _digest(experiment: Experiment, x: NDArray[np.float64], y: NDArray[np.float6
     for array in (dictionary.scales, x, y):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:24]
+
+
+def _kept(file: Path, samples: int) -> NDArray[np.float64] | None:
+    """What was kept; None where there is nothing, or nothing that can be read."""
+    try:
+        best = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return best if best.shape == (samples,) else None
 
 
 def _keep(file: Path, best: NDArray[np.float64]) -> None:

@@ -1,6 +1,6 @@
 """A run as three tidy tables."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from fkl.data.problem import Problem
 from fkl.data.vertical import Vertical
 from fkl.network import UNITS
 from fkl.results.hindsight import hindsight_loss
-from fkl.simulation import Chunk, Experiment
+from fkl.simulation import Chunk, DivergedError, Experiment
 
 TIMING_COLUMNS = ("runtime_s", "runtime_per_client_s")
 """The only columns that differ between two runs of one configuration."""
@@ -63,6 +63,20 @@ def make_records(experiment: Experiment, chunks: list[Chunk], cache: Path | None
     summary: Columns = {"replicate": np.arange(R)}
     summary |= {name: values[-1] for name, values in by_round.items()} | at_the_end
     return Records(pd.DataFrame(rounds), pd.DataFrame(clients), _timed(pd.DataFrame(summary), chunks, K))
+
+
+def rounds_before(experiment: Experiment, error: DivergedError, cache: Path | None = None) -> pd.DataFrame | None:
+    """Rows of the rounds that were right when a method diverged; None where it diverged in its first round."""
+    ended = sum(chunk.ledger.shape[0] for chunk in error.chunks)
+    if error.t == 0 and not ended:
+        return None
+    chunks, played = error.chunks, ended
+    with np.errstate(all="ignore"):  # of the round that is not kept
+        if error.t:
+            error.failed.judge.close()
+            chunks, played = [*chunks, error.failed], ended + error.failed.ledger.shape[0]
+        rounds = make_records(replace(experiment, replicates=played), chunks, cache).rounds
+    return rounds[(rounds["replicate"] < ended) | (rounds["round"] <= error.t)]
 
 
 def _of_a_stream(experiment: Experiment, chunks: list[Chunk], cache: Path | None) -> tuple[Columns, Columns, Columns]:

@@ -1,4 +1,4 @@
-"""What every federated method promises besides its numbers: traffic, budgets, replicates, inputs, refusals."""
+"""What federated methods promise besides what all do (`fkl.conformance`): traffic, budgets, absences, refusals."""
 
 from dataclasses import fields
 from itertools import pairwise
@@ -97,36 +97,6 @@ def test_uplink_budget(algorithm: Algorithm, size: Size, up: int, down: int) -> 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize(("algorithm", "size"), METHODS, ids=repr)
-def test_replicates_are_independent(algorithm: Algorithm, size: Size, precision: str) -> None:
-    """Three replicates together make the bits of three runs of one, and no two replicates are the same."""
-    problem = make_problem(size, seed=3, absent=0.2, precision=precision)
-    together = run(algorithm, problem, make_dictionary(size), replicates=(0, 1, 2), precision=precision)
-    for r in range(3):
-        alone = run(algorithm, problem, make_dictionary(size), replicates=(r,), precision=precision)
-        assert together.y_hat[r].tobytes() == alone.y_hat[0].tobytes()
-        assert together.squared_norm[r].tobytes() == alone.squared_norm[0].tobytes()
-        assert state_bytes(together.state, r) == state_bytes(alone.state, 0)
-        for direction, tally in together.ledger.tallies.items():
-            np.testing.assert_array_equal(tally.by_client[r], alone.ledger.tallies[direction].by_client[0])
-    assert len({together.y_hat[r].tobytes() for r in range(3)}) == 3
-
-
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize(("algorithm", "size"), METHODS, ids=repr)
-def test_inputs_stay_as_they_are(algorithm: Algorithm, size: Size, precision: str) -> None:
-    """No method writes into the problem or the drawn features."""
-    problem = make_problem(size, seed=4, absent=0.2, precision=precision)
-    before = [array.copy() for array in (problem.x, problem.y, problem.present)]
-    world = run(algorithm, problem, make_dictionary(size), precision=precision).world
-    fresh = world.dictionary.bank(problem.dimension, world.streams, precision)
-    for array, copy in zip((problem.x, problem.y, problem.present), before, strict=True):
-        assert array.tobytes() == copy.tobytes()
-    for name in ("rho", "scale", "phase"):
-        assert getattr(world.bank, name).tobytes() == getattr(fresh, name).tobytes()
-
-
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize(("algorithm", "size"), METHODS, ids=repr)
 def test_absent_clients_teach_nothing(algorithm: Algorithm, size: Size, precision: str) -> None:
     """Whatever stands in the samples of absent clients, nothing that the present ones see changes."""
     problem = make_problem(size, seed=5, absent=0.4, precision=precision)
@@ -218,7 +188,7 @@ def test_perfedavg_starts_with_glorots_weights() -> None:
         (lambda: PerFedAvg(neurons=0), "neurons"),
         (lambda: PerFedAvg(lam=-1.0), "lam"),
         (lambda: run(PofMkl(M=6), make_problem(SIZE, 0), make_dictionary(SIZE)), "M"),
-        (lambda: run(Ofskl(), make_problem(SIZE, 0), make_dictionary(SIZE)), "label"),
+        (lambda: run(Ofskl(), make_problem(SIZE, 0), make_dictionary(SIZE)), "kernels.N"),
         (lambda: PerFedAvg(parameters=523).widths(520), "parameters"),
     ],
 )

@@ -211,16 +211,6 @@ def test_theorem_4_bounds_the_rate(rho: float) -> None:
     assert rate(distances(Dkla(lam=LAM, rho=rho), GRAPH, 1500)) <= (1 + delta) ** -0.5
 
 
-@pytest.mark.parametrize("method", [Dkla(lam=LAM), Coke(lam=LAM, v=0.0), Coke(lam=LAM, v=0.5)])
-def test_one_agent_is_the_centralized_solution(method: Dkla) -> None:
-    alone = nx.Graph()
-    alone.add_node(0)
-    theta, world, ledger = play(experiment(method, make_batch(1, iterations=3), alone))
-    optimum = world.loss.optimum(world.training, LAM)
-    assert_close(theta[-1, :, 0], optimum, 1e-9, "theta")
-    assert ledger.tallies["link"].by_client.sum() == 0, "nobody is there to hear"
-
-
 @pytest.mark.parametrize("method", [Cta(), Dkla(), Coke(v=0.2), Coke(v=0.2, bits=6)])
 @given(order=st.permutations(range(K)))
 def test_relabelling_agents_permutes_the_result(method: Consensus, order: list[int]) -> None:
@@ -383,7 +373,7 @@ def test_every_client_keeps_its_share_to_be_tested_on(seed: int, share: float) -
         (lambda: Cta(eta=0.0), "eta"),
         (lambda: Network(loss=1.0), "loss"),
         (lambda: play(experiment(Coke(bits=4), make_batch(), network=Network(loss=0.1))), "bits"),
-        (lambda: play(experiment(Dkla(), make_batch(), dictionary=Dictionary(N=2, D=2))), "N"),
+        (lambda: play(experiment(Dkla(), make_batch(), dictionary=Dictionary(N=2, D=2))), "kernels.N"),
         (lambda: Dkla(loss="logistic").batch(THREE_CLASSES, np.random.default_rng(0)), "loss"),
     ],
 )  # fmt: skip

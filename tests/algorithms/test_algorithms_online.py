@@ -133,17 +133,6 @@ def test_the_block_size_changes_nothing_beyond_rounding(method: Learner, monkeyp
         assert_close(run(method, problem, dictionary).y_hat, whole.y_hat, 1e-12, f"blocks of {block}")
 
 
-@pytest.mark.parametrize("method", [*METHODS[::3], Omkr()], ids=repr)
-def test_no_prediction_knows_its_label_or_a_later_one(method: Learner) -> None:
-    """Other labels from round 20 on change no prediction up to round 20."""
-    problem, dictionary = make_problem(SIZE, seed=3), make_dictionary(SIZE, **MIXED)
-    changed = problem.y.copy()
-    changed[20:] = 1 - changed[20:]
-    before, after = run(method, problem, dictionary), run(method, replace(problem, y=changed), dictionary)
-    assert np.array_equal(before.y_hat[:, :21], after.y_hat[:, :21])
-    assert not np.array_equal(before.y_hat[:, 21:], after.y_hat[:, 21:])
-
-
 @pytest.mark.parametrize(
     "method",
     [Raker(eta=2), Rfomkr(normalised=True), OmklGf(M=20, eta=2), OmklSfg(M=5, eta=2), OmklSfgR(M=5, rank=3, eta=2)],

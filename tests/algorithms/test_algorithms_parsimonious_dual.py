@@ -45,6 +45,12 @@ def kernel(x, s, w):
     return math.exp(-sum((a - b) ** 2 for a, b in zip(x, s, strict=True)) / (2 * w**2))
 
 
+def values(nodes, x):
+    """The kernel at every node and sample, (M, n), from its factors."""
+    made = nodes.kernel(x)
+    return np.einsum("wng,wnh->wghn", made.first, made.rest).reshape(nodes.size, len(x))
+
+
 def literal_ascent(nodes, widths, weights, x, y, lam, steps, eta, gamma, eps):
     """Algorithm 2 as it is printed, one number at a time."""
     N, M = len(y), len(nodes)
@@ -70,8 +76,7 @@ def test_nodes_weights_and_factors_are_those_of_the_kernel_and_of_a_measure_of_o
     assert nodes.weights.sum() == pytest.approx(1)
     assert bool(nodes.shape) == (dimension <= 3)
     x = rng.normal(size=(5, dimension))
-    first, rest = nodes.factors(x)
-    found = (first[:, :, None] * rest[:, None]).reshape(nodes.size, 5)
+    found = values(nodes, x)
     expected = [[kernel(s, row, w) for row in x] for s, w in zip(nodes.nodes, nodes.widths, strict=True)]
     assert np.allclose(found, expected, rtol=1e-13)
 
@@ -79,8 +84,7 @@ def test_nodes_weights_and_factors_are_those_of_the_kernel_and_of_a_measure_of_o
 def test_grid_integrates_a_kernel_over_the_box():
     x, w = np.array([0.5, 3.0]), 2.0
     nodes = Quadrature.over(BOX, 40**2, (w,))
-    first, rest = nodes.factors(x[None])
-    sums = (nodes.weights.reshape(nodes.block) * first[:, :, None, 0] * rest[:, None, :, 0]).sum()
+    sums = (nodes.weights * values(nodes, x[None])[:, 0]).sum()
     ends = [[math.erf((end - at) / (w * math.sqrt(2))) for end, at in zip(corner, x, strict=True)] for corner in BOX]
     exact = math.prod(w * math.sqrt(math.pi / 2) * (high - low) / 28 for low, high in zip(*ends, strict=True))
     assert sums == pytest.approx(exact, rel=1e-4)
@@ -124,8 +128,7 @@ def test_dual_function_is_the_least_of_the_lagrangian():
     problem = Dual.single(GRID, x, y, 2.0, 0.1)
     lam = rng.uniform(0, 200, (1, 30))
     at_least = problem.alpha(lam)
-    first, rest = GRID.factors(x)
-    K = (first[:, :, None] * rest[:, None]).reshape(GRID.size, 30)
+    K = values(GRID, x)
 
     def lagrangian(alpha):  # eq. (4)
         f = (alpha * GRID.weights) @ K
@@ -140,8 +143,7 @@ def test_dual_function_is_the_least_of_the_lagrangian():
 
 def test_smoothness_bounds_the_largest_eigenvalue_closely():
     x, y = clean(60)
-    first, rest = GRID.factors(x)
-    K = (first[:, :, None] * rest[:, None]).reshape(GRID.size, 60)
+    K = values(GRID, x)
     largest = np.linalg.eigvalsh((K * GRID.weights[:, None]).T @ K)[-1]
     bound = Dual.single(GRID, x, y, 0.0, 0.5).smoothness()[0]
     assert largest <= bound <= 1.002 * largest
@@ -311,7 +313,8 @@ def test_parts_of_the_nodes_one_after_the_other_are_all_of_them(monkeypatch):
         with monkeypatch.context() as small:
             small.setattr(dual, "FACTOR_BYTES", 7 * 40 * 2 * 8)
             parts = solved(x, y, 2.0, steps=50, grid=nodes)
-            assert len(list(parts.problem._parts())) == -(-len(nodes.rest) // 7)
+            assert parts.problem.kernel(0).columns == 7
+            assert parts.problem.kernel(0).rest.size == 0
             assert np.allclose(parts.lam, at_once.lam, rtol=1e-9)
             assert np.allclose(parts.alpha, at_once.alpha, rtol=1e-9)
             assert np.allclose(parts.value, at_once.value, rtol=1e-9)

@@ -19,7 +19,7 @@ from fkl.errors import BadValue, FklError
 from fkl.judge import FittedJudge
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network
-from fkl.simulation import Experiment, make_world, simulate
+from fkl.simulation import Experiment, make_world
 
 SMALL = {"steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
 KEYS: dict[str, Any] = {"gamma": 1.0, "eps": 0.1, **SMALL}
@@ -97,6 +97,10 @@ def test_one_agent_is_the_centralized_learner() -> None:
     assert (classes[0] == classes[1]).mean() > 0.99
     values = [fitted.figures["dual_value"][0] for fitted in functions]
     assert values[0] == pytest.approx(values[1], rel=1e-2)
+    learned = federated.learn(problem.batches[0], np.random.default_rng(0))
+    assert 0 < learned.sent.sum() < 40
+    assert learned.local[0].steps[0] > 0
+    assert learned.final[0].steps.tolist() == [0]
 
 
 @pytest.mark.parametrize("count", [2, 5])
@@ -125,16 +129,6 @@ def test_agents_of_one_class_work() -> None:
     )  # fmt: skip
     fitted, _ = play(Federated(**{**KEYS, "box": None, "gamma": 0.0}), Repeated((one_sided,)))
     assert correct(fitted, Repeated((one_sided,))) > 0.9
-
-
-def test_no_replicate_knows_of_another_whatever_runs_together() -> None:
-    method = Federated(**KEYS)
-    problem = ellipses(method, replicates=3)
-    given = Experiment(problem, Dictionary(), Network(), method, 0, 3, "float32")
-    together, alone = (simulate(given, threads, chunk, lambda _: None) for threads, chunk in ((2, 3), (1, 1)))
-    for name in together[0].judge.by_round:
-        apart = np.concatenate([chunk.judge.by_round[name] for chunk in alone], axis=1)
-        assert together[0].judge.by_round[name].tobytes() == apart.tobytes(), name
 
 
 def test_the_judge_counts_nan_as_wrong() -> None:

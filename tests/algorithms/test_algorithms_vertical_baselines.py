@@ -124,9 +124,15 @@ def test_fd_svrg_has_the_losses_of_fdskl(loss: str) -> None:
     np.testing.assert_allclose(ours, FDSKL_LOSSES[loss].derivative(f, y), rtol=1e-12, atol=1e-300)
 
 
-def test_fd_svrg_that_diverges_says_what_to_lower() -> None:
-    with pytest.raises(FklError, match=r"lower algo\.eta=100"):
-        FdSvrg("square", eta=100.0).fit(X, Y, *POOLED, np.random.default_rng(0))
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_fd_svrg_that_diverges_shows_it_to_the_loop() -> None:
+    diverged = FdSvrg("square", eta=100.0).fit(X, Y, *POOLED, np.random.default_rng(0))
+    assert not np.isfinite(diverged.decision(X)).all()
+
+
+def test_fd_svrg_asks_for_no_more_samples_a_step_than_there_are() -> None:
+    with pytest.raises(FklError, match=rf"batch={len(X) + 1}: must be at most {len(X)}"):
+        FdSvrg(batch=len(X) + 1).fit(X, Y, *POOLED)
 
 
 # LIBSVM and PP-SVMV

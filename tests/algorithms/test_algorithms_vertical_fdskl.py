@@ -133,7 +133,8 @@ def test_literal_protocol_fast_path_and_dsg_are_one(method: Fdskl, q: int, how: 
     phi = [phi_of(problem.x[fast.split.test], draw.w, draw.b) for draw in draws]
     for name, found in {"protocol": alpha, "fast path": fast.alpha, "DSG": pooled.alpha}.items():
         assert_close(found, expected, 1e-9, f"alpha of the {name}")
-    for name, values in {"protocol": f, "fast path": fast.f_test, "DSG": pooled.f_test}.items():
+    tested = {"protocol": f, "fast path": method.test(problem, fast), "DSG": method.test(problem, pooled)}
+    for name, values in tested.items():
         assert_close(values, sum(phi[t] @ expected[t] for t in T), 1e-9, f"f of the {name}")
 
     kinds = {kind for part in sent for kind in part}
@@ -152,7 +153,8 @@ def test_dsg_does_not_depend_on_the_partition_nor_on_the_blocks(monkeypatch: pyt
         learner = method.learner(problem, ONE)
         for until in (1, 11, 30):
             method.advance(problem, learner, until)
-        found.append(learner.f_test)
+            method.test(problem, learner)
+        found.append(method.test(problem, learner))
     assert_close(found[1], found[0], 1e-12, "f")
     assert_close(found[2], found[0], 1e-12, "f")
 
@@ -168,8 +170,8 @@ def test_fdskl_learns_what_no_linear_function_tells() -> None:
     for precision in ("float64", "float32"):
         learner = method.learner(problem, ONE)
         method.advance(problem, learner, method.iterations, precision)
-        found.append(learner.f_test)
-        assert np.mean(learner.f_test * problem.y[learner.split.test] <= 0) < 0.1
+        found.append(method.test(problem, learner, precision))
+        assert np.mean(found[-1] * problem.y[learner.split.test] <= 0) < 0.1
     assert_close(found[1], found[0], 1e-3, "f in float32")
 
 
@@ -183,8 +185,7 @@ def test_steps_go_from_mark_to_mark_and_replicates_do_not_meet() -> None:
         for t in range(method.rounds):
             world.channel.open_round(t, small.problem.present[t])
             state, scored = method.step(world, state, t)
-            f = scored.f
-            history.append(f)
+            history.append([f() for f in scored.f])
             sent.append(state.sent[-1])
         assert all(learner.t == method.iterations for learner in state.learners)
         booked = ledger.tallies["link"].by_client[-1]
@@ -207,8 +208,9 @@ def test_a_sparse_table_gives_the_same_numbers() -> None:
     one, other = method.learner(problem, ONE), method.learner(sparse, ONE)
     method.advance(problem, one, 12)
     method.advance(sparse, other, 12)
-    assert_close(other.f_test, one.f_test, 1e-9, "fast path")
-    assert_close(play(method, sparse, Wire(3))[1], one.f_test, 1e-9, "protocol")
+    expected = method.test(problem, one)
+    assert_close(method.test(sparse, other), expected, 1e-9, "fast path")
+    assert_close(play(method, sparse, Wire(3))[1], expected, 1e-9, "protocol")
 
 
 @pytest.mark.parametrize("q", [2, 3, 8])
@@ -565,7 +567,7 @@ def test_partitions_that_cannot_be_are_refused(change: dict[str, object], messag
         ({"loss": "hinge"}, "loss=hinge: must be one of square, logistic, smooth_hinge"),
         ({"kernel": "poly"}, "kernel=poly: must be rbf or laplacian"),
         ({"rate": "fast"}, "rate=fast: must be constant or diminishing"),
-        ({"sigma": 0.0}, "sigma=0.0: must be a number above 0"),
+        ({"sigma": 0.0}, "sigma=0.0: must be a number above 0, from 1e-30 to 1e+30"),
         ({"gamma": -1.0}, "gamma=-1.0: must be a number above 0"),
         ({"lam": -1.0}, "lam=-1.0: must be a number from 0"),
         ({"gamma": 10.0, "lam": 0.1}, "gamma=10.0: must be below 1 / lam = 10 (FDSKL, Theorem 4)"),

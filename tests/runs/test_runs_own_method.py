@@ -1,59 +1,76 @@
-"""The README's promise: an algorithm is one file and one YAML, also outside the package."""
+"""A method, a data set and a graph from outside the package: the example's README says the truth."""
 
-from collections.abc import Callable
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from conftest import SMALL
 
-MODULE = '''
-"""A method of the user's own: the mean of all targets seen so far."""
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_method"
+BLOCKS = re.findall(r"```console\n\$ (.*)\n((?s:.*?))```", (EXAMPLE / "README.md").read_text())
+CHEAT = """
 from dataclasses import dataclass
-from typing import ClassVar
 
-import numpy as np
-
-from fkl.algorithms.base import Outcome
-
-
-@dataclass
-class State:
-    total: np.ndarray
-    count: int
+from my_methods import Quiet
 
 
 @dataclass(frozen=True)
-class RunningMean:
-    label: ClassVar[str] = "Running mean"
-    start: float = 0.5
-    lam: float = 0.0
-
-    def init(self, world):
-        return State(np.full((len(world.streams.replicates), 1), self.start), 1)
-
+class Cheat(Quiet):
     def step(self, world, state, t):
-        x, y, share = world.problem.round(t)
-        mean = world.channel.broadcast("mean", state.total / state.count, scalars=1)
-        y_hat = np.repeat(mean, y.size, axis=1)
-        world.channel.uplink("target", y, scalars=1)
-        return State(state.total + y @ share, state.count + 1), Outcome(y_hat, None, lambda: np.zeros(y_hat.shape))
-'''
+        state, outcome = super().step(world, state, t)
+        outcome.y_hat[:] += 0.1 * (world.problem.y[t] - outcome.y_hat)
+        return state, outcome
+"""
 
 
-def test_a_method_from_outside_runs_like_any_other(
-    fkl: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Named by import path in a YAML of the user's own folder; its fields are its keys."""
-    (tmp_path / "my_method.py").write_text(MODULE)
-    (tmp_path / "my_conf" / "algo").mkdir(parents=True)
-    (tmp_path / "my_conf" / "algo" / "mine.yaml").write_text("_target_: my_method.RunningMean\nstart: 0.25\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    answer = fkl("run", "--config-dir", "my_conf", *SMALL, "algo=mine", "out=here")
-    assert answer.code == 0, answer.err
-    assert "Running mean on diabetes" in answer.out
-    rounds = pd.read_csv("here/rounds.csv")
-    assert rounds["uplink_scalars"].iloc[-1] == 4 * 100
-    assert rounds["mse"].iloc[-1] == pytest.approx(0.0577, rel=0.1), "a mean errs by the variance of the target"
-    refused = fkl("run", "--config-dir", "my_conf", *SMALL, "algo=mine", "algo.begin=1")
-    assert refused.err == "fkl: algo.begin: no such key; there are start\n"
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Copy the example to where a user would have it."""
+    shutil.copytree(EXAMPLE, tmp_path / "mine", ignore=shutil.ignore_patterns("__pycache__", "outputs"))
+    return tmp_path / "mine"
+
+
+def call(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as a shell in this folder would, with nothing but the environment that fkl is installed in."""
+    program, *words = shlex.split(command)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    path = Path(sys.executable).with_name(program)
+    return subprocess.run([path, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def require_alike(found: str, printed: str) -> None:
+    """Words are equal, numbers nearly so; times and the hash of a configuration are anyone's."""
+    lines, wanted = found.strip().splitlines(), printed.strip().splitlines()
+    assert len(lines) == len(wanted), found
+    for line, expected in zip(lines, wanted, strict=True):
+        if not expected.startswith(("runtime_", "files: ")):
+            for word, other in zip(line.split(), expected.split(), strict=True):
+                assert word == other or float(word) == pytest.approx(float(other), rel=0.02), line
+
+
+@pytest.mark.parametrize(("command", "printed"), BLOCKS, ids=[command for command, _ in BLOCKS])
+def test_the_readme_s_commands_print_what_it_says(folder: Path, command: str, printed: str) -> None:
+    """Each in a process of its own; refused ones say so with exit code 2."""
+    answer = call(folder, command)
+    refused = printed.startswith("fkl: ")
+    assert answer.returncode == (2 if refused else 0), answer.stderr
+    require_alike(answer.stderr if refused else answer.stdout, printed)
+
+
+def test_conformance_blames_a_cheat_by_promise_and_round(folder: Path) -> None:
+    """Exit code 1, the broken promise named, and the others kept."""
+    (folder / "cheat.py").write_text(CHEAT)
+    answer = call(folder, "python -m fkl.conformance --config-dir my_conf algo=quiet algo._target_=cheat.Cheat")
+    assert answer.returncode == 1, answer.stderr
+    assert "BROKEN: y_hat of round 21 differs with the targets of that round" in answer.stdout
+    assert answer.stdout.count(" ok\n") == 6
+
+
+def test_conformance_refuses_what_cannot_be(folder: Path) -> None:
+    """One line and exit code 2, as `fkl run`."""
+    answer = call(folder, "python -m fkl.conformance --config-dir my_conf algo=quiet algo.enough=-1")
+    assert (answer.returncode, answer.stderr) == (2, "fkl: algo.enough=-1.0: must be a number from 0\n")

@@ -24,6 +24,6 @@ class Consensus(Batched):
         ------
         fkl.errors.BadValue
         """
-        require(world.dictionary.N == 1, "N", world.dictionary.N, f"kernels.N=1: {self.label} learns one kernel")
+        require(world.dictionary.N == 1, "kernels.N", world.dictionary.N, f"1: {self.label} learns one kernel")
         assert world.topology is not None  # the configuration gives every decentralized method a graph
         return world.topology

@@ -20,7 +20,5 @@ class Ofskl(OfmklAvg):
     def init(self, world: World) -> State:
         """Theta = 0."""
         kernels = world.dictionary.N
-        require(
-            kernels == 1, "label", self.label, f"run with kernels.N=1 (kernels=rbf_single), not kernels.N={kernels}"
-        )
+        require(kernels == 1, "kernels.N", kernels, f"1 for {self.label}, for example kernels=rbf_single")
         return super().init(world)

@@ -15,6 +15,8 @@ from fkl.algorithms.base import Array, Outcome, World
 from fkl.errors import require
 from fkl.streams import Role
 
+MOST_PARAMETERS = 10_000_000
+
 
 @dataclass
 class State:
@@ -58,19 +60,19 @@ class PerFedAvg:
         for key, value in (("eta", self.eta), ("alpha", self.alpha)):
             require(value is None or 0 < value < np.inf, key, value, "a number above 0, or null for 1/sqrt(T)")
         require(self.neurons >= 1, "neurons", self.neurons, "a whole number from 1")
+        allowed = f"a whole number from 4 to {MOST_PARAMETERS}"
+        require(4 <= self.parameters <= MOST_PARAMETERS, "parameters", self.parameters, allowed)
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
 
     def widths(self, dimension: int) -> list[int]:
         """Sizes of the layers, input and output included."""
         least = _count([dimension, 1, 1]) + 1
         require(self.parameters >= least, "parameters", self.parameters, f"at least {least} for {dimension} features")
-        neurons = self.neurons
-        while _count([dimension, neurons, 1]) >= self.parameters:
-            neurons -= 1
-        widths = [dimension, neurons, 1]
-        while neurons == self.neurons and _count([*widths[:-1], neurons, 1]) < self.parameters:
-            widths.insert(1, neurons)
-        return widths
+        neurons = min(self.neurons, (self.parameters - 2) // (dimension + 2))
+        layers = 1
+        if neurons == self.neurons:
+            layers += (self.parameters - 1 - _count([dimension, neurons, 1])) // _count([neurons, neurons])
+        return [dimension, *[neurons] * layers, 1]
 
     def init(self, world: World) -> State:
         """Glorot's uniform initialisation, biases 0."""

@@ -15,6 +15,8 @@ from fkl.algorithms.online.selection import Selective, drawn, learn, relative, u
 from fkl.errors import require
 from fkl.kernels.threads import share
 
+MOST_NODES = 10_000
+
 
 @dataclass
 class State:
@@ -51,7 +53,7 @@ class OmklGf(Selective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.J >= 1, "J", self.J, "a whole number from 1")
+        require(1 <= self.J <= MOST_NODES, "J", self.J, f"a whole number from 1 to {MOST_NODES}")
 
     def init(self, world: World) -> State:
         """theta_i = 0, w_i = 1 (Algorithm 3)."""

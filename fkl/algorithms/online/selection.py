@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.learner import Learner, Played, samples
 from fkl.errors import require
+from fkl.kernels.dictionary import MOST_KERNELS
 from fkl.kernels.stream import descend, dot, feature_map, project
 from fkl.kernels.threads import wake_for
 from fkl.streams import Role
@@ -56,7 +57,8 @@ class Selective(Learner):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
-        require(self.M >= 1, "M", self.M, "a whole number from 1")
+        allowed = f"a whole number from 1 to kernels.N, and {MOST_KERNELS} at most"
+        require(1 <= self.M <= MOST_KERNELS, "M", self.M, allowed)
         require(0 <= self.q_floor <= 1, "q_floor", self.q_floor, "a probability")
         require(self.exploring >= 1, "exploring", self.exploring, "a whole number from 1")
         require(self.draw in ("exact", "next"), "draw", self.draw, "exact or next")

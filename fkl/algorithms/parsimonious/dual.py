@@ -9,24 +9,22 @@ numbers are theirs. (PC), (Pi) and (PF) are one problem on different samples,
 and Algorithms 2 and 3 are one ascent on its dual from different starts. Integrals are the sums of a `Quadrature`.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.algorithms.parsimonious import ascent
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
 from fkl.errors import FklError, require
 
 Flags = NDArray[np.bool_]
 
 FACTOR_BYTES = 1 << 28
-"""Kernel factors up to this size are kept; larger ones are made anew, a part at a time, in every step."""
+"""A problem's kernel factors up to this size are kept; larger ones are made anew, a part at a time, in every step."""
 RULES = ("printed", "ascent", "accelerated")
-POWER_STEPS = 200
-POWER_TOLERANCE = 1e-3
 PREDICTED_AT_A_TIME = 1 << 22
 """Kernel values of a model that are held at a time."""
 
@@ -36,14 +34,15 @@ class Model(NamedTuple):
 
     Attributes
     ----------
-    centres : (m, d)
-    widths : (m,)
+    quadrature : Quadrature
+    active : (m,) int
+        Nodes.
     coefficients : (m,)
-        alpha of each node times its weight in the integral.
+        alpha of each times its weight in the integral.
     """
 
-    centres: Array
-    widths: Array
+    quadrature: Quadrature
+    active: NDArray[np.int64]
     coefficients: Array
 
     def predict(self, x: Array) -> Array:
@@ -57,14 +56,16 @@ class Model(NamedTuple):
         -------
         (N,)
         """
+        block = np.zeros(self.quadrature.block)
+        block.ravel()[self.active] = self.coefficients
+        columns = np.flatnonzero(block.any(axis=(0, 1)))
+        nodes, block = replace(self.quadrature, rest=self.quadrature.rest[columns], shape=()), block[:, :, columns]
         f = np.zeros(len(x))
-        rows = max(PREDICTED_AT_A_TIME // max(len(self.widths), 1), 1)
-        for start in range(0, len(x), rows):
+        rows = max(PREDICTED_AT_A_TIME // max(len(block) * len(columns), 1), 1)
+        for start in range(0, len(x) if len(columns) else 0, rows):
             here = slice(start, start + rows)
-            squared = np.zeros((len(f[here]), len(self.widths)))
-            for axis in range(x.shape[1]):
-                squared += (x[here, axis, None] - self.centres[:, axis]) ** 2
-            f[here] = np.exp(squared / (-2 * self.widths**2)) @ self.coefficients
+            kernel = nodes.kernel(np.asarray(x[here], np.float64))
+            f[here] = np.einsum("wng,wng->n", kernel.first, kernel.rest @ block.swapaxes(1, 2))
         return f
 
 
@@ -149,22 +150,18 @@ class Dual:
 
     def alpha(self, lam: Array) -> Array:
         """Values of alpha at the nodes, (A, M), eqs. (8) and (9)."""
-        coefficients = lam * self.sign / self.N
-        parts = [self._thresholded(coefficients, first, rest) for _, first, rest in self._parts()]
-        return np.concatenate(parts, axis=-1).reshape(len(lam), self.quadrature.size)
+        return np.stack([self._evaluated(problem, lam)[1].ravel() for problem in range(len(lam))])
 
     def slack(self, lam: Array) -> Array:
         """Constraints 1 - eps - y_n f(x_n) at alpha of (8), (A, n); 0 where there is no sample.
 
         Over N these are the gradient, eqs. (10) and (15).
         """
-        coefficients = lam * self.sign / self.N
-        f = np.zeros_like(coefficients)
-        weights = self.quadrature.weights.reshape(self.quadrature.block)
-        for here, first, rest in self._parts():
-            weighted = self._thresholded(coefficients, first, rest) * weights[:, :, here]
-            f += np.einsum("awgn,awgn->an", first, weighted @ rest)  # eq. (11)
-        return np.where(self.present, 1 - self.eps - self.sign * f, 0.0)
+        slack = np.zeros_like(lam)
+        for problem, here in enumerate(self.present):
+            f = self._evaluated(problem, lam)[0]
+            slack[problem, here] = 1 - self.eps - self.y[problem, here] * f
+        return slack
 
     def value(self, lam: Array) -> Array:
         """Dual function g(lambda), (A,), eq. (5): by (8) the integral of alpha^2 / 2 - gamma where alpha != 0 goes off.
@@ -185,61 +182,29 @@ class Dual:
     def smoothness(self) -> Array:
         """Upper bound of the largest eigenvalue of Q_nm = integral y_n y_m k(x_n, s; w) k(x_m, s; w), (A,).
 
-        Eq. (22) for mu = lambda / N and the whole of S x W, the operator of the dual's gradient in mu where gamma = 0.
-        Signs change no eigenvalue and the rest of the matrix is positive, so the largest ratio of (Q v)_n / v_n bounds
-        the eigenvalue for any v > 0 (Collatz and Wielandt), and comes down to it for v = Q^t 1.
+        Eq. (22) for mu = lambda / N and the whole of S x W, the operator of the dual's gradient in mu where gamma = 0;
+        signs change no eigenvalue.
         """
-        v = self.present.astype(np.float64)
-        bound = np.full(len(v), np.inf)
-        coarse = np.ones(len(v), np.bool_)  # a problem's bound must not depend on those beside it
-        for _ in range(POWER_STEPS):
-            q = self._gram(v)
-            ratio = np.divide(q, v, out=np.zeros_like(q), where=v > 0)
-            bound = np.where(coarse, np.minimum(bound, ratio.max(axis=1, initial=0.0)), bound)
-            norm = np.maximum((v * v).sum(axis=1), np.finfo(float).tiny)
-            coarse &= bound > (1 + POWER_TOLERANCE) * (v * q).sum(axis=1) / norm
-            if not coarse.any():
-                break
-            v = q / np.maximum(q.max(axis=1, keepdims=True), np.finfo(float).tiny)
-            v = np.where(self.present, np.maximum(v, 1e-100), 0.0)  # any v > 0 will do, and 0 would not
-        return np.maximum(bound, np.finfo(float).tiny)
+        return np.array([ascent.smoothness(self.kernel(problem)) for problem in range(len(self.x))])
 
-    def _gram(self, v: Array) -> Array:
-        """The integral of k(x_n, s; w) sum_m k(x_m, s; w) v_m, (A, n)."""
-        q = np.zeros_like(v)
-        weights = self.quadrature.weights.reshape(self.quadrature.block)
-        for here, first, rest in self._parts():
-            sums = (first * v[:, None, None, :]) @ rest.swapaxes(-1, -2)
-            q += np.einsum("awgn,awgn->an", first, (sums * weights[:, :, here]) @ rest)
-        return np.where(self.present, q, 0.0)
+    def kernel(self, problem: int) -> ascent.Kernel:
+        """Kernel between one problem's samples and the nodes."""
+        if problem not in self._kernels:
+            x = np.ascontiguousarray(self.x[problem, self.present[problem]])
+            self._kernels[problem] = self.quadrature.kernel(x, FACTOR_BYTES)
+        return self._kernels[problem]
 
-    def _thresholded(self, coefficients: Array, first: Array, rest: Array) -> Array:
-        """Eq. (8) from lambda_n y_n / N (A, n) and the kernel's factors: (A, W, G, H)."""
-        alpha = (first * coefficients[:, None, None, :]) @ rest.swapaxes(-1, -2)  # eq. (9)
-        if self.gamma > 0:
-            alpha[alpha**2 <= 2 * self.gamma] = 0.0
-        return alpha
-
-    def _parts(self) -> Iterator[tuple[slice, Array, Array]]:
-        """Columns of the block of nodes with the kernel's factors there; all at once where these are kept."""
-        if self._columns >= len(self.quadrature.rest):
-            yield slice(None), *self._factors
-            return
-        d1 = self.quadrature.first.shape[1]
-        first = self.quadrature.factor(self.quadrature.first, self.x[..., :d1])
-        for start in range(0, len(self.quadrature.rest), self._columns):
-            here = slice(start, start + self._columns)
-            yield here, first, self.quadrature.factor(self.quadrature.rest[here], self.x[..., d1:])
+    def _evaluated(self, problem: int, lam: Array) -> tuple[Array, Array]:
+        """Function (n,) at one problem's samples, and alpha (W, G, H), eqs. (11) and (8)."""
+        here = self.present[problem]
+        coefficients = (lam[problem] * self.sign[problem])[here] / self.N[problem]
+        f, alpha = np.empty(len(coefficients)), np.empty(self.quadrature.block)
+        ascent.evaluate(self.kernel(problem), coefficients, float(self.gamma), f, alpha)
+        return f, alpha
 
     @cached_property
-    def _factors(self) -> tuple[Array, Array]:
-        return self.quadrature.factors(self.x)
-
-    @property
-    def _columns(self) -> int:
-        """Points of the quadrature's `rest` whose factors stay below `FACTOR_BYTES`."""
-        W, _, _ = self.quadrature.block
-        return max(FACTOR_BYTES // max(self.present.size * W * 8, 1), 1)
+    def _kernels(self) -> dict[int, ascent.Kernel]:
+        return {}
 
 
 @dataclass(frozen=True)
@@ -293,8 +258,7 @@ class Solution:
         """Function of one of the problems, without the nodes where alpha = 0."""
         quadrature, alpha = self.problem.quadrature, self.alpha[problem]
         active = np.flatnonzero(alpha)
-        coefficients = alpha[active] * quadrature.weights[active]
-        return Model(quadrature.nodes[active], quadrature.widths[active], coefficients)
+        return Model(quadrature, active, alpha[active] * quadrature.weights[active])
 
 
 def solve(
@@ -340,58 +304,34 @@ def solve(
     require(rule in RULES, "rule", rule, f"one of {', '.join(RULES)}")
     require(steps >= 0, "steps", steps, "a whole number from 0 up")
     require(0 < eta < np.inf, "eta", eta, "a number above 0")
-    rate = np.full_like(problem.N, eta) if rule == "printed" else problem.N**2 / problem.smoothness()[:, None]
-    ascent = _Ascent(problem, np.where(problem.present, start, 0.0), rate, rule == "accelerated")
+    lam = np.where(problem.present, start, 0.0)
     taken = np.zeros(len(start), np.int64)
-    running = np.ones(len(start), np.bool_)
-    for _ in range(steps):
-        slack = problem.slack(ascent.point)
-        if tolerance > 0:
-            running &= _distance(ascent.point, slack) > tolerance
-            ascent.settle(~running)
-            if not running.any():
-                break
-        ascent.step(slack, running)
-        taken += running
-    slack = problem.slack(ascent.lam)
-    violation, slackness = _violation(slack), _slackness(ascent.lam, slack)
+    for number, (here, smooth) in enumerate(zip(problem.present, problem.smoothness(), strict=True)):
+        N = float(problem.N[number, 0])
+        rate = eta if rule == "printed" else N**2 / smooth
+        lam[number, here], taken[number] = ascent.ascend(
+            problem.kernel(number),
+            problem.y[number, here],
+            lam[number, here],
+            rate / N,  # d is the slack over N, eq. (10)
+            1 - float(problem.eps),
+            float(problem.gamma),
+            steps,
+            float(tolerance),
+            rule == "accelerated",
+        )
+    slack = problem.slack(lam)
+    violation, slackness = _violation(slack), _slackness(lam, slack)
     return Solution(
         problem=problem,
-        lam=ascent.lam,
+        lam=lam,
         rule=rule,
         steps=taken,
         finished=np.maximum(violation, slackness) <= tolerance,
-        value=problem.value(ascent.lam),
+        value=problem.value(lam),
         violation=violation,
         slackness=slackness,
     )
-
-
-class _Ascent:
-    """lambda of the last step, and the point where the next gradient is wanted."""
-
-    def __init__(self, problem: Dual, start: Array, rate: Array, accelerated: bool) -> None:
-        self.lam, self.point = start, start
-        self.per_slack = rate / problem.N  # d is the slack over N, eq. (10)
-        self.momentum = np.ones(len(start)) if accelerated else None
-
-    def settle(self, done: Flags) -> None:
-        """Make the point, which is what was tested, the answer of problems that are done."""
-        self.lam = np.where(done[:, None], self.point, self.lam)
-
-    def step(self, slack: Array, running: Flags) -> None:
-        """One update of the problems that still run."""
-        risen = np.maximum(self.point + self.per_slack * slack, 0.0)  # eq. (12)
-        if self.momentum is None:
-            self.lam = self.point = np.where(running[:, None], risen, self.lam)
-            return
-        way = risen - self.lam
-        onwards = ((slack * way).sum(axis=1) >= 0) & running
-        momentum = np.where(onwards, (1 + np.sqrt(1 + 4 * self.momentum**2)) / 2, 1.0)
-        ahead = np.maximum(risen + ((self.momentum - 1) / momentum)[:, None] * way, 0.0)
-        self.point = np.where(onwards[:, None], ahead, self.lam)  # elsewhere a restart, or done and there already
-        self.lam = np.where(onwards[:, None], risen, self.lam)
-        self.momentum = momentum
 
 
 def _violation(slack: Array) -> Array:
@@ -401,11 +341,6 @@ def _violation(slack: Array) -> Array:
 def _slackness(lam: Array, slack: Array) -> Array:
     largest: Array = np.where(lam > 0, np.abs(slack), 0.0).max(axis=1, initial=0.0)
     return largest
-
-
-def _distance(lam: Array, slack: Array) -> Array:
-    """How far (13) is from being met, (A,)."""
-    return np.maximum(_violation(slack), _slackness(lam, slack))
 
 
 class Representation(NamedTuple):

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.algorithms.parsimonious.ascent import Kernel, factor
 from fkl.errors import require
 
 Array = NDArray[np.float64]
@@ -117,28 +118,29 @@ class Quadrature:
         """Weight of each node, (M,): all alike, 1 in all."""
         return np.full(self.size, 1 / self.size)
 
-    def factors(self, x: Array) -> tuple[Array, Array]:
-        """Factors of the kernel, k(x_n, s_gh; w) = first[w, g, n] rest[w, h, n].
+    def kernel(self, x: Array, most_bytes: float = np.inf) -> Kernel:
+        """Kernel between samples and nodes, k(x_n, s_gh; w) = first[w, n, g] rest[w, n, h].
 
         Parameters
         ----------
-        x : (..., N, d)
-
-        Returns
-        -------
-        first : (..., W, G, N)
-        rest : (..., W, H, N)
+        x : (n, d)
+        most_bytes : float
+            Size up to which the factor `rest` is kept.
         """
+        W, _, H = self.block
         d1 = self.first.shape[1]
-        return self.factor(self.first, x[..., :d1]), self.factor(self.rest, x[..., d1:])
+        columns = int(min(H, max(most_bytes // max(len(x) * W * 8, 1), 1)))
+        others = np.ascontiguousarray(x[:, d1:])
+        rest = self._factors(self.rest if columns == H else self.rest[:0], others)
+        first = self._factors(self.first, np.ascontiguousarray(x[:, :d1]))
+        return Kernel(first, rest, self.rest, others, self.width, self.weights.reshape(self.block), columns)
 
-    def factor(self, points: Array, x: Array) -> Array:
-        """exp(-||x_n - s_g||^2 / (2 w^2)) in some of the coordinates, eq. (37): (..., W, G, N)."""
-        squared = np.zeros((*x.shape[:-2], len(points), x.shape[-2]))
-        for axis in range(points.shape[1]):
-            squared += (x[..., None, :, axis] - points[:, None, axis]) ** 2
-        kernel: Array = np.exp(squared[..., None, :, :] / (-2 * self.width[:, None, None] ** 2))
-        return kernel
+    def _factors(self, points: Array, x: Array) -> Array:
+        """The kernel in some of the coordinates, at every width: (W, n, points)."""
+        out = np.empty((len(self.width), len(x), len(points)))
+        for width, of_width in zip(self.width, out, strict=True):
+            factor(points, x, width, of_width)
+        return out
 
 
 def box_of(x: Array, margin: float = 0.0) -> Array:

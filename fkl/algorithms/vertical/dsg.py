@@ -1,6 +1,7 @@
 """DSG: doubly stochastic gradients on pooled data (Dai et al. 2014), the oracle that FDSKL is compared with."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.parties import OverParties
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import require
+from fkl.kernels.dictionary import NARROWEST, WIDEST
 from fkl.kernels.threads import in_parts
 from fkl.streams import Role, Streams
 
@@ -54,15 +56,20 @@ class Learner:
     t : int
         Iterations done.
     rows : (m,) int64
-        Rows that are tested on, then those learned from, last needed first.
+        Rows that are learned from, last needed first.
     needed : (m,) int64
-        Last iteration that needs each of `rows`; T for those tested on.
+        Last iteration that needs each of `rows`.
     place : (n,) int64
         Where each row stands in `rows`.
     f : (m,) float64
         f of `rows` after t iterations; of those still needed.
     alpha : (T, D) float64
         Coefficients after t iterations.
+    f_test : (n_test,) float64
+        f of the rows that are tested on, in the order of `split.test`, after `tested` iterations.
+    tested : int
+    shrunk : float
+        What the coefficients of these iterations have shrunk by since.
     """
 
     streams: Streams
@@ -74,11 +81,9 @@ class Learner:
     place: NDArray[np.int64]
     f: NDArray[np.float64]
     alpha: NDArray[np.float64]
-
-    @property
-    def f_test(self) -> NDArray[np.float64]:
-        """Values f of the rows that are tested on, in the order of `split.test`."""
-        return self.f[: len(self.split.test)]
+    f_test: NDArray[np.float64]
+    tested: int
+    shrunk: float
 
 
 @dataclass
@@ -142,9 +147,9 @@ class Dsg(OverParties):
         require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
         require(self.kernel in KERNELS, "kernel", self.kernel, " or ".join(KERNELS))
         require(self.rate in RATES, "rate", self.rate, " or ".join(RATES))
-        for key in ("sigma", "gamma"):
-            value = getattr(self, key)
-            require(0 < value < np.inf, key, value, "a number above 0")
+        allowed = f"a number above 0, from {NARROWEST:g} to {WIDEST:g}"
+        require(NARROWEST <= self.sigma <= WIDEST, "sigma", self.sigma, allowed)
+        require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number above 0")
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
         below = f"below 1 / lam = {1 / self.lam:g} (FDSKL, Theorem 4)" if self.lam else "any"
         require(self.rate != "constant" or self.gamma * self.lam < 1, "gamma", self.gamma, below)
@@ -164,10 +169,10 @@ class Dsg(OverParties):
         return State([self.learner(world.problem, one) for one in streams], [{} for _ in streams])
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
-        """Iterations up to the next mark, and f of the rows that are tested on."""
+        """Iterations up to the next mark, and the f that there is then."""
         for learner in state.learners:
             self.advance(world.problem, learner, self.until(t), world.precision)
-        f = tuple(learner.f_test.copy() for learner in state.learners)
+        f = tuple(partial(self.test, world.problem, learner, world.precision) for learner in state.learners)
         return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.until(t))
 
     def learner(self, problem: Vertical, streams: Streams) -> Any:
@@ -187,12 +192,12 @@ class Dsg(OverParties):
         for t, rows in enumerate(batches):
             needed[rows] = t
         used = np.flatnonzero(needed >= 0)
-        rows = np.concatenate([split.test, used[np.argsort(-needed[used], kind="stable")]])
-        needed[split.test] = self.iterations
+        rows = used[np.argsort(-needed[used], kind="stable")]
         place = np.full(len(problem.y), -1)
         place[rows] = np.arange(len(rows))
         alpha = np.zeros((self.iterations, self.features))
-        return Learner(streams, split, batches, 0, rows, needed[rows], place, np.zeros(len(rows)), alpha)
+        f, f_test = np.zeros(len(rows)), np.zeros(len(split.test))
+        return Learner(streams, split, batches, 0, rows, needed[rows], place, f, alpha, f_test, 0, 1.0)
 
     def batches(self, training: NDArray[np.int64], streams: Streams) -> NDArray[np.int64]:
         """Rows of each iteration, (T, B): whole batches of one random order after another."""
@@ -219,18 +224,41 @@ class Dsg(OverParties):
 
     def advance(self, problem: Vertical, learner: Learner, until: int, precision: str = "float64") -> None:
         """Iterate until so many iterations are done."""
-        # Cauchy directions make angles whose fraction of a turn float32 does not hold.
-        dtype = np.dtype(np.float64 if self.kernel == "laplacian" else precision)
-        several = max(1, BLOCK // self.features)
         while learner.t < until:
-            self._block(problem, learner, min(learner.t + several, until), dtype)
+            self._block(problem, learner, min(learner.t + self._several, until), self._dtype(precision))
+
+    def test(self, problem: Vertical, learner: Learner, precision: str = "float64") -> NDArray[np.float64]:
+        """Values f of the rows that are tested on: the features drawn since they were last asked for are added."""
+        learner.f_test *= learner.shrunk
+        learner.shrunk = 1.0
+        for first in range(learner.tested, learner.t, self._several):
+            end = min(first + self._several, learner.t)
+            w, b = self._drawn(learner, first, end, problem.dimension, self._dtype(precision))
+            _add(problem.x, learner.split.test, learner.f_test, 1.0, w, b, learner.alpha[first:end].ravel())
+        learner.tested = learner.t
+        return learner.f_test.copy()
+
+    @property
+    def _several(self) -> int:
+        """Iterations that are computed together."""
+        return max(1, BLOCK // self.features)
+
+    def _dtype(self, precision: str) -> np.dtype[np.floating]:
+        # Cauchy directions make angles whose fraction of a turn float32 does not hold.
+        return np.dtype(np.float64 if self.kernel == "laplacian" else precision)
+
+    def _drawn(
+        self, learner: Learner, first: int, end: int, dimension: int, dtype: np.dtype[np.floating]
+    ) -> tuple[Array, Array]:
+        """All directions, one a row, and phases of some iterations."""
+        draws = [self.draw(learner.streams, t, dimension) for t in range(first, end)]
+        w, b = (np.concatenate(parts).astype(dtype) for parts in zip(*draws, strict=True))
+        return w, b
 
     def _block(self, problem: Vertical, learner: Learner, end: int, dtype: np.dtype[np.floating]) -> None:
         """Several iterations: their features are computed at once, and only those of their own rows before the end."""
         first, D = learner.t, self.features
-        draws = [self.draw(learner.streams, t, problem.dimension) for t in range(first, end)]
-        w = np.concatenate([draw.w for draw in draws]).astype(dtype)
-        b = np.concatenate([draw.b for draw in draws]).astype(dtype)
+        w, b = self._drawn(learner, first, end, problem.dimension, dtype)
         rows = learner.batches[first:end]
         phi = phi_of(problem.x[rows.ravel()], w, b).reshape(*rows.shape, -1)
         f, y = learner.f[learner.place[rows]], problem.y[rows]
@@ -246,19 +274,24 @@ class Dsg(OverParties):
         learner.alpha[:first] *= shrunk
         learner.alpha[first:end] = alpha.reshape(-1, D)
         learner.t = end
-        self._learn(problem, learner, w, b, alpha, shrunk)
+        learner.shrunk *= shrunk
+        again = slice(0, int(np.searchsorted(-learner.needed, -end, side="right")))
+        _add(problem.x, learner.rows[again], learner.f[again], shrunk, w, b, alpha)
 
-    def _learn(self, problem: Vertical, learner: Learner, w: Array, b: Array, alpha: Array, shrunk: float) -> None:
-        """Let f <- shrunk f + phi alpha on all rows that are needed again."""
-        live = int(np.searchsorted(-learner.needed, -learner.t, side="right"))
 
-        def tiles(begin: int, end: int) -> None:
-            for start in range(begin * TILE, min(end * TILE, live), TILE):
-                tile = slice(start, min(start + TILE, live))
-                phi = phi_of(problem.x[learner.rows[tile]], w, b)
-                learner.f[tile] = shrunk * learner.f[tile] + phi @ alpha.astype(phi.dtype)
+def _add(
+    x: Array, rows: NDArray[np.int64], f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array
+) -> None:
+    """Let f <- shrunk f + phi alpha on some rows, in place."""
 
-        in_parts(tiles, -(-live // TILE), live * len(b))
+    def tiles(begin: int, end: int) -> None:
+        for start in range(begin * TILE, min(end * TILE, len(rows)), TILE):
+            tile = slice(start, min(start + TILE, len(rows)))
+            phi = phi_of(x[rows[tile]], w, b)
+            f[tile] = shrunk * f[tile] + phi @ alpha.astype(phi.dtype)
+
+    if len(rows):
+        in_parts(tiles, -(-len(rows) // TILE), len(rows) * len(b))
 
 
 def phi_of(x: Any, w: Array, b: Array) -> Array:

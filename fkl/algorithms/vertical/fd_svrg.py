@@ -3,16 +3,15 @@
 Zhang, Zhao, Gao and Li, "Feature-distributed SVRG for high-dimensional linear classification" (2018), Algorithm 1.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numba import njit
 
-from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, uncounted
-from fkl.algorithms.vertical.parties import Learning
-from fkl.errors import FklError, require
+from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Integers
+from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.errors import require
 from fkl.network.trees import rooted
 
 SQUARE, LOGISTIC, SMOOTH_HINGE = range(3)
@@ -37,6 +36,22 @@ class Linear:
     def decision(self, x: Array) -> Array:
         """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
         return x @ self.w + self.bias
+
+
+@dataclass
+class Descent:
+    """What is known between two outer iterations.
+
+    Parameters
+    ----------
+    w : (d + 1,)
+        Of the features, then of the one that is always 1.
+    rng : numpy.random.Generator
+        The common seed's.
+    """
+
+    w: Array
+    rng: np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -83,8 +98,9 @@ class FdSvrg(Learning):
         require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
         require(0 < self.eta < np.inf, "eta", self.eta, "a number above 0")
-        require(self.passes >= 1, "passes", self.passes, "a whole number from 1")
-        require(self.inner is None or self.inner >= 1, "inner", self.inner, "a whole number from 1, or null")
+        require(1 <= self.passes <= 10**9, "passes", self.passes, "a whole number from 1 to 1000000000")
+        inner = self.inner is None or 1 <= self.inner <= 10**9
+        require(inner, "inner", self.inner, "a whole number from 1 to 1000000000, or null")
         require(self.batch >= 1, "batch", self.batch, "a whole number from 1")
 
     @property
@@ -96,64 +112,34 @@ class FdSvrg(Learning):
         """M for N samples."""
         return self.inner or max(1, samples // self.batch)
 
-    def fit(
-        self,
-        x: Array,
-        y: Array,
-        groups: Groups,
-        active: tuple[int, ...],
-        rng: np.random.Generator,
-        count: Count = uncounted,
-    ) -> Linear:
-        """The last model of `learn`."""
-        *_, model = self.learn(x, y, groups, active, rng, count)
-        return model
-
-    def learn(
-        self,
-        x: Array,
-        y: Array,
-        groups: Groups,
-        active: tuple[int, ...],
-        rng: np.random.Generator,
-        count: Count = uncounted,
-    ) -> Iterator[Linear]:
-        """The model after each outer iteration.
-
-        The sum over the tree of the parties' w_G'x_G is w'x, so the pooled w is moved at once; what the parties would
-        send is counted.
-
-        Parameters
-        ----------
-        x : (N, d)
-        y : (N,)
-            -1 or 1; any number for the square loss.
-        groups : tuple of int arrays
-            Features of each party.
-        active : tuple of int
-            Parties that hold y; the first is the root of the tree.
-        rng : numpy.random.Generator
-            The common seed's.
-        count : Count
+    def begin(self, held: Held, rng: np.random.Generator) -> Descent:
+        """Start from w = 0; `rng` is the common seed's.
 
         Raises
         ------
-        fkl.errors.FklError
-            If the iteration diverges.
+        fkl.errors.BadValue
+            If a step has more samples than there are to learn from.
         """
-        x, loss, one = np.ascontiguousarray(x, np.float64), LOSSES[self.loss], float(self.intercept)
+        size = len(held.x)
+        require(self.batch <= size, "batch", self.batch, f"at most {size}, the rows to learn from")
+        return Descent(np.zeros(held.x.shape[1] + 1), rng)
+
+    def advance(self, held: Held, learned: Descent, count: Count) -> tuple[Descent, Linear]:
+        """One outer iteration.
+
+        The sum over the tree of the parties' w_G'x_G is w'x, so the pooled w is moved at once; what the parties would
+        send is counted. The first active party is the root of the tree.
+        """
+        x, y, w = np.ascontiguousarray(held.x, np.float64), held.y, learned.w
+        loss, one = LOSSES[self.loss], float(self.intercept)
         samples, d = x.shape
         steps = self.steps(samples)
-        w = np.zeros(d + 1)
-        for _ in range(self.passes):
-            index = rng.integers(samples, size=(steps, self.batch))
-            slopes = _slopes(x @ w[:d] + one * w[d], y, loss)
-            mean = np.append(slopes @ x, one * slopes.sum()) / samples
-            _descend(x, y, one, index, slopes, mean, w, loss, self.lam, self.eta)
-            if not np.isfinite(w).all():
-                raise FklError(f"FD-SVRG diverges: lower algo.eta={self.eta}")
-            self._book(samples, steps, len(groups), active[0], count)
-            yield Linear(w[:d].copy(), float(w[d]))
+        index = learned.rng.integers(samples, size=(steps, self.batch))
+        slopes = _slopes(x @ w[:d] + one * w[d], y, loss)
+        mean = np.append(slopes @ x, one * slopes.sum()) / samples
+        _descend(x, y, one, index, slopes, mean, w, loss, self.lam, self.eta)
+        self._book(samples, steps, len(held.groups), held.active[0], count)
+        return learned, Linear(w[:d].copy(), float(w[d]))
 
     def _book(self, samples: int, steps: int, parties: int, root: int, count: Count) -> None:
         """One sum of N partial products and M of u each, and as many slopes back."""

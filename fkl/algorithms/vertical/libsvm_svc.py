@@ -1,17 +1,19 @@
 """LIBSVM: the support vector machine on pooled data, which the private methods are measured against."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.vertical.messages import Array, Count, Groups, uncounted
-from fkl.algorithms.vertical.parties import Learning
+from fkl.algorithms.vertical.messages import Array, Count
+from fkl.algorithms.vertical.parties import Held, Learning
 from fkl.errors import FklError, require
 
 BLOCK = 1 << 22
 """Kernel values that a decision holds at a time."""
+LEAST_TOLERANCE = 1e-9
+"""Rounding may keep the optimality conditions from being met more closely."""
+MOST_MIB = 1e6
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Machine:
         if self.gamma is None:
             return x @ (self.weight @ self.support) + self.bias
         norms = np.square(self.support).sum(axis=1)
-        rows = max(1, BLOCK // len(norms))
+        rows = max(1, BLOCK // max(1, len(norms)))  # a loose tolerance may end with no support vector
         values = []
         for start in range(0, len(x), rows):
             block = x[start : start + rows]
@@ -54,6 +56,12 @@ def rbf(products: Array, rows: Array, columns: Array, gamma: float) -> Array:
     np.maximum(products, 0, out=products)
     products *= -gamma
     return np.exp(products, out=products)
+
+
+def require_stopping(tolerance: float, cache_mib: float) -> None:
+    """Refuse what LIBSVM would run with for ever, or until the memory is used up."""
+    require(LEAST_TOLERANCE <= tolerance < np.inf, "tolerance", tolerance, f"a number from {LEAST_TOLERANCE:g}")
+    require(0 < cache_mib <= MOST_MIB, "cache_mib", cache_mib, f"a number above 0, at most {MOST_MIB:g}")
 
 
 def require_two_classes(y: Array) -> None:
@@ -95,27 +103,15 @@ class LibsvmSvc(Learning):
         super().__post_init__()
         require(0 < self.C < np.inf, "C", self.C, "a number above 0")
         require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number above 0")
-        require(0 < self.tolerance < np.inf, "tolerance", self.tolerance, "a number above 0")
-        require(0 < self.cache_mib < np.inf, "cache_mib", self.cache_mib, "a number above 0")
+        require_stopping(self.tolerance, self.cache_mib)
 
-    def learn(
-        self, x: Array, y: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count
-    ) -> Iterator[Machine]:
-        """The only model."""
-        yield self.fit(x, y, groups, active, rng, count)
+    def begin(self, held: Held, rng: np.random.Generator) -> None:
+        """Nothing is kept: there is one round."""
 
-    def fit(
-        self,
-        x: Array,
-        y: Array,
-        groups: Groups = (),
-        active: tuple[int, ...] = (),
-        rng: np.random.Generator | None = None,
-        count: Count = uncounted,
-    ) -> Machine:
-        """Learn from samples (n, d) and labels (n,) of -1 and 1; nothing else is used, and nobody sends anything."""
+    def advance(self, held: Held, learned: None, count: Count) -> tuple[None, Machine]:
+        """Learn from x and y; nothing else is used, and nobody sends anything."""
         from sklearn.svm import SVC
 
-        require_two_classes(y)
-        svc = SVC(C=self.C, gamma=self.gamma, tol=self.tolerance, cache_size=self.cache_mib).fit(x, y)
-        return Machine(svc.support_vectors_, svc.dual_coef_[0], float(svc.intercept_[0]), self.gamma)
+        require_two_classes(held.y)
+        svc = SVC(C=self.C, gamma=self.gamma, tol=self.tolerance, cache_size=self.cache_mib).fit(held.x, held.y)
+        return None, Machine(svc.support_vectors_, svc.dual_coef_[0], float(svc.intercept_[0]), self.gamma)

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Scored, World
-from fkl.algorithms.vertical.messages import Array, Count, Groups
+from fkl.algorithms.vertical.messages import Array, Count, Groups, uncounted
 from fkl.data.problem import FOLDS
-from fkl.data.vertical import Split
-from fkl.errors import require
+from fkl.data.vertical import Split, Vertical
+from fkl.errors import FklError, require
 from fkl.streams import Role
 
 Booked = dict[str, NDArray[np.int64]]
@@ -46,59 +47,115 @@ class OverParties:
         return 1
 
 
-class Model(Protocol):
-    """What was learned so far."""
+class Held(NamedTuple):
+    """What the parties hold of the samples to learn from.
 
-    def decision(self, x: Array) -> Array:
-        """Values f of samples (n, d), shape (n,)."""
-        ...
+    Parameters
+    ----------
+    x : (N, d)
+    y : (N,)
+        -1 or 1; any number for a loss of regression.
+    groups : tuple of int arrays
+        Features of each party.
+    active : tuple of int
+        Parties that hold y.
+    """
+
+    x: Array
+    y: Array
+    groups: Groups
+    active: tuple[int, ...]
 
 
 @dataclass
 class State:
-    """One training a replicate, under way."""
+    """One training a replicate, under way: its rows, and what `Learning.advance` hands on."""
 
     splits: list[Split]
-    models: list[Iterator[Model]]
-    booked: list[Booked]
+    learned: list[Any]
 
 
 @dataclass(frozen=True)
 class Learning(OverParties):
-    """A method that yields a model after each of its rounds."""
+    """A method that has a model after each of its rounds."""
+
+    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+        """What is known before the first round, as arrays: it is saved with a run that is interrupted."""
+        raise NotImplementedError
+
+    def advance(self, held: Held, learned: Any, count: Count) -> tuple[Any, Any]:
+        """One round: what is known after it, and the model."""
+        raise NotImplementedError
 
     def learn(
-        self, x: Array, y: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count
+        self,
+        x: Array,
+        y: Array,
+        groups: Groups = (),
+        active: tuple[int, ...] = (),
+        rng: np.random.Generator | None = None,
+        count: Count = uncounted,
     ) -> Iterator[Any]:
-        """The model after each round, from training samples x (N, d), y (N,)."""
-        raise NotImplementedError
+        """The model after each round, without a loop around it.
+
+        Parameters
+        ----------
+        x, y, groups, active :
+            As in `Held`.
+        rng : numpy.random.Generator or None
+            The method's own; None for one with seed 0.
+        count : Count
+        """
+        held = Held(x, y, groups, active)
+        learned = self.begin(held, rng or np.random.default_rng(0))
+        for _ in range(self.rounds):
+            learned, model = self.advance(held, learned, count)
+            yield model
+
+    def fit(
+        self,
+        x: Array,
+        y: Array,
+        groups: Groups = (),
+        active: tuple[int, ...] = (),
+        rng: np.random.Generator | None = None,
+        count: Count = uncounted,
+    ) -> Any:
+        """The last model of `learn`."""
+        *_, model = self.learn(x, y, groups, active, rng, count)
+        return model
 
     def init(self, world: World) -> State:
         """Draw the splits; nothing is learned yet."""
         problem = world.problem
-        problem.require_classes(self.label)
-        state = State([], [], [])
+        if not problem.two_classes:
+            values = len(np.unique(problem.y))
+            raise FklError(f"the target has {values} values, where {self.label} learns two classes")
+        state = State([], [])
         drawn = zip(world.streams.generators(Role.DATA), world.streams.generators(Role.NETWORK_WEIGHTS), strict=True)
         for data, own in drawn:
             split = problem.rows(data.spawn(1)[0], self.fold)
-            booked: Booked = {}
-            x, y = problem.x[split.training], problem.y[split.training]
             state.splits.append(split)
-            state.booked.append(booked)
-            state.models.append(
-                self.learn(x, y, problem.groups, problem.active, own, _counter(booked, problem.parties))
-            )
+            state.learned.append(self.begin(_held(problem, split), own))
         return state
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
-        """One round of every replicate, and f of its test rows."""
-        models = [next(model) for model in state.models]
-        book(world, state.booked)
-        for booked in state.booked:
-            booked.clear()
+        """One round of every replicate, and the f that there is then."""
+        problem = world.problem
+        booked: list[Booked] = [{} for _ in state.splits]
+        models = []
+        for r, (split, sent) in enumerate(zip(state.splits, booked, strict=True)):
+            count = _counter(sent, problem.parties)
+            state.learned[r], model = self.advance(_held(problem, split), state.learned[r], count)
+            models.append(model)
+        book(world, booked)
         rows = tuple(split.test for split in state.splits)
-        f = tuple(model.decision(world.problem.x[test]) for model, test in zip(models, rows, strict=True))
+        f = tuple(partial(_values, model, problem.x, test) for model, test in zip(models, rows, strict=True))
         return state, Scored(f, rows, t + 1)
+
+
+def _held(problem: Vertical, split: Split) -> Held:
+    return Held(problem.x[split.training], problem.y[split.training], problem.groups, problem.active)
 
 
 def book(world: World, booked: list[Booked], timed: bool = True) -> None:
@@ -107,6 +164,10 @@ def book(world: World, booked: list[Booked], timed: bool = True) -> None:
     for kind in sorted({kind for one in booked for kind in one}):
         sent = np.stack([one.get(kind, nothing) for one in booked])
         world.channel.exchanged(kind, sent[..., 0], sent[..., 1], sent[..., 2], timed)
+
+
+def _values(model: Any, x: Array, rows: NDArray[np.int64]) -> Array:
+    return model.decision(x[rows])
 
 
 def _counter(booked: Booked, parties: int) -> Count:

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.libsvm_svc import Machine, rbf, require_two_classes
+from fkl.algorithms.vertical.libsvm_svc import Machine, rbf, require_stopping, require_two_classes
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, uncounted
-from fkl.algorithms.vertical.parties import Learning
+from fkl.algorithms.vertical.parties import Held, Learning
 from fkl.errors import FklError, require
 
 FRACTION_BITS = 40
@@ -56,39 +56,17 @@ class PpSvmv(Learning):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.kernel in ("rbf", "linear"), "kernel", self.kernel, "rbf or linear")
-        for key in ("C", "gamma", "tolerance", "cache_mib", "memory_gib"):
+        for key in ("C", "gamma", "memory_gib"):
             value = getattr(self, key)
             require(0 < value < np.inf, key, value, "a number above 0")
+        require_stopping(self.tolerance, self.cache_mib)
 
-    def learn(
-        self, x: Array, y: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count
-    ) -> Iterator[Machine]:
-        """The only model."""
-        yield self.fit(x, y, groups, active, rng, count)
+    def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
+        """Keep the mask's generator."""
+        return rng
 
-    def fit(
-        self,
-        x: Array,
-        y: Array,
-        groups: Groups,
-        active: tuple[int, ...],
-        rng: np.random.Generator,
-        count: Count = uncounted,
-    ) -> Machine:
-        """Merge, then learn.
-
-        Parameters
-        ----------
-        x : (N, d)
-        y : (N,)
-            -1 or 1.
-        groups : tuple of int arrays
-            Features of each party.
-        active : tuple of int
-            Parties that hold y; the first draws the mask and learns.
-        rng : numpy.random.Generator
-            Its mask's.
-        count : Count
+    def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Machine]:
+        """Merge, then learn; the first active party draws the mask and learns.
 
         Raises
         ------
@@ -97,21 +75,23 @@ class PpSvmv(Learning):
         """
         from sklearn.svm import SVC
 
-        require_two_classes(y)
-        gram = self.merged(x, groups, active, rng, count)
+        require_two_classes(held.y)
+        gram = self.merged(held.x, held.groups, held.active, learned, count)
         gamma = self.gamma if self.kernel == "rbf" else None
         if gamma is not None:
             squares = gram.diagonal().copy()
-            for block in _blocks(len(x)):
+            for block in _blocks(len(gram)):
                 rbf(gram[block], squares[block], squares, gamma)
-        svc = SVC(C=self.C, kernel="precomputed", tol=self.tolerance, cache_size=self.cache_mib).fit(gram, y)
-        return Machine(x[svc.support_], svc.dual_coef_[0], float(svc.intercept_[0]), gamma)
+        svc = SVC(C=self.C, kernel="precomputed", tol=self.tolerance, cache_size=self.cache_mib).fit(gram, held.y)
+        return learned, Machine(held.x[svc.support_], svc.dual_coef_[0], float(svc.intercept_[0]), gamma)
 
     def merged(
         self, x: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count = uncounted
     ) -> Array:
         """Inner products (N, N) of samples (N, d), as the first active party holds them after the ring."""
-        self._require_room(x)
+        self.require_room(len(x))
+        if np.square(x).sum(axis=1).max() >= LARGEST:
+            raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
         samples, first = len(x), active[0]
         ring = [first, *(party for party in range(len(groups)) if party != first)]
         parts = [np.ascontiguousarray(x[:, groups[party]], np.float64) for party in ring]
@@ -131,16 +111,19 @@ class PpSvmv(Learning):
                 count("matrix", sender, receiver, 1, scalars, SCALAR * scalars)
         return gram
 
-    def _require_room(self, x: Array) -> None:
-        samples = len(x)
+    def require_room(self, samples: int) -> None:
+        """Refuse a matrix that would be larger than `memory_gib`.
+
+        Raises
+        ------
+        fkl.errors.FklError
+        """
         needed = SCALAR * samples**2 / GIB
         if needed > self.memory_gib:
             raise FklError(
                 f"algo.memory_gib={self.memory_gib:g}: PP-SVMV's matrix of {samples} x {samples} samples takes "
                 f"{needed:.1f} GiB; raise it, or take fewer samples"
             )
-        if np.square(x).sum(axis=1).max() >= LARGEST:
-            raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
 
 
 def _coded(products: Array) -> NDArray[np.uint64]:

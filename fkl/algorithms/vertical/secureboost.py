@@ -4,8 +4,8 @@ Cheng, Fan, Jin, Liu, Chen and Yang, "SecureBoost: a lossless federated learning
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, uncounted
-from fkl.algorithms.vertical.parties import Learning
+from fkl.algorithms.vertical.parties import Held, Learning
 from fkl.errors import FklError, require
-from fkl.network.ciphers import Cipher, Keys, Operations, Paillier, Plain, binned_sums
+from fkl.network.ciphers import Cipher, Keys, Operations, Paillier, Plain, binned_sums, require_key_bits
 
 FRACTION_BITS = 40
 UNIT = 2.0**-FRACTION_BITS
@@ -128,14 +128,15 @@ class SecureBoost(Learning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.trees >= 1, "trees", self.trees, "a whole number from 1")
+        require(1 <= self.trees <= 10**6, "trees", self.trees, "a whole number from 1 to 1000000")
         require(1 <= self.depth <= 16, "depth", self.depth, "a whole number from 1 to 16")
         require(0 < self.learning_rate < np.inf, "learning_rate", self.learning_rate, "a number above 0")
         for key in ("lam", "gamma", "min_child_weight"):
             require(0 <= getattr(self, key) < np.inf, key, getattr(self, key), "a number from 0")
         require(2 <= self.bins <= 256, "bins", self.bins, "a whole number from 2 to 256")
-        named = not isinstance(self.cipher, str) or self.cipher in CIPHERS
-        require(named, "cipher", self.cipher, " or ".join(CIPHERS))
+        named = isinstance(self.cipher, str) and self.cipher in CIPHERS
+        require(named or is_dataclass(self.cipher), "cipher", self.cipher, " or ".join(CIPHERS))
+        require_key_bits(self.key_bits)
 
     @property
     def rounds(self) -> int:
@@ -147,58 +148,25 @@ class SecureBoost(Learning):
         """The cipher as an object."""
         return CIPHERS[self.cipher](self.key_bits) if isinstance(self.cipher, str) else self.cipher
 
-    def fit(
-        self,
-        x: Array,
-        y: Array,
-        groups: Groups,
-        active: tuple[int, ...],
-        rng: np.random.Generator | None = None,
-        count: Count = uncounted,
-    ) -> Forest:
-        """The last model of `learn`."""
-        *_, forest = self.learn(x, y, groups, active, rng, count)
-        return forest
-
-    def learn(
-        self,
-        x: Array,
-        y: Array,
-        groups: Groups,
-        active: tuple[int, ...],
-        rng: np.random.Generator | None = None,
-        count: Count = uncounted,
-    ) -> Iterator[Forest]:
-        """The model after each tree.
-
-        Parameters
-        ----------
-        x : (n, d)
-        y : (n,)
-            -1 or 1.
-        groups : tuple of int arrays
-            Features of each party.
-        active : tuple of int
-            Parties that hold y; the first is the one called active above.
-        rng : numpy.random.Generator or None
-            Not used.
-        count : Count
+    def begin(self, held: Held, rng: np.random.Generator) -> "Boosting":
+        """Start from f = 0; `rng` is not used, and the first active party is the one called active above.
 
         Raises
         ------
         fkl.errors.FklError
             If there are more samples than sums are exact for, or the cipher's package is missing.
         """
-        if len(x) > MOST_SAMPLES:
-            raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(x)}")
-        world = _World.of(x, groups, active[0], self.bins, self.lock, count)
-        f = np.zeros(len(x))
-        trees: tuple[Tree, ...] = ()
-        for _ in range(self.trees):
-            tree, gain = self._grow(world, y, f)
-            f += gain
-            trees = (*trees, tree)
-            yield Forest(trees, Operations(**vars(world.keys.operations)))
+        if len(held.x) > MOST_SAMPLES:
+            raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(held.x)}")
+        world = _World.of(held.x, held.groups, held.active[0], self.bins, self.lock)
+        return Boosting(world, np.zeros(len(held.x)), ())
+
+    def advance(self, held: Held, learned: "Boosting", count: Count) -> tuple["Boosting", Forest]:
+        """One tree."""
+        world = replace(learned.world, count=count)
+        tree, gain = self._grow(world, held.y, learned.f)
+        trees = (*learned.trees, tree)
+        return Boosting(learned.world, learned.f + gain, trees), Forest(trees, replace(world.keys.operations))
 
     def _grow(self, world: "_World", y: Array, f: Array) -> tuple[Tree, Array]:
         """A tree, and its value (n,) for each sample."""
@@ -262,10 +230,10 @@ class _World:
     owner: NDArray[np.int64]
     local: NDArray[np.int64]
     keys: Keys
-    count: Count
+    count: Count = uncounted
 
     @classmethod
-    def of(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher, count: Count) -> "_World":
+    def of(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "_World":
         d = x.shape[1]
         edges = tuple(_edges(x[:, k], bins) for k in range(d))
         sizes = np.array([len(each) + 1 for each in edges])
@@ -281,7 +249,7 @@ class _World:
             places = [np.arange(starts[k], starts[k + 1]) for k in mine]
             own = np.concatenate([[0], np.cumsum(sizes[mine])]).astype(np.int64)
             parties.append(_Party(number, binned, own, np.concatenate(places or [np.zeros(0)]).astype(np.int64)))
-        return cls(tuple(parties), edges, starts, owner, local, cipher.keys(), count)
+        return cls(tuple(parties), edges, starts, owner, local, cipher.keys())
 
     @property
     def active(self) -> _Party:
@@ -326,6 +294,24 @@ class _World:
             if told and party is not owner:
                 self.count("left", active, party.number, 1, len(rows), size)
         return left
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """What is known between two trees.
+
+    Parameters
+    ----------
+    world : _World
+        The parties, whose sums nobody counts yet.
+    f : (n,)
+        Sum of the trees for each sample.
+    trees : tuple of Tree
+    """
+
+    world: _World
+    f: Array
+    trees: tuple[Tree, ...]
 
 
 class _Nodes:

@@ -1,7 +1,7 @@
 """Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from fkl.results.collect import FinishedRun
 TITLE = "Parsimonious functions (Peifer and Ribeiro)"
 TABLES = {
     "text": "numbers that the text gives",
-    "learners": "both learners beside each other, every setting that was run",
+    "learners": "both learners beside each other on the same splits, every setting that was run",
 }
 FIGURES = {
     "1": "the simulated space",
@@ -29,13 +29,52 @@ FIGURES = {
 }
 FEDERATED, CENTRALIZED = "PF", "PC"
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
-PAIRS = {("walking", "jogging"): "wisdm_walk_jog", ("typing", "writing"): "wisdm_write_type"}
-PARTICIPANTS = 10  # of Figures 5 and 6
-PROTOCOL: dict[str, set[Any]] = {"steps": {500, 1000}, "fold": {None}, "test_share": {0.3}}
-QUANTILE = 1.96  # of a 95 % interval of a mean
+ACTIVITIES = {
+    ("walking", "jogging"): "wisdm_walk_jog",
+    ("typing", "writing"): "wisdm_write_type",
+    ("all", None): "wisdm_all",
+}
+TITLES = {
+    "ellipses": "simulated ellipses, 9 agents",
+    "wisdm_walk_jog": "walking and jogging",
+    "wisdm_write_type": "typing and writing",
+}
+PUBLISHED_PARTICIPANTS = 51
+RULE = "ascent"  # whose runs the figures show, and the paper's numbers are beside first
+OVER_SIZE = {
+    "ellipses": (25.0, (50, 1000)),  # the paper does not say how many steps
+    "wisdm_walk_jog": (100.0, (1000,)),
+    "wisdm_write_type": (150.0, (500,)),
+}
+"""gamma and steps of Figures 2, 3 and 4."""
+OVER_GAMMA = 10, 500
+"""Participants and steps of Figures 5 and 6."""
+PROTOCOL: dict[str, Any] = {"fold": None, "test_share": 0.3, "tolerance": 1e-3, "widths": None}
+CONFIDENCE = 0.95
 
-Setting = tuple[str, int, float]
-"""Data set, samples of the simulated one or participants, and gamma."""
+
+class Setting(NamedTuple):
+    """What both learners of a comparison share.
+
+    Attributes
+    ----------
+    dataset : str
+    size : int
+        Samples of the simulated set, participants of WISDM.
+    gamma : float
+    rule : str
+    steps : int
+    """
+
+    dataset: str
+    size: int
+    gamma: float
+    rule: str
+    steps: int
+
+
+Pair = dict[str, FinishedRun]
+"""Runs of a setting by learner."""
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
@@ -51,15 +90,15 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     DataFrame
         Spread and n: over replicates, each with a split of its own.
     """
-    by_setting = _settings(runs)
-    if not by_setting:
+    pairs = _pairs(runs)
+    if not pairs:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=parsimonious/sparsity")
     if number == "learners":
-        return pd.DataFrame([_compared(setting, pair) for setting, pair in by_setting.items() if len(pair) == 2])
-    return beside(published(__file__, number), lambda cell: _answers(cell, by_setting))[COLUMNS]
+        return pd.DataFrame([_compared(setting, pair) for setting, pair in pairs.items()])
+    return beside(published(__file__, number), lambda cell: _answers(cell, pairs))[COLUMNS]
 
 
-def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """Draw a figure of the paper.
 
     Parameters
@@ -70,27 +109,19 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     Returns
     -------
     figure : Figure
-    replicates : int
+    replicates : int or str
+        How many the mean and the band are over; or what is drawn.
     """
     if number == "1":
-        return _space(), 1
-    by_setting = _settings(runs)
+        return _space(), "the paper's classes, without noise"
     dataset = {"2": "ellipses", "3": "wisdm_walk_jog", "5": "wisdm_walk_jog"}.get(number, "wisdm_write_type")
+    mine = {setting: pair for setting, pair in _pairs(runs).items() if setting.dataset == dataset}
     over_gamma = number in ("5", "6")
-    mine = {setting: pair for setting, pair in sorted(by_setting.items()) if setting[0] == dataset and len(pair) == 2}
-    gammas = {setting[2] for setting in mine if setting[1] == PARTICIPANTS}
-    if not over_gamma:  # the gamma of the curve is the one that other sizes were run with
-        sizes = {setting[2]: {other[1] for other in mine if other[2] == setting[2]} for setting in mine}
-        gammas = {gamma for gamma, found in sizes.items() if len(found) > 1}
-    curve = {
-        (setting[2] if over_gamma else float(setting[1])): pair
-        for setting, pair in mine.items()
-        if setting[2] in gammas and (setting[1] == PARTICIPANTS or not over_gamma)
-    }
-    if not curve:
+    on_curve = {setting: pair for setting, pair in mine.items() if _on_curve(setting, over_gamma)}
+    if not on_curve:
         raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
-    replicates = max(run.replicates for pair in curve.values() for run in pair.values())
-    return (_over_gamma if over_gamma else _over_size)(dataset, curve), replicates
+    replicates = max(run.replicates for pair in on_curve.values() for run in pair.values())
+    return (_over_gamma if over_gamma else _over_size)(dataset, on_curve), replicates
 
 
 def switch(run: FinishedRun) -> str:
@@ -99,78 +130,110 @@ def switch(run: FinishedRun) -> str:
     return f"algo.rule={algo['rule']}; algo.steps={algo['steps']}"
 
 
-def _settings(runs: Iterable[FinishedRun]) -> dict[Setting, dict[str, FinishedRun]]:
-    """Both learners' runs of each setting, with the rule that is shown."""
-    chosen = newest((run for run in runs if _shown(run)), _key, lambda run: str(_setting(run)))
-    by_setting: dict[Setting, dict[str, FinishedRun]] = {}
+def _on_curve(setting: Setting, over_gamma: bool) -> bool:
+    if setting.rule != RULE:
+        return False
+    if over_gamma:
+        return (setting.size, setting.steps) == OVER_GAMMA
+    if setting.dataset not in OVER_SIZE:
+        return False
+    gamma, steps = OVER_SIZE[setting.dataset]
+    return setting.gamma == gamma and setting.steps in steps
+
+
+def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
+    """Both learners' runs of each setting that has both on the same splits, sorted."""
+    chosen = newest((run for run in runs if _follows_protocol(run)), _key, lambda run: str(_setting(run)))
+    by_setting: dict[Setting, Pair] = {}
     for run in chosen.values():
         by_setting.setdefault(_setting(run), {})[run.algorithm] = run
-    return by_setting
+    return {setting: pair for setting, pair in sorted(by_setting.items()) if len(pair) == 2 and _same_splits(pair)}
 
 
-def _shown(run: FinishedRun) -> bool:
+def _same_splits(pair: Pair) -> bool:
+    one, other = pair.values()
+    return all(one.config[key] == other.config[key] for key in ("seed", "dataset", "replicates"))
+
+
+def _follows_protocol(run: FinishedRun) -> bool:
+    """Whether everything that the paper gives is as it has it, but for the participants at hand."""
+    if run.algorithm not in LEARNERS or _dataset(run) is None or run.config["scaling"] != "none":
+        return False
     algo = run.config["algo"]
-    follows = run.algorithm in LEARNERS and all(algo[key] in allowed for key, allowed in PROTOCOL.items())
-    return follows and algo["rule"] == "ascent" and run.config["scaling"] == "none" and _dataset(run) is not None
+    simulated = run.dataset == "ellipses"
+    return all(algo[key] == value for key, value in PROTOCOL.items()) and (
+        algo["eps"] == (0.01 if simulated else 0.5) and (simulated or run.config["dataset"]["seconds"] == 5)
+    )
 
 
 def _dataset(run: FinishedRun) -> str | None:
     if run.dataset == "ellipses":
         return "ellipses"
-    chosen = run.config["dataset"].get("activity"), run.config["dataset"].get("against")
-    return PAIRS.get(chosen)  # type: ignore[arg-type]
+    return ACTIVITIES.get((run.config["dataset"].get("activity"), run.config["dataset"].get("against")))
 
 
 def _setting(run: FinishedRun) -> Setting:
     size = run.config["dataset"]["rows"] if run.dataset == "ellipses" else run.provenance["clients"]
-    return str(_dataset(run)), int(size), float(run.config["algo"]["gamma"])
+    algo = run.config["algo"]
+    return Setting(str(_dataset(run)), int(size), float(algo["gamma"]), str(algo["rule"]), int(algo["steps"]))
 
 
 def _key(run: FinishedRun) -> tuple[str, str, str]:
     return str(_dataset(run)), run.algorithm, ""
 
 
-def _compared(setting: Setting, pair: dict[str, FinishedRun]) -> dict[str, object]:
-    """Both learners on the same splits: means, and the mean difference with its 95 % interval."""
+def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
+    """Both learners on the same splits: means, and the mean difference with its 95 % interval (paired, Student's t)."""
     federated, centralized = pair[FEDERATED].summary, pair[CENTRALIZED].summary
-    accuracy = [100 * (1 - of["test_error"]) for of in (federated, centralized)]
-    difference = accuracy[0] - accuracy[1]
-    half = QUANTILE * difference.std(ddof=1) / np.sqrt(len(difference))
+    accuracy = {name: 100 * _accuracy(run) for name, run in pair.items()}
+    difference = accuracy[FEDERATED] - accuracy[CENTRALIZED]
+    low, high = _interval(difference)
     return {
-        "dataset": setting[0],
-        "size": setting[1],
-        "gamma": setting[2],
-        "accuracy_federated_percent": accuracy[0].mean(),
-        "accuracy_centralized_percent": accuracy[1].mean(),
+        **setting._asdict(),
+        "accuracy_federated_percent": accuracy[FEDERATED].mean(),
+        "accuracy_centralized_percent": accuracy[CENTRALIZED].mean(),
         "difference_points": difference.mean(),
-        "interval_95_percent": f"{difference.mean() - half:.2f} to {difference.mean() + half:.2f}",
-        "sent_percent": 100 * (federated["sent_samples"] / centralized["sent_samples"]).mean(),
+        "interval_95_low": low,
+        "interval_95_high": high,
+        "sent_percent": _sent_percent(pair).mean(),
+        "agents_converged_percent": 100 * federated["agents_converged"].mean(),
+        "violation_federated": federated["violation"].mean(),
+        "violation_centralized": centralized["violation"].mean(),
         "nodes_federated": federated["active_nodes"].mean(),
         "nodes_centralized": centralized["active_nodes"].mean(),
         "peaks_federated": federated["peaks"].mean(),
         "peaks_centralized": centralized["peaks"].mean(),
         "n": len(difference),
-        "switch": switch(pair[FEDERATED]),
     }
 
 
-def _answers(cell: Cell, by_setting: dict[Setting, dict[str, FinishedRun]]) -> list[Answer]:
+def _interval(values: "pd.Series[float]") -> tuple[float, float]:
+    """Interval of the mean at `CONFIDENCE`, of replicates that are independent draws of a split; NaN of one."""
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return np.nan, np.nan
+    half = t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
     """Our answer with ten participants, or with as many as there are where the paper has all 51."""
-    mine = {setting: pair for setting, pair in by_setting.items() if setting[0] == cell["dataset"] and len(pair) == 2}
+    mine = {setting: pair for setting, pair in pairs.items() if setting.dataset == cell["dataset"]}
     if cell["metric"] == "accuracy":
-        most = max((setting[1] for setting in mine), default=0)
-        found = [pair for setting, pair in mine.items() if setting[1] == most and setting[2] > 0]
+        curve = {setting.size: pair for setting, pair in mine.items() if _on_curve(setting, over_gamma=False)}
+        if not curve:
+            return []
+        most = max(curve)
         learner = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
-        return [
-            Answer.of(f"{most} participants at hand; {switch(pair[learner])}", 100 * _accuracy(pair[learner]))
-            for pair in found
-        ]
-    pairs = [pair for setting, pair in mine.items() if setting[1:] == (PARTICIPANTS, 0.0)]
+        run = curve[most][learner]
+        return [Answer.of(f"{most} participants at hand; {switch(run)}", 100 * _accuracy(run))]
+    found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA[0], 0)}
     answers = []
-    for pair in pairs:
-        share = 100 * pair[FEDERATED].summary["sent_samples"] / pair[CENTRALIZED].summary["sent_samples"]
+    for setting in sorted(found, key=lambda setting: not _on_curve(setting, over_gamma=True)):
+        share = _sent_percent(found[setting])
         values = share if cell["metric"] == "communication_cost_vs_centralized" else 100 - share
-        answers.append(Answer.of(switch(pair[FEDERATED]), values))
+        answers.append(Answer.of(switch(found[setting][FEDERATED]), values))
     return answers
 
 
@@ -178,9 +241,12 @@ def _accuracy(run: FinishedRun) -> "pd.Series[float]":
     return 1 - run.summary["test_error"]
 
 
-def _curves(
-    axes: Axes, curve: dict[float, dict[str, FinishedRun]], value: Callable[[FinishedRun], "pd.Series[float]"]
-) -> None:
+def _sent_percent(pair: Pair) -> "pd.Series[float]":
+    """Samples that the agents of the federated learner send, of those of the centralized one, a replicate."""
+    return 100 * pair[FEDERATED].summary["sent_samples"] / pair[CENTRALIZED].summary["sent_samples"]
+
+
+def _curves(axes: Axes, curve: dict[float, Pair], value: Callable[[FinishedRun], "pd.Series[float]"]) -> None:
     """Mean of both learners with a band of one standard deviation."""
     x = sorted(curve)
     for colour, (name, words) in enumerate(LEARNERS.items()):
@@ -191,28 +257,44 @@ def _curves(
         axes.fill_between(x, mean - deviation, mean + deviation, color=COLOURS[colour], alpha=0.2, linewidth=0)
 
 
-def _over_size(dataset: str, curve: dict[float, dict[str, FinishedRun]]) -> Figure:
-    figure, (axes,) = canvas(1)
-    _curves(axes, curve, _accuracy)
-    axes.set_ylabel("accuracy on test samples")
-    axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, an agent each")
-    most = int(max(curve))
-    axes.set_title(dataset if dataset == "ellipses" else f"{dataset}, {most} of the paper's 51 participants")
+def _over_size(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
+    """A panel for each number of steps."""
+    gamma, _ = OVER_SIZE[dataset]
+    found = sorted({setting.steps for setting in pairs})
+    figure, panels = canvas(len(found))
+    most = max(setting.size for setting in pairs)
+    title = TITLES[dataset]
+    if dataset != "ellipses":
+        title += f": {most} of the {PUBLISHED_PARTICIPANTS} participants are at hand"
+    for axes, steps in zip(panels, found, strict=True):
+        curve = {float(setting.size): pair for setting, pair in pairs.items() if setting.steps == steps}
+        _curves(axes, curve, lambda run: 100 * _accuracy(run))
+        axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, an agent each")
+        axes.set_title(f"{title}\ngamma = {gamma:g}, at most {steps} steps", fontsize="medium")
+        axes.set_ylabel("accuracy on test samples (%)")
+        axes.sharey(panels[0])
+        if dataset != "ellipses":
+            axes.set_xticks(sorted(curve))
     return figure
 
 
-def _over_gamma(dataset: str, curve: dict[float, dict[str, FinishedRun]]) -> Figure:
+def _over_gamma(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
+    curve = {setting.gamma: pair for setting, pair in pairs.items()}
     figure, panels = canvas(3)
     figures: tuple[tuple[str, Callable[[FinishedRun], pd.Series[float]]], ...] = (
-        ("accuracy on test samples", _accuracy),
+        ("accuracy on test samples (%)", lambda run: 100 * _accuracy(run)),
         ("nodes where alpha is not 0", lambda run: run.summary["active_nodes"]),
-        ("samples sent", lambda run: run.summary["sent_samples"]),
+        ("samples sent to the server", lambda run: run.summary["sent_samples"]),
     )
     for axes, (words, value) in zip(panels, figures, strict=True):
         _curves(axes, curve, value)
         axes.set_ylabel(words)
         axes.set_xlabel("sparsity parameter gamma")
-    panels[1].set_title(f"{dataset}, {PARTICIPANTS} participants")
+        axes.margins(y=0.1)
+    panels[2].set_ylim(bottom=0)
+    participants, steps = OVER_GAMMA
+    whom = f"{participants} of the {PUBLISHED_PARTICIPANTS} participants"
+    panels[1].set_title(f"{TITLES[dataset]}: {whom}, at most {steps} steps")
     return figure
 
 
@@ -223,12 +305,12 @@ def _space() -> Figure:
     low, high = data.subspaces()
     side = np.stack(np.meshgrid(*np.linspace(low.min(axis=0), high.max(axis=0), 400).T, indexing="ij"), axis=-1)
     inside = labels(side.reshape(-1, 2)).reshape(side.shape[:2]) > 0
-    axes.contourf(side[..., 0], side[..., 1], inside, levels=[0.5, 1.5], colors=[COLOURS[4]], alpha=0.5)
-    axes.plot([], [], "s", color=COLOURS[4], alpha=0.5, label="class 1")
+    axes.contour(side[..., 0], side[..., 1], inside, levels=[0.5], colors=[COLOURS[6]])
+    axes.plot([], [], color=COLOURS[6], label="border of class 1, which is inside")
     for number, (corner, opposite) in enumerate(zip(low, high, strict=True)):
-        x, y = [corner[0], opposite[0], opposite[0], corner[0], corner[0]], [*[corner[1]] * 2, *[opposite[1]] * 2]
-        label = "subspaces of the agents" if number == 0 else None
-        axes.plot(x, [*y, corner[1]], color=COLOURS[number % 2], linewidth=1, label=label)
+        x, y = [corner[0], opposite[0], opposite[0], corner[0]], [corner[1], corner[1], opposite[1], opposite[1]]
+        label = "an agent's subspace; where it is darker it belongs to several" if number == 0 else None
+        axes.fill(x, y, color=COLOURS[number % 2], alpha=0.3, linewidth=0, label=label)
     axes.set_xlabel("$x_1$")
     axes.set_ylabel("$x_2$")
     axes.set_aspect("equal")

@@ -1,0 +1,501 @@
+"""What every algorithm promises besides its numbers, checked on a small scenario; also of an algorithm of your own.
+
+    python -m fkl.conformance --config-dir my_conf algo=mine
+
+Each promise is a method of `Conformance` that raises `BrokenPromiseError`, so a test of your own is as short:
+
+    Conformance.of("algo=mine", folder="my_conf").replicates_are_independent()
+"""
+
+import hashlib
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from fkl import conf_folder
+from fkl.algorithms.base import Fitted, Outcome, Scored, World
+from fkl.algorithms.base import Split as LearnsFromSome
+from fkl.algorithms.decentralized.consensus import Consensus
+from fkl.algorithms.federated.pooled import Pooled
+from fkl.algorithms.online.learner import Learner
+from fkl.algorithms.vertical.parties import OverParties
+from fkl.config import Run, load
+from fkl.data.problem import Batch, Problem, Repeated
+from fkl.data.vertical import Vertical
+from fkl.errors import FklError
+from fkl.kernels import threads
+from fkl.network import Channel
+from fkl.network.ledger import UNITS
+from fkl.results.checkpoint import Checkpoint
+from fkl.results.records import TIMING_COLUMNS, make_records
+from fkl.run import prepare
+from fkl.simulation import Chunk, Experiment, make_world, simulate
+
+STREAM = ("dataset=diabetes", "kernels.D=8")
+"""4 clients."""
+SHORT = ("partition.rounds=40",)
+ALONE = ("partition.clients=1", "partition.rounds=100")
+"""More than a block of rounds that a learner plays at once."""
+CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
+"""9 clients, samples of two classes."""
+PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
+DATA = ("dataset", "partition", "scaling")
+FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
+"""Keys that make a method quick, of whatever method has them."""
+REPLICATES = 5
+CHUNK = 3
+"""Replicates that run together, in chunks of 3 and 2."""
+INTERRUPTED = 0.7
+"""Share of the replicates' rounds after which a run is interrupted: in its second chunk."""
+
+
+class BrokenPromiseError(FklError):
+    """An algorithm does not do what all algorithms do."""
+
+
+def small(algorithm: type) -> tuple[str, ...]:
+    """Overrides under which an algorithm of this class runs in a moment: its own kind of data, and few rounds."""
+    keys = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
+    few = tuple(f"++algo.{key}={value}" for key, value in FEW.items() if key in keys)
+    if issubclass(algorithm, OverParties):
+        some = {"iterations": 20, "batch": 8, "features": 4} if "iterations" in keys else {}
+        return (*CLASSES, *PARTIES, *few, *(f"++algo.{key}={value}" for key, value in some.items()))
+    if issubclass(algorithm, LearnsFromSome) and algorithm.repeated:
+        return (*CLASSES, *few)
+    if issubclass(algorithm, Consensus):
+        return (*STREAM, "++algo.iterations=100")
+    alone = issubclass(algorithm, Learner) and not issubclass(algorithm, Pooled)
+    return (*STREAM, *(ALONE if alone else SHORT))
+
+
+def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
+    """Compose `overrides` upon what `small` says of their algorithm.
+
+    Parameters
+    ----------
+    overrides : str
+        As `fkl run` takes them; where they choose a data set, that comes as large as they say.
+    folder : path or None
+        A configuration folder beside fkl's own, `--config-dir` of `fkl run`.
+    """
+    from hydra import compose, initialize_config_dir
+
+    search = () if folder is None else (f"hydra.searchpath=[file://{Path(folder).resolve()}]",)
+    chosen = [override for override in overrides if override.startswith("algo=")]
+    own_data = any(override.startswith("dataset=") for override in overrides)
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        algorithm = type(load(compose("config", [*chosen, *search])).algo)
+        upon = [override for override in small(algorithm) if not (own_data and override.startswith(DATA))]
+        return load(compose("config", [*upon, f"replicates={REPLICATES}", *overrides, *search]))
+
+
+def outcomes(experiment: Experiment, world: World) -> Iterator[Any]:
+    """What the algorithm shows, round after round."""
+    state = experiment.algorithm.init(world)
+    for t in range(experiment.problem.rounds):
+        world.channel.open_round(t, experiment.problem.present[t])
+        state, outcome = experiment.algorithm.step(world, state, t)
+        yield outcome
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What an algorithm did, in digests that are equal where the bytes are.
+
+    Parameters
+    ----------
+    shown : dict
+        By replicate, what each round showed, by name.
+    rows : tuple of arrays, or None
+        Rows that a method over parties was tested on, one entry a replicate.
+    """
+
+    shown: dict[int, list[dict[str, str]]]
+    rows: tuple[NDArray[np.int64], ...] | None
+
+
+def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[World], object] = id) -> Trace:
+    """Play all rounds with some replicates; `watch` is called before the first round and after each."""
+    world, ledger = make_world(experiment, tuple(replicates))
+    watch(world)
+    shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
+    for t, outcome in enumerate(outcomes(experiment, world)):
+        told = reading(world, outcome)
+        told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
+        for r, rounds in enumerate(shown.values()):
+            rounds.append({name: digest(values[r]) for name, values in told.items()})
+        watch(world)
+    return Trace(shown, outcome.rows if isinstance(outcome, Scored) else None)
+
+
+def reading(world: World, outcome: Any) -> dict[str, Any]:
+    """Everything that an outcome tells, by name, an entry a replicate.
+
+    Raises
+    ------
+    BrokenPromiseError
+        If it has not the shape that the loop expects.
+    """
+    R, K = len(world.streams.replicates), world.problem.clients
+    if isinstance(outcome, Scored):
+        return {"f": [f() for f in outcome.f], "rows": outcome.rows}
+    if isinstance(outcome, Fitted):
+        tested = [world.problem.batches[replicate].part(False)[0] for replicate in world.streams.replicates]
+        predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
+        return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
+    if not isinstance(outcome, Outcome):
+        _require_shape("theta", outcome, (R, K, None))
+        return {"theta": outcome}
+    told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
+    for name, values in told.items():
+        _require_shape(name, values, (R, K))
+    if outcome.loss is not None:
+        _require_shape("loss", outcome.loss, (R, K, None))
+        told["loss"] = outcome.loss
+    return told
+
+
+def _require_shape(name: str, values: Any, shape: tuple[int | None, ...]) -> None:
+    found = np.shape(values)
+    fits = len(found) == len(shape) and all(want in (None, size) for size, want in zip(found, shape, strict=True))
+    if not fits:
+        raise BrokenPromiseError(f"{name} has the shape {found}, where replicates and clients come first: {shape}")
+
+
+def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) -> None:
+    """Compare the replicates that both have, in the first rounds only where `rounds` says how many.
+
+    Raises
+    ------
+    BrokenPromiseError
+    """
+    for replicate in one.shown.keys() & other.shown.keys():
+        pairs = zip(one.shown[replicate][:rounds], other.shown[replicate][:rounds], strict=True)
+        for t, (mine, theirs) in enumerate(pairs):
+            differing = [name for name in mine | theirs if mine.get(name) != theirs.get(name)]
+            if differing:
+                names = ", ".join(differing)
+                raise BrokenPromiseError(f"{names} of replicate {replicate} differs in round {t + 1}: {why}")
+
+
+def digest(array: Any) -> str:
+    """Hash of an array's shape, type and bytes."""
+    values = np.ascontiguousarray(array)
+    return hashlib.blake2b(f"{values.shape} {values.dtype}".encode() + values.tobytes(), digest_size=16).hexdigest()
+
+
+def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
+    """All arrays in an object, with the names they go by: in its attributes, entries and what these hold."""
+    if isinstance(holder, np.ndarray):
+        yield name, holder
+    elif isinstance(holder, csr_array):
+        yield from arrays_of((holder.data, holder.indices), name)
+    elif isinstance(holder, tuple | list):
+        for number, entry in enumerate(holder):
+            yield from arrays_of(entry, f"{name}[{number}]")
+    elif is_dataclass(holder):
+        for key, entry in list(vars(holder).items()):  # attributes that are cached later are among them
+            yield from arrays_of(entry, f"{name}.{key}".lstrip("."))
+
+
+class Inputs:
+    """What an algorithm may read and not write: each array is hashed when it first appears.
+
+    Besides the data these are the drawn features and whatever else the world holds, which methods share.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str, NDArray[Any], str]] = {}
+
+    def look(self, world: World) -> None:
+        """Take note of arrays that were not there before."""
+        for name, array in arrays_of(world):
+            if id(array) not in self._known:
+                self._known[id(array)] = name, array, digest(array)
+
+    @property
+    def written(self) -> list[str]:
+        """Names of arrays that are not what they were."""
+        return [name for name, array, before in self._known.values() if digest(array) != before]
+
+
+class Recorder(Channel):
+    """A channel that also counts by itself what it is asked to pass, one message after another.
+
+    Parameters
+    ----------
+    channel : Channel
+    rounds : int
+    width : int
+        Bytes of a scalar.
+    """
+
+    def __init__(self, channel: Channel, rounds: int, width: int) -> None:
+        vars(self).update(vars(channel))
+        self._bytes = width
+        shape = (rounds, *channel.ledger.shape, len(UNITS))
+        self.counted = {str(direction): np.zeros(shape, np.int64) for direction in channel.ledger.tallies}
+
+    def broadcast(self, kind: str, payload: Any, scalars: int) -> Any:
+        """As `Channel.broadcast`."""
+        self._count("downlink", scalars * self._present, self._bytes)
+        return super().broadcast(kind, payload, scalars)
+
+    def uplink(self, kind: str, payload: Any, scalars: Any) -> Any:
+        """As `Channel.uplink`."""
+        self._count("uplink", scalars * self._present, self._bytes)
+        return super().uplink(kind, payload, scalars)
+
+    def tell(self, kind: str, heard: Any, message: Any, sends: NDArray[np.bool_], bits: int | None = None) -> Any:
+        """As `Channel.tell`."""
+        P = message.shape[2]
+        scalars, size = (P, P * self._bytes) if bits is None else (P + 1, -(-P * bits // 8) + self._bytes)
+        each = np.array([1, scalars, size])
+        for receiver, sender in [(None, agent) for agent in range(sends.shape[1])] + heard.topology.links.tolist():
+            of_one = self.counted["broadcast" if receiver is None else "link"][self._t, :, sender]
+            of_one += sends[:, sender, None] * each
+        return super().tell(kind, heard, message, sends, bits)
+
+    def exchanged(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
+        """As `Channel.exchanged`."""
+        self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
+        super().exchanged(kind, messages, scalars, size, timed)
+
+    def _count(self, direction: str, scalars: Any, width: int) -> None:
+        R, K = self.ledger.shape
+        for r, k in np.ndindex(R, K):
+            sent = int(np.broadcast_to(scalars, (R, K))[r, k])
+            if sent:
+                self.counted[direction][self._t, r, k] += 1, sent, sent * width
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """The promises of the algorithm of an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Of 5 replicates.
+    cache : Path or None
+        Keeps losses in hindsight, as `fkl run` does.
+    """
+
+    experiment: Experiment
+    cache: Path | None = None
+
+    @classmethod
+    def of(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
+        """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
+        run = scenario(*overrides, folder=folder)
+        return cls(prepare(run), Path(run.paths.cache).expanduser())
+
+    @property
+    def everyone(self) -> range:
+        """All replicates."""
+        return range(self.experiment.replicates)
+
+    @cached_property
+    def together(self) -> Trace:
+        """All replicates at once."""
+        return play(self.experiment, self.everyone)
+
+    @cached_property
+    def tables(self) -> dict[str, str]:
+        """What a run leaves behind."""
+        return self._tables(simulate(self.experiment, None, CHUNK, _nobody))
+
+    def seeded_runs_repeat(self) -> None:
+        """The same seed gives the same bytes, in every round."""
+        require_same(self.together, play(self.experiment, self.everyone), "the same seed, played again")
+
+    def inputs_stay_as_they_are(self) -> None:
+        """Nothing is written into the data, the kernels, the drawn features or the graph."""
+        inputs = Inputs()
+        play(self.experiment, self.everyone, inputs.look)
+        if inputs.written:
+            raise BrokenPromiseError(f"written to: {', '.join(inputs.written)}")
+
+    def replicates_are_independent(self) -> None:
+        """A replicate's bytes are the same alone, beside others, and beside others in another order."""
+        *_, other, last = self.everyone
+        for some in ((other,), (last, 0, other)):
+            require_same(self.together, play(self.experiment, some), f"only replicates {some}, in this order")
+
+    def threads_and_chunks_do_not_matter(self) -> None:
+        """One thread and one replicate at a time give the tables that several of each do."""
+        self._require_tables(simulate(self.experiment, 1, 1, _nobody), "one thread, one replicate at a time")
+        with _all_threads_awake():
+            self._require_tables(simulate(self.experiment, 2, None, _nobody), "two threads that share every product")
+
+    def state_survives_save_and_load(self) -> None:
+        """A run that is interrupted, and goes on from its checkpoint in a new world, leaves the same tables."""
+        rounds = self.experiment.replicates * self.experiment.problem.rounds
+        with TemporaryDirectory() as scratch:
+            checkpoint = Checkpoint(Path(scratch) / "checkpoint", 0.0, "")
+            with suppress(_InterruptedError):
+                simulate(self.experiment, None, CHUNK, _interrupting(INTERRUPTED * rounds), checkpoint)
+            if checkpoint.place() is None:
+                raise BrokenPromiseError("the state cannot be pickled: keep arrays in it, no functions of functions")
+            chunks = simulate(self.experiment, None, CHUNK, _nobody, checkpoint)
+        self._require_tables(chunks, "saved, loaded and played on")
+
+    def labels_are_not_known_before_they_are_shown(self) -> None:
+        """Other targets change nothing before they are revealed; those that are only tested on change nothing ever."""
+        problem = self.experiment.problem
+        if isinstance(problem, Problem):
+            self._labels_of_a_stream(problem)
+        elif isinstance(problem, Vertical):
+            self._labels_of_parties(problem)
+        else:
+            batches = problem.batches if isinstance(problem, Repeated) else (problem,)
+            others = tuple(_mirrored_where(batch, ~batch.training) for batch in batches)
+            other = Repeated(others) if isinstance(problem, Repeated) else others[0]
+            require_same(self.together, self._play_on(other), "other targets to be tested on")
+
+    def ledger_books_every_message(self) -> None:
+        """By round, client and kind, the ledger has what was sent through the channel, and nothing else."""
+        rounds, width = self.experiment.problem.rounds, np.dtype(self.experiment.precision).itemsize
+        world, ledger = make_world(self.experiment, tuple(self.everyone))
+        recorder = Recorder(world.channel, rounds, width)
+        for _ in outcomes(self.experiment, replace(world, channel=recorder)):
+            pass
+        for direction, tally in ledger.tallies.items():
+            counted = recorder.counted.get(direction)
+            if counted is None or direction == "lost":  # which messages are lost is the channel's own business
+                continue
+            of_kinds = sum(count for (way, _), count in ledger.kinds.items() if way == direction)
+            same = (
+                np.array_equal(tally.by_round, counted.sum(axis=2)),
+                np.array_equal(tally.by_client, counted.sum(axis=0)),
+                of_kinds == counted[..., UNITS.index("scalars")].sum(),
+            )
+            if not all(same):
+                books = [name for name, equal in zip(("rounds", "clients", "kinds"), same, strict=True) if not equal]
+                raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
+
+    def _labels_of_a_stream(self, problem: Problem) -> None:
+        now = problem.rounds // 2
+        y = problem.y.copy()
+        y[now:] = mirrored(problem.y)[now:]
+        before, after = self.together, self._play_on(replace(problem, y=y))
+        require_same(before, after, f"other targets from round {now + 1} on", rounds=now)
+        for replicate, rounds in before.shown.items():
+            if rounds[now]["y_hat"] != after.shown[replicate][now]["y_hat"]:
+                raise BrokenPromiseError(f"y_hat of round {now + 1} differs with the targets of that round")
+
+    def _labels_of_parties(self, problem: Vertical) -> None:
+        first = play(self.experiment, (0,))  # each replicate is tested on rows of its own
+        assert first.rows is not None
+        y = problem.y.copy()
+        y[first.rows[0]] = mirrored(problem.y)[first.rows[0]]
+        other = play(replace(self.experiment, problem=replace(problem, y=y)), (0,))
+        require_same(first, other, "other targets to be tested on")
+
+    def _play_on(self, problem: Any) -> Trace:
+        return play(replace(self.experiment, problem=problem), self.everyone)
+
+    def _tables(self, chunks: list[Chunk]) -> dict[str, str]:
+        records = make_records(self.experiment, chunks, self.cache)
+        without = {"columns": list(TIMING_COLUMNS), "errors": "ignore"}
+        return {name: table.drop(**without).to_csv(index=False) for name, table in vars(records).items()}
+
+    def _require_tables(self, chunks: list[Chunk], why: str) -> None:
+        for name, text in self._tables(chunks).items():
+            pairs = zip(self.tables[name].splitlines(), text.splitlines(), strict=True)
+            for line, (expected, found) in enumerate(pairs):
+                if expected != found:
+                    heading = self.tables[name].splitlines()[0]
+                    said = f"{name}.csv differs in line {line + 1}: {why}\n{heading}\n{expected}\n{found}"
+                    raise BrokenPromiseError(said)
+
+
+PROMISES = (
+    Conformance.seeded_runs_repeat,
+    Conformance.inputs_stay_as_they_are,
+    Conformance.replicates_are_independent,
+    Conformance.threads_and_chunks_do_not_matter,
+    Conformance.state_survives_save_and_load,
+    Conformance.labels_are_not_known_before_they_are_shown,
+    Conformance.ledger_books_every_message,
+)
+
+
+def mirrored(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Other targets between the same ends; the other class, where there are two."""
+    return y.min() + y.max() - y
+
+
+def _mirrored_where(batch: Batch, chosen: NDArray[np.bool_]) -> Batch:
+    return replace(batch, y=np.where(chosen, mirrored(batch.y), batch.y))
+
+
+class _InterruptedError(Exception):
+    """What ends a run in the middle."""
+
+
+def _interrupting(most: float) -> Callable[[int], None]:
+    done = 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        if done > most:
+            raise _InterruptedError
+
+    return advance
+
+
+def _nobody(rounds: int) -> None:
+    """Hear how far a run is, and do nothing."""
+
+
+@contextmanager
+def _all_threads_awake() -> Iterator[None]:
+    """Share even the smallest work among threads."""
+    worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1
+    try:
+        yield
+    finally:
+        threads.ELEMENTS_A_THREAD = worth
+
+
+def main() -> None:
+    """Check the algorithm that the command line chooses; exit code 1 where a promise is broken, 2 for bad input."""
+    parser = ArgumentParser(prog="python -m fkl.conformance", description=__doc__.split("\n")[0])
+    parser.add_argument("overrides", nargs="+", metavar="KEY=VALUE", help="as `fkl run` takes them, algo=NAME at least")
+    parser.add_argument("--config-dir", "-cd", help="a configuration folder beside fkl's own")
+    arguments = parser.parse_args()
+    try:
+        conformance = Conformance.of(*arguments.overrides, folder=arguments.config_dir)
+        broken = sum([not _kept(conformance, promise) for promise in PROMISES])
+    except FklError as error:
+        print(f"fkl: {error}", file=sys.stderr)
+        sys.exit(2)
+    print(f"{conformance.experiment.algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept")
+    sys.exit(broken > 0)
+
+
+def _kept(conformance: Conformance, promise: Callable[[Conformance], None]) -> bool:
+    name = promise.__name__.replace("_", " ")
+    try:
+        promise(conformance)
+    except BrokenPromiseError as error:
+        print(f"  {name:44} BROKEN: {error}")
+        return False
+    print(f"  {name:44} ok")
+    return True
+
+
+if __name__ == "__main__":
+    main()

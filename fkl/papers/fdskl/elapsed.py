@@ -1,0 +1,88 @@
+"""Figure 4's sums by real processes of this machine, one a worker, with a pipe for every link."""
+
+import multiprocessing
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from fkl.errors import FklError
+from fkl.network.trees import STRUCTURES, Link, Tree
+
+Ends = dict[Link, Connection]
+
+
+def measured(structure: str, workers: int, entries: int, repeats: int = 3) -> float:
+    """Seconds until the first worker has the sum of all workers' arrays; the median of some sums.
+
+    Parameters
+    ----------
+    structure : str
+        One of `fkl.network.trees.STRUCTURES`.
+    workers : int
+        Processes; those that share a core wait for one another, which the cost model knows nothing of.
+    entries : int
+        Of each array, 8 bytes each.
+    repeats : int
+        Sums, one after another.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Where processes cannot be forked.
+    """
+    if "fork" not in multiprocessing.get_all_start_methods():
+        raise FklError("real processes are timed only where they can be forked, as on Linux")
+    context = multiprocessing.get_context("fork")
+    plan = STRUCTURES[structure](list(range(workers)))
+    pipes = {link: context.Pipe(duplex=False) for link in plan.links}
+    barrier, answer = context.Barrier(workers), context.Pipe(duplex=False)
+    processes = [
+        context.Process(target=_work, args=(number, plan, pipes, barrier, answer[1], entries, repeats))
+        for number in range(workers)
+    ]
+    for process in processes:
+        process.start()
+    found: list[float] = answer[0].recv()
+    for process in processes:
+        process.join()
+    return float(np.median(found))
+
+
+def _work(
+    number: int,
+    plan: Tree,
+    pipes: dict[Link, tuple[Connection, Connection]],
+    barrier: Barrier,
+    answer: Connection,
+    entries: int,
+    repeats: int,
+) -> None:
+    """One worker: it sends, or adds what it receives, as the plan has it; the root tells how long it took."""
+    own, came = np.full(entries, float(number)), np.empty(entries)
+    seconds = []
+    for _ in range(repeats):
+        gathered = own.copy()
+        barrier.wait()
+        start = perf_counter()
+        for sender, receiver in plan.links:
+            if sender == number:
+                _send(pipes[sender, receiver][1], gathered)
+            elif receiver == number:
+                pipes[sender, receiver][0].recv_bytes_into(_bytes(came))
+                gathered += came
+        seconds.append(perf_counter() - start)
+    if number == plan.root:
+        if gathered[0] != sum(range(len(plan.workers))):
+            raise AssertionError("the sum is wrong")
+        answer.send(seconds)
+
+
+def _send(connection: Connection, array: "np.ndarray[Any, Any]") -> None:
+    connection.send_bytes(_bytes(array))
+
+
+def _bytes(array: "np.ndarray[Any, Any]") -> memoryview:
+    return array.data.cast("B")

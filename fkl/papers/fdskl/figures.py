@@ -1,0 +1,215 @@
+"""Figures 3 to 6."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fkl.errors import FklError
+from fkl.network.ledger import CostModel
+from fkl.network.trees import STRUCTURES, elapsed
+from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
+from fkl.papers.fdskl.elapsed import measured
+from fkl.papers.fdskl.errors import refusal
+from fkl.report.figures import COLOURS, canvas
+from fkl.results.collect import FinishedRun
+
+COLOUR = dict(zip(FOLDERS, COLOURS, strict=False))
+KERNEL_METHODS = ("FDSKL", "DSG", "LIBSVM", "PP-SVMV")
+SUMMED = ("phishing", "a9a", "ijcnn1", "cod_rna")
+"""Data sets of Figure 4: the paper's gisette is not at hand, cod_rna is shown in its place."""
+SCALED = ("phishing", "a9a", "cod_rna", "w8a")
+"""Data sets of Figure 5."""
+WORKERS = (2, 4, 8, 16, 32, 64)
+PROCESSES = (2, 4, 8, 16)
+"""Workers that are real processes: a few times the cores of a small machine."""
+SIDE = 1024
+"""Of the square matrix that the real processes sum."""
+REPEATS = 7
+MOST_SAMPLES = 1 << 17
+"""Where the search for the smallest refused matrix ends."""
+
+Drawn = tuple[Figure, int | str]
+
+
+def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
+    """Figure 3: in the first row against compute, in the second with the cost model's time of the links."""
+    shown = [name for name in DATASETS if any(key[0] == name and key[1] in KERNEL_METHODS for key in by_key)]
+    _require(shown)
+    figure, panels = plt.subplots(
+        2, len(shown), figsize=(1.4 + 3.4 * len(shown), 7.6), squeeze=False, layout="constrained", sharey="col"
+    )
+    for column, dataset in enumerate(shown):
+        runs = _most_samples(dataset, by_key)
+        for row, links in enumerate((False, True)):
+            axes = panels[row, column]
+            for system, run in runs.items():
+                (_curve if run.provenance["rounds"] > 1 else _point)(axes, system, run, links)
+            axes.set_xscale("log")
+            axes.set_title(dataset + (", with links" if links else ""))
+            axes.set_xlabel("training time, s: compute" + (" and links" if links else ""))
+    for row in panels:
+        row[0].set_ylabel("test error, %")
+    return figure, _replicates(by_key)
+
+
+def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
+    """Figure 4: by the cost model of the runs for their training samples' matrix, and by real processes here."""
+    full = {key[0]: run for key, run in by_key.items() if key[2] == SHARE}
+    shown = [name for name in SUMMED if name in full]
+    _require(shown)
+    figure, panels = canvas(len(shown) + 1)
+    for axes, dataset in zip(panels, shown, strict=False):
+        network = full[dataset].config["network"]
+        cost = CostModel(network["latency_s"], network["bandwidth_bytes_per_s"])
+        size = 8.0 * samples(full[dataset]) ** 2
+        for structure in STRUCTURES:
+            _sum_curve(axes, structure, WORKERS, [elapsed(structure, count, size, cost) for count in WORKERS])
+        axes.set_title(f"{dataset}: {samples(full[dataset])} x {samples(full[dataset])}, cost model")
+    for structure in STRUCTURES:
+        seconds = [measured(structure, count, SIDE**2, REPEATS) for count in PROCESSES]
+        _sum_curve(panels[-1], structure, PROCESSES, seconds)
+    panels[-1].set_title(f"{SIDE} x {SIDE}, processes on {os.cpu_count()} cores")
+    panels[0].set_ylabel("time to sum the matrices, s")
+    words = f"cost model: {1e3 * cost.latency_s:g} ms a message, {cost.bandwidth_bytes_per_s / 1e6:g} MB/s a link"
+    return figure, f"{words}; processes: median of {REPEATS} sums"
+
+
+def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
+    """Figure 5: compute, and with the cost model's time of the links."""
+    systems = ("FDSKL", "PP-SVMV")
+    shown = [name for name in SCALED if any(key[0] == name and key[1] in systems for key in by_key)]
+    _require(shown)
+    figure, panels = canvas(len(shown))
+    limit = _first_refused()
+    for axes, dataset in zip(panels, shown, strict=True):
+        for system in systems:
+            _growth(axes, system, [run for key, run in by_key.items() if key[:2] == (dataset, system)])
+        largest = max(samples(run) for key, run in by_key.items() if key[0] == dataset)
+        if largest >= limit:
+            axes.axvspan(limit, largest, color=COLOUR["PP-SVMV"], alpha=0.12, linewidth=0, label="PP-SVMV refuses")
+        axes.set_yscale("log")
+        axes.set_title(dataset)
+        axes.set_xlabel("training samples")
+    panels[0].set_ylabel("training time, s")
+    return figure, "mean ± 1 sd over the splits of each point"
+
+
+def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
+    """Figure 6: quartiles, whiskers to the last value within 1.5 times their distance, and all values."""
+    shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
+    _require(shown)
+    figure, panels = canvas(len(shown))
+    for axes, dataset in zip(panels, shown, strict=True):
+        runs = _most_samples(dataset, by_key)
+        for place, (system, run) in enumerate(runs.items()):
+            _box(axes, place, 100 * run.summary["test_error"], system)
+        words = [f"{system} {samples(run):,}" for system, run in runs.items()]
+        axes.set_xticks(range(len(runs)), words, rotation=90)
+        axes.set_title(dataset)
+        axes.set_xlabel("system, training samples")
+    panels[0].set_ylabel("test error, %")
+    return (
+        figure,
+        f"points, median, quartiles, whiskers to 1.5 times their distance, {_replicates(by_key)} splits at most",
+    )
+
+
+def _most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, FinishedRun]:
+    """Each system's run on the most training samples."""
+    runs: dict[str, FinishedRun] = {}
+    for system in FOLDERS:
+        shares = [key[2] for key in by_key if key[:2] == (dataset, system)]
+        if shares:
+            runs[system] = by_key[dataset, system, min(shares)]
+    return runs
+
+
+def _seconds(frame: pd.DataFrame, links: bool) -> "pd.Series[float]":
+    return frame["runtime_s"] + frame["communication_s"] if links else frame["runtime_s"]
+
+
+def _curve(axes: Axes, system: str, run: FinishedRun, links: bool) -> None:
+    """Mean error after each round against the mean time until then."""
+    frame = run.rounds.assign(seconds=_seconds(run.rounds, links), percent=100 * run.rounds["test_error"])
+    by_round: Any = frame.groupby("round")[["seconds", "percent"]]
+    mean, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)["percent"]
+    x, y = mean["seconds"], mean["percent"]
+    axes.plot(x, y, color=COLOUR[system], linestyle="--" if system == "DSG" else "-", label=system)
+    axes.fill_between(x, y - deviation, y + deviation, color=COLOUR[system], alpha=0.2, linewidth=0)
+
+
+def _point(axes: Axes, system: str, run: FinishedRun, links: bool) -> None:
+    """A method that has one model, when it is done."""
+    seconds, percent = _seconds(run.summary, links), 100 * run.summary["test_error"]
+    _with_bars(axes, [seconds.mean()], [percent], "o" if system == "LIBSVM" else "s", system, system)
+
+
+def _sum_curve(axes: Axes, structure: str, workers: Sequence[int], seconds: list[float]) -> None:
+    number = list(STRUCTURES).index(structure)
+    size, style = (5, 9, 5)[number], ("-", "-", "--")[number]  # a star and a ring may coincide
+    axes.plot(
+        workers,
+        seconds,
+        style,
+        marker="os^"[number],
+        markersize=size,
+        fillstyle="none" if structure == "ring" else "full",
+        color=COLOURS[number],
+        label=structure,
+    )
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(workers, [str(count) for count in workers])
+    axes.set_yscale("log")
+    axes.set_xlabel("workers")
+
+
+def _growth(axes: Axes, system: str, runs: Iterable[FinishedRun]) -> None:
+    """Time against training samples, with and without the links."""
+    in_order = sorted(runs, key=samples)
+    for links, style in ((False, "o-"), (True, "^--")):
+        times = [_seconds(run.summary, links) for run in in_order]
+        label = f"{system}, compute" + (" and links" if links else "")
+        _with_bars(axes, [samples(run) for run in in_order], times, style, label, system)
+
+
+def _with_bars(
+    axes: Axes, x: Sequence[float], values: "Sequence[pd.Series[float]]", style: str, label: str, system: str
+) -> None:
+    """Means, each with one standard deviation on either side."""
+    means = [one.mean() for one in values]
+    deviations = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in values]
+    axes.plot(x, means, style, color=COLOUR[system], label=label)
+    axes.errorbar(x, means, deviations, fmt="none", ecolor=COLOUR[system], capsize=3)
+
+
+def _box(axes: Axes, place: int, values: "pd.Series[float]", system: str) -> None:
+    """Quartiles behind a point for each split."""
+    drawn = axes.boxplot([values], positions=[place], widths=0.6, patch_artist=True, showfliers=False)
+    for box in drawn["boxes"]:
+        box.set(facecolor=COLOUR[system], alpha=0.4)
+    for line in drawn["medians"]:
+        line.set(color="black")
+    axes.plot([place] * len(values), values, "o", color=COLOUR[system], markersize=3, label=system)
+
+
+def _first_refused() -> int:
+    """Fewest training samples that PP-SVMV refuses."""
+    low, high = 1, MOST_SAMPLES
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if refusal(middle) else (middle + 1, high)
+    return low
+
+
+def _replicates(by_key: dict[Key, FinishedRun]) -> int:
+    return max(run.replicates for run in by_key.values())
+
+
+def _require(shown: list[str]) -> None:
+    if not shown:
+        raise FklError("figure: no finished run belongs to it; first fkl run -m +experiment=fdskl/kernel")

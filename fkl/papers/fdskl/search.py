@@ -1,0 +1,99 @@
+"""The search of hyper-parameters: what each candidate errs on fifths of the training samples, and which is taken."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, differing, is_vertical, recorded, samples
+from fkl.results.collect import FinishedRun
+
+SEARCHED = {
+    "FDSKL": ("sigma", "gamma", "lam", "batch", "features"),
+    "LIBSVM": ("C", "gamma"),
+    "FD-SVRG": ("eta", "lam"),
+    "SecureBoost": ("depth", "learning_rate"),
+}
+"""Keys of algo. DSG's are those of FDSKL, whose f it has too, and PP-SVMV's those of LIBSVM."""
+LENGTH = {"FDSKL": "iterations", "SecureBoost": "trees"}
+"""Keys that tell when a method stops: all shorter runs are read off one."""
+ENOUGH = 0.001
+"""A shorter run is taken where its error is no more than this above the lowest."""
+WINDOW = 5
+"""Lengths in a row whose errors are averaged, so that no lucky moment is taken for a good length."""
+CHOSEN, RECORDED = "chosen", "as recorded"
+
+Candidate = tuple[str, str, str]
+"""Data set, system, and its keys as words."""
+
+
+def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
+    """Every candidate of every system and data set.
+
+    Returns
+    -------
+    DataFrame
+        Of each candidate the length at which its error, the mean over the folds, is lowest, the shortest one that is
+        as good within `ENOUGH`, and whether it has the lowest error of all candidates that were tried on as many
+        samples; a later search on more samples overrules one on few. The last column compares the one that is chosen
+        with conf/fdskl.
+    """
+    folds: dict[Candidate, dict[int, FinishedRun]] = {}
+    for run in runs:
+        if is_vertical(run) and run.algorithm in SEARCHED and run.config["algo"]["fold"] is not None:
+            words = "; ".join(f"{key}={run.config['algo'][key]:g}" for key in SEARCHED[run.algorithm])
+            folds.setdefault((run.dataset, run.algorithm, words), {})[run.config["algo"]["fold"]] = run
+    rows = [_row(candidate, list(by_fold.values())) for candidate, by_fold in folds.items()]
+    if not rows:
+        return pd.DataFrame()
+    places = {"dataset": list(DATASETS), "system": list(FOLDERS)}
+    table = pd.DataFrame(rows).sort_values(
+        ["dataset", "system", "training_samples", "error_percent", "candidate"],  # the last for those that are equal
+        key=lambda column: column.map(places[str(column.name)].index) if column.name in places else column,
+        ascending=[True, True, False, True, True],
+        ignore_index=True,
+    )
+    chosen = ~table.duplicated(["dataset", "system"])
+    table["choice"] = np.where(chosen, CHOSEN, "")
+    table["conf_fdskl"] = np.where(chosen, table["conf_fdskl"], "")
+    return table
+
+
+def _row(candidate: Candidate, runs: list[FinishedRun]) -> dict[str, Any]:
+    dataset, system, words = candidate
+    lengths, errors = _errors(runs)
+    lowest = int(np.argmin(errors))
+    shortest = int(np.argmax(errors <= errors[lowest] + ENOUGH))
+    length = LENGTH.get(system)
+    return {
+        "dataset": dataset,
+        "system": system,
+        "candidate": words,
+        "training_samples": samples(runs[0]),
+        "folds": len(runs),
+        "error_percent": 100 * errors[lowest],
+        "fold_sd_points": 100 * float(np.std([_errors([run])[1][lowest] for run in runs], ddof=1)),
+        "length_is": length or "",
+        "length_of_lowest": lengths[lowest],
+        "shortest_as_good": lengths[shortest],
+        "conf_fdskl": _compared(runs[0], {length: lengths[shortest]} if length else {}),
+    }
+
+
+def _errors(runs: list[FinishedRun]) -> tuple[list[int], "np.ndarray[Any, np.dtype[np.float64]]"]:
+    """Lengths, and the mean errors up to `WINDOW` lengths back; the end alone of a method without `LENGTH`."""
+    rounds = pd.concat([run.rounds for run in runs]).groupby("round")[["iterations", "test_error"]].mean()
+    if runs[0].algorithm not in LENGTH:
+        rounds = rounds.iloc[-1:]
+    errors = rounds["test_error"].rolling(min(WINDOW, len(rounds))).mean()
+    full = errors.notna()
+    return rounds["iterations"][full].astype(int).tolist(), errors[full].to_numpy()
+
+
+def _compared(run: FinishedRun, length: dict[str, int]) -> str:
+    """Whether a candidate is what conf/fdskl holds, or which of its keys are not."""
+    written = recorded(FOLDERS[run.algorithm], run.dataset)
+    keys = [key for key in differing(run) if key in SEARCHED[run.algorithm]]
+    keys += [key for key, value in length.items() if written[key] != value]
+    return f"not as recorded: {', '.join(keys)}" if keys else RECORDED

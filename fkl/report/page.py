@@ -1,0 +1,275 @@
+"""One HTML page with everything: what reproduces, every table and figure, the differences, the runs."""
+
+import base64
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from fkl import __version__, papers
+from fkl.data.store import Store
+from fkl.errors import FklError
+from fkl.papers.beside import KEY
+from fkl.report import prose
+from fkl.report.pictures import Picture, embedded
+from fkl.report.runs import DataSource, data_source, environments, failures, run_views
+from fkl.report.tables import Table, percent
+from fkl.report.verdicts import FAR, MISSING, TIME, VERDICTS, Verdict, cells, judge, tally
+from fkl.results.collect import FinishedRun, collect
+from fkl.results.folder import replacing_file
+
+RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+MARKUP = Environment(
+    loader=PackageLoader("fkl.report"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """A table or figure of a paper on the page.
+
+    Parameters
+    ----------
+    anchor, number, title : str
+    instead : str
+        What to do, in Markdown, where nothing was run for it.
+    """
+
+    anchor: str
+    number: str
+    title: str
+    instead: str = ""
+
+
+@dataclass(frozen=True)
+class TableView(View):
+    """A table with the verdict of each row."""
+
+    kind: ClassVar[str] = "Table"
+    table: Table | None = None
+    files: tuple[str, ...] = ()
+
+    @cached_property
+    def judged(self) -> pd.DataFrame:
+        """The table with its verdicts."""
+        return judge(pd.DataFrame() if self.table is None else self.table.frame)
+
+    @property
+    def tally(self) -> dict[Verdict, int]:
+        """How many published cells are of each class."""
+        return tally([self.judged])
+
+    @property
+    def rows(self) -> list[tuple[list[str], Verdict | None, bool]]:
+        """Cells of each row in words, its verdict, and whether it is the first of its published cell."""
+        assert self.table is not None
+        return list(zip(self.table.rows, self.judged["verdict"], self.judged["counts"], strict=True))
+
+    @property
+    def named_by(self) -> int:
+        """How many of the first columns say what a row is."""
+        assert self.table is not None
+        return len(KEY) + 1 if {*KEY, "unit"} <= set(self.table.frame) else 1
+
+    @property
+    def downloads(self) -> dict[str, str]:
+        """The files that lie in the page too."""
+        assert self.table is not None
+        texts = {"csv": self.table.csv, "md": self.table.markdown, "tex": self.table.latex}
+        return {
+            suffix: "data:text/plain;base64," + base64.b64encode(text.encode()).decode()
+            for suffix, text in texts.items()
+        }
+
+
+@dataclass(frozen=True)
+class FigureView(View):
+    """A figure."""
+
+    kind: ClassVar[str] = "Figure"
+    picture: Picture | None = None
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PaperView:
+    """A paper on the page.
+
+    Parameters
+    ----------
+    name, title : str
+    about : str
+        Authors and journal.
+    tables : list of TableView
+    figures : list of FigureView
+    differences : Prose
+    store : Store
+        Where data files would be.
+    """
+
+    name: str
+    title: str
+    about: str
+    tables: list[TableView]
+    figures: list[FigureView]
+    differences: prose.Prose
+    store: Store
+
+    @property
+    def tally(self) -> dict[Verdict, int]:
+        """How many published cells of all tables are of each class."""
+        return tally(table.judged for table in self.tables)
+
+    @property
+    def further_off(self) -> dict[str, list[tuple[str, str, int, str]]]:
+        """Where cells are far off, by algorithm: metric, data set, number of cells, range of their differences."""
+        far = self._cells(FAR)
+        found: dict[str, list[tuple[str, str, int, str]]] = {}
+        for names, off in far.groupby(["algorithm", "metric", "dataset"], sort=False) if len(far) else ():
+            algorithm, metric, dataset = map(str, names)  # type: ignore[arg-type]  # as many as were asked for
+            words = metric.replace("_", " "), dataset, len(off), _range(off["difference_percent"])
+            found.setdefault(algorithm, []).append(words)
+        return found
+
+    @property
+    def not_run(self) -> list[tuple[DataSource, int]]:
+        """Data sets of published cells that were not run, with the number of these cells."""
+        missing = self._cells(MISSING)
+        counts = Counter(missing["dataset"]) if len(missing) else Counter[str]()
+        return [(data_source(name, self.store), number) for name, number in counts.items()]
+
+    @property
+    def remedies(self) -> dict[str, tuple[list[str], int]]:
+        """What to do for the cells that were not run: names of their data sets, and how many they are."""
+        found: dict[str, tuple[list[str], int]] = {}
+        for source, number in self.not_run:
+            names, cells_so_far = found.get(source.remedy, ([], 0))
+            found[source.remedy] = [*names, source.name], cells_so_far + number
+        return found
+
+    @property
+    def left_out(self) -> dict[str, list[TableView | FigureView]]:
+        """Tables and figures that nothing was run for, by what to do."""
+        found: dict[str, list[TableView | FigureView]] = {}
+        views: list[TableView | FigureView] = [*self.tables, *self.figures]
+        for view in views:
+            if view.instead:
+                found.setdefault(view.instead, []).append(view)
+        return found
+
+    def _cells(self, verdict: Verdict) -> pd.DataFrame:
+        return pd.concat([pd.DataFrame(), *(cells(table.judged, verdict) for table in self.tables)])
+
+
+def write_page(outputs: Path, store: Store) -> str:
+    """Make all tables and figures again, and the page with them, and say where it lies.
+
+    Parameters
+    ----------
+    outputs : Path
+        Runs are read below it; tables, figures and index.html are written there.
+    store : Store
+        Where data files would be, to tell which are missing.
+    """
+    runs = list(collect(outputs))
+    views = [_paper(paper, runs, outputs, store) for paper in papers.PAPERS]
+    names = sorted({run.dataset for run in runs} | {source.name for view in views for source, _ in view.not_run})
+    page = MARKUP.get_template("page.html").render(
+        papers=views,
+        verdicts=VERDICTS,
+        compared=[verdict for verdict in VERDICTS if verdict != TIME],
+        total=tally(table.judged for view in views for table in view.tables),
+        environments=environments(runs),
+        sources=[data_source(name, store) for name in names],
+        runs=run_views(runs),
+        failures=failures(outputs),
+        number_of_runs=len(runs),
+        version=__version__,
+        now=datetime.now(UTC),
+        typeset=_typeset,
+        inline=lambda markdown: Markup(prose.inline(markdown)),
+    )
+    path = outputs / "report.html"
+    replacing_file(path, page)
+    return f"{path}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB"
+
+
+def _paper(paper: str, found: list[FinishedRun], outputs: Path, store: Store) -> PaperView:
+    """Make a paper's tables and figures; what is read of the runs is let go again, since their rounds are large."""
+    module, runs = papers.paper_module(paper), [replace(run) for run in found]
+    tables = [_table(paper, number, title, runs, outputs) for number, title in module.TABLES.items()]
+    figures = [_figure(paper, number, title, runs, outputs) for number, title in module.FIGURES.items()]
+    differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
+    return PaperView(paper, module.TITLE, str(module.__doc__), tables, figures, differences, store)
+
+
+def _table(paper: str, number: str, title: str, runs: list[FinishedRun], outputs: Path) -> TableView:
+    anchor = f"{paper}-table-{number}"
+    try:
+        table, files = papers.make_table(paper, number, runs, outputs)
+    except FklError as error:
+        return TableView(anchor, number, title, _instead(error))
+    return TableView(anchor, number, title, "", table, _below(outputs, files))
+
+
+def _figure(paper: str, number: str, title: str, runs: list[FinishedRun], outputs: Path) -> FigureView:
+    anchor = f"{paper}-figure-{number}"
+    try:
+        files = papers.draw_figure(paper, number, runs, outputs)
+    except FklError as error:
+        return FigureView(anchor, number, title, _instead(error))
+    picture = embedded(files[0], f"{title}. {_curves(files[-1])}")
+    return FigureView(anchor, number, title, "", picture, _below(outputs, files))
+
+
+def _instead(error: FklError) -> str:
+    """What an error says, with the command in it marked as one."""
+    words = str(error).partition(": ")[2] or str(error)
+    return re.sub(r"(?<!`)(fkl run .*)", r"`\1`", words)
+
+
+def _curves(file: Path) -> str:
+    """What a figure shows, from the numbers behind it."""
+    curves = pd.read_csv(file, keep_default_na=False, dtype=str) if file.stat().st_size > 1 else pd.DataFrame()
+    if not len(curves):
+        return ""
+    named = [name for name in curves["curve"].unique() if not name.startswith("_")]
+    panels = [name for name in curves["panel"].unique() if name]
+    return f"Panels: {', '.join(panels) or 'one'}. Curves: {', '.join(named)}."
+
+
+def _typeset(words: str) -> str:
+    """A number with a real minus and powers of ten; other words as they are."""
+    number = re.fullmatch(r"([+-]?[\d.,]+)(?:e([+-]?\d+))?", words)
+    if number is None:
+        return words
+    digits, power = number[1].replace("-", "−"), number[2]
+    if power is None:
+        return digits
+    exponent = "10" + str(int(power)).translate(RAISED)
+    return exponent if digits == "1" else f"{digits} × {exponent}"
+
+
+def _below(outputs: Path, files: list[Path]) -> tuple[str, ...]:
+    return tuple(file.relative_to(outputs).as_posix() for file in files)
+
+
+def _range(differences: "pd.Series[float]") -> str:
+    """Smallest and largest difference; nothing where no run gets as far as the published one."""
+    known = differences.dropna()
+    if not len(known):
+        return "no percentage"
+    ends = list(dict.fromkeys(percent(value) for value in (known.min(), known.max())))
+    return " to ".join(ends) + " %"

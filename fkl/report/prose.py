@@ -1,0 +1,113 @@
+"""Markdown of a paper's differences as HTML, with a name for every difference so that it can be pointed at."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+IN_SHORT = "In short."
+"""What the paragraph begins with, in bold, that the summary of the page shows."""
+
+
+@dataclass
+class Group:
+    """The list below a bold line, such as what a switch settles: anchor and first words of each item."""
+
+    title: str
+    items: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Prose:
+    """What became of a Markdown text.
+
+    Parameters
+    ----------
+    html : str
+        Without its first heading.
+    in_short : str
+        The paragraph, as HTML, that begins with `IN_SHORT`; empty where there is none.
+    groups : list of Group
+    """
+
+    html: str
+    in_short: str
+    groups: list[Group]
+
+
+def render(markdown: str, anchor: str, level: int) -> Prose:
+    """Turn Markdown into HTML.
+
+    Parameters
+    ----------
+    markdown : str
+        Its first heading is left out, the others become headings of `level` and below.
+    anchor : str
+        What the ids of its items begin with.
+    level : int
+    """
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = _without_first_heading(parser.parse(markdown))
+    _move_headings(tokens, level)
+    groups = _name_items(tokens, anchor)
+
+    def html(part: Sequence[Token]) -> str:
+        return str(parser.renderer.render(part, parser.options, {}))
+
+    short = [at for at, token in enumerate(tokens) if _bold(token) == IN_SHORT]
+    in_short = "".join(html(tokens[at].children or []) for at in short[:1])
+    rest = [token for at, token in enumerate(tokens) if not any(abs(at - middle) <= 1 for middle in short[:1])]
+    return Prose(html(rest), in_short, [group for group in groups if group.items])
+
+
+def inline(markdown: str) -> str:
+    """One line of Markdown as HTML."""
+    return str(MarkdownIt("commonmark", {"html": False}).renderInline(markdown))
+
+
+def _without_first_heading(tokens: list[Token]) -> list[Token]:
+    """A heading is three tokens: open, content, close."""
+    return tokens[3:] if tokens and tokens[0].type == "heading_open" else tokens
+
+
+def _move_headings(tokens: list[Token], level: int) -> None:
+    """The highest heading becomes one of `level`."""
+    headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
+    highest = min((int(token.tag[1]) for token in headings), default=level)
+    for token in headings:
+        token.tag = f"h{min(6, int(token.tag[1]) - highest + level)}"
+
+
+def _name_items(tokens: list[Token], anchor: str) -> list[Group]:
+    """Give every item that begins with emphasised words an id made of them."""
+    groups = [Group("")]
+    item: Token | None = None
+    for token in tokens:
+        if token.type == "list_item_open":
+            item = token
+        elif token.type == "inline" and token.children:
+            if item is None and _bold(token):
+                groups.append(Group(_bold(token)))
+            words = _first_words(token, "em_open").rstrip(".:") if item is not None else ""
+            if item is not None and words:
+                name = f"{anchor}-{re.sub('[^a-z0-9]+', '-', words.lower()).strip('-')}"
+                taken = [other for group in groups for other, _ in group.items]
+                item.attrSet("id", name if name not in taken else f"{name}-{len(taken)}")
+                groups[-1].items.append((str(item.attrGet("id")), words))
+            item = None
+    return groups
+
+
+def _bold(token: Token) -> str:
+    return _first_words(token, "strong_open") if token.type == "inline" else ""
+
+
+def _first_words(token: Token, kind: str) -> str:
+    """Text inside the mark that a paragraph begins with, where it is of this kind."""
+    children = [child for child in token.children or [] if child.type != "text" or child.content]
+    if not children or children[0].type != kind:
+        return ""
+    end = next(at for at, child in enumerate(children) if child.type == kind.replace("open", "close"))
+    return "".join(child.content for child in children[1:end])

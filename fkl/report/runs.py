@@ -1,0 +1,170 @@
+"""What the page shows of each run, and of the machines, packages and data behind all of them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fkl.data.registry import dataset_class, targets
+from fkl.data.store import DataFile, Store
+from fkl.report.pictures import REDUCED, Picture, embedded
+from fkl.report.tables import Table, word
+from fkl.results.collect import FinishedRun
+
+NOT_ITS_OWN = ("out", "threads", "chunk", "paths.")
+"""Keys of a configuration that decide no number."""
+
+ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas", "packages")
+"""What runs from one machine and one installation share."""
+
+LONGEST_LIST = 8
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run for people.
+
+    Parameters
+    ----------
+    run : FinishedRun
+    own : str
+        The keys by which it differs from the other runs of its algorithm and data set.
+    """
+
+    run: FinishedRun
+    own: str
+
+    @property
+    def summary(self) -> Table:
+        """Mean and standard deviation over replicates."""
+        frame = self.run.summary.drop(columns="replicate").select_dtypes("number")
+        columns = {"at the end": frame.columns.str.replace("_", " "), "mean": frame.mean().to_numpy()}
+        if len(frame) > 1:
+            columns |= {"spread": frame.std(ddof=1).to_numpy()}
+        return Table(pd.DataFrame(columns), f"Summary over {len(frame)} replicates")
+
+    @cached_property
+    def pictures(self) -> list[Picture]:
+        """Its figures, reduced."""
+        about = f"{self.run.algorithm} on {self.run.dataset}"
+        return [embedded(file, f"{about}: {file.stem}", REDUCED) for file in sorted(self.run.folder.glob("*.png"))]
+
+    @property
+    def config(self) -> str:
+        """Its configuration as it was resolved."""
+        return (self.run.folder / "config.yaml").read_text(encoding="utf-8")
+
+    @property
+    def provenance(self) -> list[tuple[str, str]]:
+        """What provenance.json tells, in words."""
+        return [(key.replace("_", " "), in_words(value)) for key, value in self.run.provenance.items()]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where some runs come from.
+
+    Parameters
+    ----------
+    facts : list of (str, str)
+    runs : int
+    first, last : str
+        Days.
+    """
+
+    facts: list[tuple[str, str]]
+    runs: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A data set: what it is, whether it is at hand, and how to get it."""
+
+    name: str
+    title: str
+    licence: str
+    files: tuple[DataFile, ...]
+    missing: tuple[DataFile, ...]
+
+    @property
+    def remedy(self) -> str:
+        """How to get what is missing, in Markdown."""
+        if not self.title:
+            return "not a data set that fkl knows by this name, see the differences"
+        if not self.missing:
+            return "at hand" if self.files else "needs no file"
+        names = in_words([file.name for file in self.missing])
+        if any(file.url for file in self.missing):
+            return f"`fkl data fetch {self.name}` gets {names}"
+        return f"no address is known that serves {names}; a copy goes to `FKL_DATA` (or `data/`), folder `{self.name}`"
+
+
+def run_views(runs: Iterable[FinishedRun]) -> dict[str, list[RunView]]:
+    """All runs by data set, those of one algorithm beside each other."""
+    found = sorted(runs, key=lambda run: (run.dataset, run.algorithm, run.ended))
+    by_dataset: dict[str, list[RunView]] = {}
+    for (dataset, _), group in groupby(found, key=lambda run: (run.dataset, run.algorithm)):
+        by_dataset.setdefault(dataset, []).extend(_told_apart(list(group)))
+    return by_dataset
+
+
+def environments(runs: Iterable[FinishedRun]) -> list[Environment]:
+    """The machines and installations that runs come from, the one with most runs first."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for run in runs:
+        facts = tuple((key, in_words(run.provenance.get(key))) for key in ENVIRONMENT)
+        groups.setdefault(facts, []).append(f"{run.ended:%Y-%m-%d}")
+    found = [Environment(list(facts), len(days), min(days), max(days)) for facts, days in groups.items()]
+    return sorted(found, key=lambda environment: -environment.runs)
+
+
+def data_source(name: str, store: Store) -> DataSource:
+    """What is known of a data set; of one that fkl does not know, its name."""
+    if name not in targets():
+        return DataSource(name, "", "", (), ())
+    found = dataset_class(name)
+    missing = tuple(file for file in found.files if store.find(file) is None)
+    return DataSource(name, found.title, found.licence, tuple(found.files), missing)
+
+
+def failures(outputs: Path) -> dict[str, str]:
+    """Last line of what each failed run says, by its folder."""
+    errors = sorted((outputs / "failed").glob("*/error.txt"))
+    return {file.parent.name: file.read_text(encoding="utf-8").rstrip().rpartition("\n")[2] for file in errors}
+
+
+def in_words(value: object) -> str:
+    """A value of a provenance.json: long lists by their length, dictionaries as pairs."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {in_words(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        if len(value) > LONGEST_LIST:
+            return f"{len(value)} entries, {in_words(value[0])} the first"
+        return ", ".join(in_words(one) for one in value)
+    return "not known" if value is None else word(value)
+
+
+def _told_apart(runs: list[FinishedRun]) -> list[RunView]:
+    """Runs of one algorithm on one data set with the keys that are not the same in all of them."""
+    flat = [dict(_flat(run.config)) for run in runs]
+    keys = list(dict.fromkeys(key for config in flat for key in config))
+    varying = [key for key in keys if len({repr(config.get(key)) for config in flat}) > 1]
+    return [
+        RunView(run, ", ".join(f"{key}={config[key]}" for key in varying if key in config))
+        for run, config in zip(runs, flat, strict=True)
+    ]
+
+
+def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in node.items():
+        name = above + key
+        if isinstance(value, dict):
+            yield from _flat(value, f"{name}.")
+        elif not name.startswith(NOT_ITS_OWN):
+            yield name, value

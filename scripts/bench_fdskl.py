@@ -1,0 +1,161 @@
+"""Time FDSKL with one sample and one feature an iteration, a pass over a9a, beside the floor of its arithmetic.
+
+The floor is the products w'x and the sines of the T^2 / 2 features that such a pass takes, float32, on all threads:
+iteration t asks for the t features before it at its one row. The fast path takes them when they are drawn, at the rows
+still to come, so its iterations become cheaper and the sum is the same; growth is therefore fitted over whole passes.
+Growth with the number of workers is that of the ledger, and of the protocol played message by message.
+"""
+
+import resource
+import time
+from typing import Any
+
+import numpy as np
+from floor import THREADS, sincos_seconds
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from fkl.algorithms.vertical.dsg import BLOCK, TILE
+from fkl.algorithms.vertical.fdskl import Fdskl, Protocol
+from fkl.data.problem import Table
+from fkl.data.vertical import FeatureGroups, Vertical
+from fkl.kernels import Dictionary
+from fkl.kernels.threads import in_parts
+from fkl.network import Network
+from fkl.network.wire import Wire
+from fkl.simulation import Experiment, simulate
+from fkl.streams import Streams
+
+ROWS, FEATURES, ONES, WORKERS = 48842, 123, 14, 8
+PASS = 36631
+REPEATS = 3
+SHORTER = (4579, 9158, 18316, PASS)
+DIMENSIONS = (16, 32, 64, 128, 256)
+MANY_WORKERS = (2, 4, 8, 16, 32)
+MESSAGES = 160
+"""Iterations that are played message by message."""
+GOAL_SECONDS, GOAL_GIB = 60, 2
+
+
+def make_problem(rows: int, features: int, workers: int, ones: int = ONES) -> Vertical:
+    """Rows of 0 and 1 like a9a's."""
+    random = np.random.default_rng(0)
+    x = np.zeros((rows, features))
+    x[np.arange(rows)[:, None], random.integers(features, size=(rows, ones))] = 1
+    y = (x[:, : features // 2].sum(axis=1) > ones / 2).astype(float)
+    table = Table.of_one_site(x, y, tuple(map(str, range(features))))
+    return FeatureGroups(workers).split(table, random)
+
+
+def run_seconds(problem: Vertical, method: Any, precision: str = "float32") -> float:
+    """Time that a run spends in its algorithm."""
+    given = Vertical(problem.x, problem.y, problem.groups, problem.active, problem.test_share, method.rounds)
+    experiment = Experiment(given, Dictionary(), Network(), method, 0, 1, precision)
+    (chunk,) = simulate(experiment, None, None, lambda _: None)
+    return chunk.seconds
+
+
+def literal(iterations: int) -> Fdskl:
+    """One sample and one feature an iteration."""
+    return Fdskl(iterations=iterations, marks=1, sigma=3.0, gamma=0.03, batch=1, features=1)
+
+
+def floor_seconds(iterations: int, features: int) -> tuple[float, float]:
+    """Time of the products, and of the sines, of iterations^2 / 2 features of float32."""
+    random = np.random.default_rng(1)
+    x, w = random.random((TILE, features), np.float32), random.random((BLOCK, features), np.float32)
+    elements = iterations**2 // 2
+    tiles = elements // (TILE * BLOCK)
+
+    def products(begin: int, end: int) -> None:
+        out = np.empty((TILE, BLOCK), np.float32)
+        for _ in range(begin, end):
+            np.matmul(x, w.T, out=out)
+
+    with threadpool_limits(1, user_api="blas"):
+        in_parts(products, THREADS)
+        start = time.perf_counter()
+        in_parts(products, tiles, elements)
+        taken = time.perf_counter() - start
+    return taken, sincos_seconds(elements, np.float32)
+
+
+def fit(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Slope, value at 0 and R^2 of a straight line."""
+    slope, at_zero = np.polyfit(x, y, 1)
+    left = np.square(y - slope * x - at_zero).sum() / np.square(y - y.mean()).sum()
+    return float(slope), float(at_zero), float(1 - left)
+
+
+def whole_pass() -> None:
+    """The goal: one pass over a9a's training rows."""
+    problem = make_problem(ROWS, FEATURES, WORKERS)
+    print(f"one pass of {PASS} iterations, one sample and one feature each, {FEATURES} features, {WORKERS} workers:")
+    run_seconds(problem, literal(64))  # compiles
+    ratios = []
+    for repeat in range(REPEATS):
+        products, sines = floor_seconds(PASS, FEATURES)
+        ours = run_seconds(problem, literal(PASS))
+        ratios.append(ours / (products + sines))
+        print(f"  {repeat + 1}: {ours:.1f} s; floor {products:.2f} s of products + {sines:.2f} s of sines", flush=True)
+    slow = run_seconds(problem, literal(PASS), "float64")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"  ours / floor {np.median(ratios):.2f}, median of {REPEATS}; float64 {slow:.1f} s")
+    print(f"  goal: {GOAL_SECONDS} s and {GOAL_GIB} GiB; whole process at most {peak:.2f} GiB, {THREADS} threads")
+
+
+def growth_with_iterations_and_features() -> None:
+    """Time of whole passes against T^2, and of one iteration against d."""
+    problem = make_problem(ROWS, FEATURES, WORKERS)
+    squares = np.square(SHORTER, dtype=float)
+    taken = np.array([run_seconds(problem, literal(iterations)) for iterations in SHORTER])
+    slope, _, fitted = fit(squares, taken)
+    words = ", ".join(f"{1e6 * each / size:.0f}" for size, each in zip(SHORTER, taken, strict=True))
+    print(f"T = {SHORTER}: {words} us an iteration; {1e9 * 2 * slope:.2f} ns for each t, R^2 {fitted:.4f} over T^2")
+    half = SHORTER[2]
+    times = [
+        1e6 / half * run_seconds(make_problem(ROWS, features, WORKERS, 8), literal(half)) for features in DIMENSIONS
+    ]
+    slope, at_zero, fitted = fit(np.array(DIMENSIONS, float), np.array(times))
+    words = ", ".join(f"{each:.0f}" for each in times)
+    print(f"d = {DIMENSIONS}: {words} us an iteration; {at_zero:.0f} us + {slope:.2f} us for each d, R^2 {fitted:.4f}")
+
+
+def growth_with_workers() -> None:
+    """Scalars of an iteration against t and q by the ledger, and time of the protocol message by message."""
+    print(f"message by message, {MESSAGES} iterations, {FEATURES} features:")
+    slopes, costs = [], []
+    for workers in MANY_WORKERS:
+        problem, wire = make_problem(2000, FEATURES, workers), Wire(workers)
+        protocol = Protocol(literal(MESSAGES), problem, Streams(0, (0,)), wire)
+        seconds, sent = np.empty(MESSAGES), np.empty(MESSAGES)
+        for t in range(MESSAGES):
+            before = sum(int(count[:, 1].sum()) for count in wire.counts.values())
+            start = time.perf_counter()
+            protocol.iterate(t)
+            seconds[t] = time.perf_counter() - start
+            sent[t] = sum(int(count[:, 1].sum()) for count in wire.counts.values()) - before
+        asked = np.arange(MESSAGES, dtype=float)
+        (scalars, _, exact), (cost, _, fitted) = fit(asked, sent), fit(asked, 1e6 * seconds)
+        print(
+            f"  q = {workers}: {scalars:.2f} scalars for each t, R^2 {exact:.4f}; {cost:.0f} us for each t, "
+            f"R^2 {fitted:.4f}",
+            flush=True,
+        )
+        slopes.append(scalars)
+        costs.append(cost)
+    q = np.array(MANY_WORKERS, float)
+    (scalars, _, exact), (cost, at_zero, fitted) = fit(q, np.array(slopes)), fit(q, np.array(costs))
+    print(f"  scalars for each q t: {scalars:.2f}, R^2 {exact:.4f}")
+    print(f"  time for each t: {at_zero:.0f} us + {cost:.1f} us for each q, R^2 {fitted:.4f}")
+
+
+def main() -> None:
+    """Print times, ratios and the growth with t, d and q."""
+    whole_pass()
+    growth_with_iterations_and_features()
+    growth_with_workers()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""Every registered algorithm keeps the promises of `fkl.conformance`, and the suite finds whoever breaks one."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+import pytest
+from conftest import ALGORITHMS, is_a_test
+from literal.worlds import Size, assert_close, make_dictionary, make_problem
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Outcome, World
+from fkl.conformance import ALONE, PROMISES, BrokenPromiseError, Conformance, outcomes, reading, scenario
+from fkl.kernels.threads import wake_for
+from fkl.network import Network
+from fkl.run import prepare
+from fkl.simulation import Experiment, make_world
+
+Promise = Callable[[Conformance], None]
+LABELS = Conformance.labels_are_not_known_before_they_are_shown
+IN_TURN = (
+    "a round is a stretch of the server's stream: clients are asked in turn, each after the targets of those before"
+)
+EXCUSED: dict[tuple[str, Promise], str] = {("pooled_raker", LABELS): IN_TURN, ("pooled_omkl_gf", LABELS): IN_TURN}
+"""Promises that an algorithm breaks, and why that is right; one that is kept after all fails."""
+
+ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60", "precision=float64")
+LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
+DIFFICULT: dict[str, tuple[str, ...]] = {
+    "pof_mkl, bins drawn, clients absent": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", *ABSENT),
+    "ofmkl_avg, clients absent": ("algo=ofmkl_avg", *ABSENT),
+    "vm_kofl, clients absent": ("algo=vm_kofl", *ABSENT),
+    "em_kofl, clients absent": ("algo=em_kofl", *ABSENT),
+    "perfedavg, clients absent": ("algo=perfedavg", *ABSENT),
+    "raker, mixed families": ("algo=raker", "kernels.N=7", "kernels.laplacians=3", "precision=float64"),
+    "cta, messages lost": ("algo=cta", *LOSSY),
+    "coke, messages lost": ("algo=coke", "algo.v=0.1", *LOSSY),
+    "coke, quantized": ("algo=coke", "algo.v=0.1", "algo.bits=6"),
+    "dkla, logistic": ("algo=dkla", "algo.loss=logistic", "algo.iterations=20", "dataset=ellipses", "dataset.rows=90"),
+    "fdskl, fresh masks, a fold": ("algo=fdskl", "algo.masks=fresh", "algo.fold=1", "precision=float64"),
+    "secureboost, a fold": ("algo=secureboost", "algo.fold=0", "algo.trees=5"),
+}
+"""Where there is more that can go wrong."""
+
+
+@cache
+def conformance(*overrides: str) -> Conformance:
+    """One scenario, whose traces all promises share."""
+    return Conformance.of(*overrides)
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_registered_algorithm(algo: str, promise: Promise) -> None:
+    """Each promise by itself, or the reason why not."""
+    if (algo, promise) in EXCUSED:
+        with pytest.raises(BrokenPromiseError):
+            promise(conformance(f"algo={algo}"))
+        pytest.skip(EXCUSED[algo, promise])
+    promise(conformance(f"algo={algo}"))
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+@pytest.mark.parametrize("name", DIFFICULT)
+def test_difficult_scenario(name: str, promise: Promise) -> None:
+    """The same where clients are absent, messages are lost, or doubles are used."""
+    promise(conformance(*DIFFICULT[name]))
+
+
+# --- one client is the centralized case
+
+Shown = tuple[World, list[dict[str, Any]]]
+
+
+def shown(*overrides: str) -> Shown:
+    """What one replicate shows in every round, in doubles."""
+    experiment = prepare(scenario(*overrides, "precision=float64"))
+    world, _ = make_world(experiment, (0,))
+    return world, [reading(world, outcome) for outcome in outcomes(experiment, world)]
+
+
+def gradient_descent(one: Shown) -> None:
+    """Online gradient descent on (theta'z - y)^2 + lam |theta|^2."""
+    world, rounds = one
+    problem, eta, lam = world.problem, 1 / np.sqrt(world.problem.rounds), 1e-3
+    theta, expected = np.zeros(world.bank.width), []
+    for x, y in zip(problem.x[:, 0], problem.y[:, 0], strict=True):
+        z = world.bank.features(x[None])[0, 0, 0]
+        expected.append(theta @ z)
+        theta = theta - eta * (2 * (theta @ z - y) * z + 2 * lam * theta)
+    found = np.array([told["y_hat"][0, 0] for told in rounds])
+    assert_close(found, np.array(expected), 1e-10, "y_hat")
+
+
+def closed_form(one: Shown) -> None:
+    """The minimiser of the mean loss of all samples, with its regularisation."""
+    world, rounds = one
+    assert_close(rounds[-1]["theta"][0], world.loss.optimum(world.training, LAM), 1e-9, "theta")
+
+
+def alike(overrides: tuple[str, ...], one: Shown) -> None:
+    """Another algorithm's predictions."""
+    _, other = shown(*overrides)
+    mine, theirs = (np.array([told["y_hat"][0, 0] for told in rounds]) for rounds in (one[1], other))
+    assert_close(mine, theirs, 1e-10, "y_hat")
+
+
+LAM = 0.1
+KERNEL = ("kernels.N=1", "kernels.smallest=1", "kernels.largest=1")
+ONE = ("partition.clients=1",)
+AGENT = (*ONE, f"algo.lam={LAM}")
+Theory = tuple[tuple[str, ...], Callable[[Shown], None]] | str
+THEORY: dict[str, Theory] = {
+    "pof_mkl": ((*KERNEL, *ONE, "algo.step_factor=1"), gradient_descent),
+    "ofmkl_avg": ((*KERNEL, *ONE), gradient_descent),
+    "ofskl": ((*KERNEL, *ONE), gradient_descent),
+    "vm_kofl": ((*KERNEL, *ONE), gradient_descent),
+    "em_kofl": ((*KERNEL, *ONE), gradient_descent),
+    "perfedavg": "a step of meta-learning has no centralized counterpart, of one client either",
+    "cta": ((*AGENT, "algo.eta=0.5", "algo.iterations=400"), closed_form),
+    "dkla": (AGENT, closed_form),
+    "coke": ((*AGENT, "algo.v=0.5", "algo.mu=0.8"), closed_form),
+    "pooled_raker": (ALONE, partial(alike, ("algo=raker",))),
+    "pooled_omkl_gf": (ALONE, partial(alike, ("algo=omkl_gf",))),
+    "parsimonious_federated": "test_algorithms_parsimonious_learners.py::test_one_agent_is_the_centralized_learner",
+    "fdskl": "test_algorithms_vertical_fdskl.py::test_literal_protocol_fast_path_and_dsg_are_one",
+    "fd_svrg": "test_algorithms_vertical_baselines.py::test_fd_svrg_is_its_messages",
+    "pp_svmv": "test_algorithms_vertical_baselines.py::test_pp_svmv_is_the_pooled_machine",
+    "secureboost": "test_algorithms_vertical_baselines.py::test_secureboost_loses_nothing",
+    **dict.fromkeys(("dsg", "libsvm", "parsimonious_centralized"), "is a centralized case itself"),
+    **dict.fromkeys(
+        ("omkl_gf", "omkl_sfg", "omkl_sfg_r", "omkr", "poly_2", "raker", "rbf_1", "rfomkr"), "is one learner alone"
+    ),
+}
+"""Overrides that leave one client, and what it then is; or the test that says so, or why there is nothing to say."""
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_one_client_is_the_centralized_case(algo: str) -> None:
+    """Whatever theory says of an algorithm without others to talk to."""
+    assert algo in THEORY, f"say in THEORY what {algo} is with one client, or why there is nothing to say"
+    theory = THEORY[algo]
+    if isinstance(theory, str):
+        assert "::" not in theory or is_a_test(f"algorithms/{theory}")
+        return
+    overrides, holds = theory
+    holds(shown(f"algo={algo}", *overrides))
+
+
+# --- whoever breaks a promise is found
+
+
+@dataclass
+class State:
+    """Sum and number of the targets so far, (R,)."""
+
+    total: NDArray[np.float64]
+    count: int
+    note: Any = None
+
+
+@dataclass(frozen=True)
+class RunningMean:
+    """Predicts the mean of all targets so far, which clients send; each replicate starts from a number of its own."""
+
+    label: ClassVar[str] = "Running mean"
+    lam: float = 0.0
+
+    def init(self, world: World) -> State:
+        """One target, drawn."""
+        return State(world.streams.uniform(2, 0, 1)[:, 0], 1)  # type: ignore[arg-type]
+
+    def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
+        """One round."""
+        _, y, share = world.problem.round(t)
+        mean = world.channel.broadcast("mean", state.total / state.count, scalars=1)
+        world.channel.uplink("target", y, scalars=1)
+        y_hat = np.repeat(mean[:, None], len(y), axis=1)
+        return State(state.total + y @ share, state.count + 1), Outcome(y_hat, None, lambda: np.zeros(y_hat.shape))
+
+
+def flawed(flaw: Callable[[World, State, int, Any], None]) -> Any:
+    """A running mean with a flaw: a function of world, state, round and y_hat, which writes into what it should not."""
+
+    @dataclass(frozen=True)
+    class Flawed(RunningMean):
+        def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
+            state, outcome = super().step(world, state, t)
+            flaw(world, state, t, outcome.y_hat)
+            return state, outcome
+
+    return Flawed()
+
+
+class Outside:
+    """A place that no state holds."""
+
+    rounds = 0
+
+
+def unseeded(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat += np.random.default_rng().random()
+
+
+def writes(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    world.problem.x[t] += 1
+
+
+def writes_features(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    world.bank.rho[:] += 1
+
+
+def counts_the_others(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat += len(world.streams.replicates)
+
+
+def looks_at_the_first(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat[1:] += 1e-12 * y_hat[0]
+
+
+def counts_threads(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    wake_for(10**9)
+    y_hat += 1e-9 * numba.get_num_threads()
+
+
+def remembers_elsewhere(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    Outside.rounds = 1 if t == 0 else Outside.rounds + 1
+    y_hat += 1e-9 * (Outside.rounds if t > 0 else 0) * (Outside.rounds != t + 1)
+
+
+def keeps_a_function(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    state.note = lambda: t
+
+
+def knows(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat += 1e-6 * world.problem.y[t].mean()
+
+
+def knows_the_next(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat += 1e-6 * world.problem.y[min(t + 1, world.problem.rounds - 1), 0]
+
+
+def books_itself(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+    one = np.ones(y_hat.shape, np.int64)
+    world.channel.ledger.enter(t, "uplink", "smuggled", one, one, one)
+
+
+FLAWS = [
+    (unseeded, Conformance.seeded_runs_repeat),
+    (writes, Conformance.inputs_stay_as_they_are),
+    (writes_features, Conformance.inputs_stay_as_they_are),
+    (counts_the_others, Conformance.replicates_are_independent),
+    (looks_at_the_first, Conformance.replicates_are_independent),
+    (counts_threads, Conformance.threads_and_chunks_do_not_matter),
+    (counts_the_others, Conformance.threads_and_chunks_do_not_matter),
+    (remembers_elsewhere, Conformance.state_survives_save_and_load),
+    (keeps_a_function, Conformance.state_survives_save_and_load),
+    (knows, LABELS),
+    (knows_the_next, LABELS),
+    (books_itself, Conformance.ledger_books_every_message),
+]
+
+
+def of(algorithm: Any) -> Conformance:
+    """Promises of an algorithm on a small problem."""
+    size = Size(T=20)
+    return Conformance(Experiment(make_problem(size, 0), make_dictionary(size), Network(), algorithm, 0, 5, "float64"))
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+def test_who_keeps_all_promises_is_not_blamed(promise: Promise) -> None:
+    promise(of(RunningMean()))
+
+
+@pytest.mark.parametrize(("flaw", "promise"), FLAWS, ids=lambda value: value.__name__)
+def test_who_breaks_a_promise_is_found(flaw: Callable[..., None], promise: Promise) -> None:
+    with pytest.raises(BrokenPromiseError):
+        promise(of(flawed(flaw)))
+
+
+def test_an_outcome_of_another_shape_is_named() -> None:
+    @dataclass(frozen=True)
+    class Flat(RunningMean):
+        def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
+            state, outcome = super().step(world, state, t)
+            return state, replace(outcome, y_hat=outcome.y_hat[0])
+
+    with pytest.raises(BrokenPromiseError, match=r"y_hat has the shape \(4,\), where .*: \(5, 4\)"):
+        of(Flat()).seeded_runs_repeat()
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    """A flaw leaves nothing behind."""
+    yield
+    Outside.rounds = 0

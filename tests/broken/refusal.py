@@ -1,0 +1,31 @@
+"""What every refusal looks like."""
+
+import re
+from pathlib import Path
+
+from broken.files import good, written
+from conftest import Answer
+from numpy.random import default_rng
+
+GIVEN = {"own.csv", "edges.txt"}
+
+
+def give_files(folder: Path) -> None:
+    """Write the files that small runs with a user's own data read."""
+    (folder / "own.csv").write_bytes(written(good(default_rng(0))))
+    (folder / "edges.txt").write_text("0 1\n1 2\n2 3\n")
+
+
+def lines(err: str) -> list[str]:
+    """What was said besides the progress bar, which wipes itself out."""
+    return [line for line in err.splitlines() if line.strip() and "round/s" not in line]
+
+
+def require_refused(answer: Answer, folder: Path, said: str, call: object = "") -> None:
+    """One clear line that matches a pattern, exit code 2, and nothing written."""
+    told = lines(answer.err)
+    assert answer.code == 2, (call, answer)
+    assert len(told) == 1, (call, told)
+    assert re.search(f"^fkl: .*(?:{said})", told[0]), (call, told[0], said)
+    assert len(told[0]) < 2000, (call, len(told[0]))
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*")} <= GIVEN, call

@@ -1,0 +1,217 @@
+"""Tables and figures of FDSKL, from runs that the tests make on numbers in phishing's layout."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+
+from fkl import cli
+from fkl.data.phishing import Phishing
+from fkl.network.trees import STRUCTURES
+from fkl.papers.beside import COLUMNS, published
+from fkl.papers.fdskl import COMPUTE, WITH_LINKS, figures
+from fkl.papers.fdskl import __file__ as fdskl
+from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, recorded
+from fkl.papers.fdskl.elapsed import measured
+from fkl.papers.fdskl.errors import refusal
+from fkl.papers.fdskl.search import CHOSEN, ENOUGH, WINDOW
+
+ROWS, FEATURES = 1400, 68
+"""Enough for the recorded batches."""
+COMMON = ("replicates=2", "paths.data=files")
+SEARCHES = (
+    ("algo=fd_svrg", "+fdskl/search=phishing", "++algo.eta=0.03,0.1", "++algo.lam=1e-6", "++algo.fold=0,1"),
+    ("algo=secureboost", "+fdskl/search=phishing", "++algo.trees=12", "++algo.depth=2,3", "++algo.fold=0,1"),
+)
+SWEEPS = (
+    ("algo=fdskl,dsg", "+fdskl/kernel=phishing"),
+    ("algo=libsvm,pp_svmv", "+fdskl/svm=phishing"),
+    ("algo=fd_svrg", "+fdskl/linear=phishing"),
+    ("algo=secureboost", "+fdskl/trees=phishing"),
+    ("algo=pp_svmv", "+fdskl/svm=phishing", "++partition.test_share=0.5"),
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All systems, and a search, on random rows."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "files").mkdir()
+    random = np.random.default_rng(0)
+    x = random.random((ROWS, FEATURES)) < 0.4
+    y = x[:, :5].sum(axis=1) + 0.5 * random.standard_normal(ROWS) > 2
+    lines = [
+        f"{int(label)} " + " ".join(f"{feature + 1}:1" for feature in np.flatnonzero(row))
+        for label, row in zip(y, x, strict=True)
+    ]
+    (folder / "files" / "phishing").write_text("\n".join(lines) + "\n")
+    unchecked = tuple(replace(file, sha256=None, size=None) for file in Phishing.files)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(Phishing, "files", unchecked)
+        for sweep in (*SWEEPS, *SEARCHES):
+            common = COMMON[1:] if sweep in SEARCHES else COMMON
+            patch.setattr(sys, "argv", ["fkl", "run", "-m", *common, *sweep])
+            cli.main()
+    return folder
+
+
+@pytest.fixture
+def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
+    """The command, in a folder with those runs."""
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    return fkl
+
+
+def read(number: str) -> pd.DataFrame:
+    """A table as it was written."""
+    return pd.read_csv(f"outputs/tables/fdskl/table{number}.csv", keep_default_na=False, na_values={"ours": [""]})
+
+
+def of(module: str, *words: str) -> list[Path]:
+    """Folders of the runs of a system whose configuration has these words."""
+    folders = sorted(Path("outputs/runs").glob(f"phishing-{module}-*"))
+    return [folder for folder in folders if all(word in (folder / "config.yaml").read_text() for word in words)]
+
+
+def summary(folder: Path) -> pd.DataFrame:
+    return pd.read_csv(folder / "summary.csv")
+
+
+def test_every_published_cell_appears(runs: Callable) -> None:
+    """Nothing of ours where nothing was run; a bound stays a bound, without a difference."""
+    assert runs("table", "fdskl/4").code == 0
+    table = read("4")
+    assert list(table) == COLUMNS
+    cells = [(cell["dataset"], cell["algorithm"]) for cell in published(fdskl, "4")]
+    assert list(dict.fromkeys(table[["dataset", "algorithm"]].itertuples(index=False, name=None))) == cells
+    elsewhere = table[table["dataset"] != "phishing"]
+    assert elsewhere["ours"].isna().all()
+    assert elsewhere["switch"].str.startswith("not run: no finished run on").all()
+    [epsilon] = table.query("dataset == 'epsilon' and algorithm == 'SecureBoost'").to_dict("records")
+    assert (epsilon["published"], epsilon["difference_percent"]) == (">900", "")
+
+
+def test_training_time_is_in_minutes_without_and_with_links(runs: Callable) -> None:
+    runs("table", "fdskl/4")
+    table = read("4").query("dataset == 'phishing'")
+    for name, module in {"FDSKL": "fdskl", "SecureBoost": "secureboost"}.items():
+        [folder] = of(module, "fold: null")
+        seconds = summary(folder)
+        mine = table[table["algorithm"] == name]
+        for words, expected in {
+            COMPUTE + ";": seconds["runtime_s"],
+            WITH_LINKS + ";": seconds["runtime_s"] + seconds["communication_s"],
+        }.items():
+            [cell] = mine[mine["switch"].str.startswith(words)].to_dict("records")
+            assert float(cell["ours"]) == pytest.approx(expected.mean() / 60, rel=1e-4)
+            assert int(cell["n"]) == 2
+
+
+def test_errors_stand_beside_those_of_libsvm_on_the_same_splits(runs: Callable) -> None:
+    assert runs("table", "fdskl/errors").code == 0
+    table = read("errors")
+    assert list(table["system"]) == ["FDSKL", "DSG", "LIBSVM", "PP-SVMV", "PP-SVMV", "FD-SVRG", "SecureBoost"]
+    assert set(table["training_samples"]) == {1050, 700}
+    errors = {name: 100 * summary(of(name, "fold: null", "0.25")[0])["test_error"] for name in ("fdskl", "libsvm_svc")}
+    mine = table.iloc[0]
+    assert float(mine["test_error_percent"]) == pytest.approx(errors["fdskl"].mean(), rel=1e-4)
+    assert float(mine["sd_points"]) == pytest.approx(errors["fdskl"].std(ddof=1), rel=1e-4)
+    apart = (errors["fdskl"] - errors["libsvm_svc"]).mean()
+    assert float(mine["above_libsvm_points"]) == pytest.approx(apart, abs=1e-4)
+    assert mine["statement"].startswith("level" if abs(apart) <= 1.5 else "not level")
+    assert (table.loc[table["system"] == "LIBSVM", "statement"] == "").all()
+
+
+def test_fdskl_errs_as_dsg_does(runs: Callable) -> None:
+    [one], [other] = of("fdskl"), of("dsg")
+    assert (summary(one)["test_error"] - summary(other)["test_error"]).abs().max() < 2 / 350
+
+
+def test_the_search_takes_the_lowest_error_and_the_shortest_run_that_is_as_good(runs: Callable) -> None:
+    """Read off rounds.csv of both folds."""
+    assert runs("table", "fdskl/search").code == 0
+    table = read("search")
+    assert set(table["system"]) == {"FD-SVRG", "SecureBoost"}
+    assert (table.groupby("system")["choice"].agg(lambda choice: (choice == CHOSEN).sum()) == 1).all()
+    for system, mine in table.groupby("system"):
+        assert mine["choice"].iloc[0] == CHOSEN, system
+        assert mine["error_percent"].astype(float).is_monotonic_increasing
+    for depth in (2, 3):
+        folds = [pd.read_csv(folder / "rounds.csv") for folder in of("secureboost", "trees: 12", f"depth: {depth}")]
+        errors = (sum(fold["test_error"] for fold in folds) / 2).rolling(WINDOW).mean()
+        [row] = table[table["candidate"].str.startswith(f"depth={depth};")].to_dict("records")
+        assert float(row["error_percent"]) == pytest.approx(100 * errors.min(), rel=1e-4)
+        assert int(row["length_of_lowest"]) == errors.idxmin() + 1
+        assert int(row["shortest_as_good"]) == (errors <= errors.min() + ENOUGH).idxmax() + 1
+    compared = table[table["choice"] == CHOSEN].set_index("system")["conf_fdskl"]
+    assert "trees" in compared["SecureBoost"], "twelve trees are not what is recorded"
+
+
+def test_the_search_never_sees_rows_that_are_tested_on(runs: Callable) -> None:
+    """Of all rows a search learns from and errs on no more than the split leaves to learn from."""
+    for folder in of("fd_svrg", "fold: 0"):
+        [counts] = summary(folder)[["training_samples", "test_samples"]].to_numpy().tolist()
+        assert sum(counts) <= 0.75 * ROWS
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [("fold: null", "fold: 0"), ("unit_box", "none"), ("batch: ", "batch: 1"), ("sigma: ", "sigma: 1")],
+)
+def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: str) -> None:
+    [folder] = of("fdskl")
+    text = (folder / "config.yaml").read_text()
+    assert mine in text
+    (folder / "config.yaml").write_text(text.replace(mine, other, 1))
+    runs("table", "fdskl/errors")
+    assert "FDSKL" not in set(read("errors")["system"])
+
+
+@pytest.mark.parametrize(
+    ("number", "curves"),
+    [
+        ("3", {"FDSKL", "DSG"}),
+        ("4", set(STRUCTURES)),
+        ("5", {"PP-SVMV, compute", "FDSKL, compute and links"}),
+        ("6", {"FDSKL", "SecureBoost", "FD-SVRG"}),
+    ],
+)
+def test_figures_are_drawn(runs: Callable, number: str, curves: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "PROCESSES", (2, 3))
+    monkeypatch.setattr(figures, "SIDE", 8)
+    assert runs("figure", f"fdskl/{number}").code == 0
+    assert matplotlib.image.imread(f"outputs/figures/fdskl/figure{number}.png").std() > 0.01
+    drawn = pd.read_csv(f"outputs/figures/fdskl/figure{number}.csv")
+    assert curves <= set(drawn["curve"])
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("workers", [2, 5])
+def test_real_processes_sum(structure: str, workers: int) -> None:
+    """They look at the sum themselves."""
+    assert measured(structure, workers, 20_000, 1) > 0
+
+
+def test_pp_svmv_refuses_with_the_size() -> None:
+    assert refusal(20_000) is None
+    assert "45000 x 45000 samples takes 15.1 GiB" in str(refusal(45_000))
+
+
+def test_everything_is_recorded_for_every_data_set() -> None:
+    for dataset in DATASETS:
+        for folder in set(FOLDERS.values()):
+            assert recorded(folder, dataset)
+
+
+def test_nothing_was_run(fkl: Callable) -> None:
+    for kind, number in (("table", "errors"), ("table", "search"), ("table", "4"), ("figure", "3")):
+        answer = fkl(kind, f"fdskl/{number}")
+        assert answer.code == 2
+        assert "no finished run belongs to it; first fkl run -m +experiment=fdskl" in answer.err

@@ -1,0 +1,178 @@
+"""Tables and figures of parsimonious functions, from runs on ellipses and on recordings that the tests make."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from scipy.stats import ttest_rel
+
+from fkl import cli
+from fkl.data.store import DataFile
+from fkl.data.wisdm import SECOND, Wisdm
+from fkl.papers.beside import COLUMNS, published
+from fkl.papers.parsimonious import __file__ as parsimonious
+from fkl.papers.parsimonious import figure
+from fkl.results.collect import collect
+
+COMMON = (
+    "replicates=3",
+    "paths.data=files",
+    "algo=parsimonious_federated,parsimonious_centralized",
+    "++algo.centres=27",
+)
+SWEEPS = (
+    ("dataset=ellipses", "scaling=none", "dataset.rows=45,90", "++algo.steps=50,1000"),
+    ("+parsimonious/agents=walking_jogging", "dataset.participants=5,12"),
+    ("+parsimonious/sparsity=walking_jogging", "++algo.gamma=0,40", "++algo.rule=ascent,accelerated"),
+)
+CELL = ["dataset", "algorithm", "setting", "metric"]
+
+
+def recordings(participant: int, rng: np.random.Generator) -> bytes:
+    """A minute of walking and one of jogging, the latter with more of the second axis."""
+    lines = []
+    for letter, height in (("A", 1.0), ("B", 2.0)):
+        for number in range(1200):
+            x, y, z = 0.1 * rng.standard_normal(3) + rng.standard_normal() * 0.2
+            lines.append(f"{participant},{letter},{10**14 + number * SECOND // 20},{x:.4f},{y + height:.4f},{z:.4f};\n")
+    return "".join(lines).encode()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both learners on few samples of twelve participants."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "files").mkdir()
+    rng = np.random.default_rng(0)
+    for participant in range(1600, 1612):
+        (folder / "files" / f"data_{participant}_accel_phone.txt").write_bytes(recordings(participant, rng))
+    unchecked = tuple(DataFile(file.dataset, file.name, file.url, instead=file.instead) for file in Wisdm.files)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(Wisdm, "files", unchecked)
+        for sweep in SWEEPS:
+            patch.setattr(sys, "argv", ["fkl", "run", "-m", *COMMON, *sweep])
+            cli.main()
+    return folder
+
+
+@pytest.fixture
+def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
+    """The command, in a folder with those runs."""
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    return fkl
+
+
+def read(number: str) -> pd.DataFrame:
+    """A table as it was written."""
+    return pd.read_csv(f"outputs/tables/parsimonious/table{number}.csv")
+
+
+def of(algorithm: str, **keys: object) -> pd.DataFrame:
+    """Summary of the run of a learner whose configuration has these keys in `algo` or `dataset`."""
+    for folder in Path("outputs/runs").glob(f"*-{algorithm}-*"):
+        config = yaml.safe_load((folder / "config.yaml").read_text())
+        if all({**config["dataset"], **config["algo"]}.get(key) == value for key, value in keys.items()):
+            return pd.read_csv(folder / "summary.csv")
+    raise AssertionError(keys)
+
+
+def test_every_published_cell_appears(runs: Callable) -> None:
+    """Nothing of ours where nothing was run."""
+    assert runs("table", "parsimonious/text").code == 0
+    table = read("text")
+    assert list(table) == COLUMNS
+    cells = set(table[CELL].itertuples(index=False, name=None))
+    assert cells == {tuple(cell[key] for key in CELL) for cell in published(parsimonious, "text")}
+    elsewhere = table[table["dataset"] == "wisdm_write_type"]
+    assert elsewhere["ours"].isna().all()
+    assert elsewhere["switch"].str.startswith("not run: no finished run on").all()
+
+
+def test_ours_is_what_the_runs_say(runs: Callable) -> None:
+    """Accuracy with the most participants; samples sent of ten at gamma = 0, the rule of the figures first."""
+    runs("table", "parsimonious/text")
+    table = read("text").query("dataset == 'wisdm_walk_jog'")
+    for learner in ("federated", "centralized"):
+        [cell] = table[(table["algorithm"] == learner) & (table["metric"] == "accuracy")].to_dict("records")
+        error = of(learner, participants=12, gamma=100.0)["test_error"]
+        assert cell["ours"] == pytest.approx(100 * (1 - error.mean()), rel=1e-5)
+        assert cell["switch"] == "12 participants at hand; algo.rule=ascent; algo.steps=1000"
+        assert cell["n"] == 3
+    sent = table[table["metric"] == "communication_cost_vs_centralized"].to_dict("records")
+    assert [cell["switch"] for cell in sent] == [
+        f"algo.rule={rule}; algo.steps=500" for rule in ("ascent", "accelerated")
+    ]
+    for cell, rule in zip(sent, ("ascent", "accelerated"), strict=True):
+        keys = {"participants": 10, "gamma": 0.0, "rule": rule}
+        share = of("federated", **keys)["sent_samples"] / of("centralized", **keys)["sent_samples"]
+        assert cell["ours"] == pytest.approx(100 * share.mean(), rel=1e-5)
+        assert 0 < cell["ours"] < 100
+
+
+def test_learners_are_compared_on_the_same_splits(runs: Callable) -> None:
+    """The interval of the mean difference is that of a paired t test."""
+    runs("table", "parsimonious/learners")
+    table = read("learners")
+    assert len(table) == 4 + 2 + 4
+    assert table["n"].eq(3).all()
+    row = table.query("dataset == 'ellipses' and size == 90 and steps == 1000").iloc[0]
+    one, other = (
+        100 * (1 - of(learner, rows=90, steps=1000)["test_error"]) for learner in ("federated", "centralized")
+    )
+    interval = ttest_rel(one, other).confidence_interval(0.95)
+    assert row["difference_points"] == pytest.approx((one - other).mean(), rel=1e-4)
+    assert row["interval_95_low"] == pytest.approx(interval.low, rel=1e-4)
+    assert row["interval_95_high"] == pytest.approx(interval.high, rel=1e-4)
+    assert row["interval_95_low"] < row["interval_95_high"]
+    assert table.query("size == 90")["accuracy_federated_percent"].gt(70).all()
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [("eps: 0.01", "eps: 0.02"), ("fold: null", "fold: 0"), ("test_share: 0.3", "test_share: 0.2"),
+     ("scaling: none", "scaling: unit_box"), ("widths: null", "widths: [1.0]"), ("seed: 0", "seed: 1")],
+)  # fmt: skip
+def test_a_run_off_the_protocol_or_on_other_splits_is_no_answer(runs: Callable, mine: str, other: str) -> None:
+    for config in Path("outputs/runs").glob("ellipses-federated-*/config.yaml"):
+        assert mine in config.read_text()
+        config.write_text(config.read_text().replace(mine, other, 1))
+    runs("table", "parsimonious/learners")
+    assert "ellipses" not in set(read("learners")["dataset"])
+
+
+@pytest.mark.parametrize(
+    ("number", "panels", "x", "title"),
+    [
+        ("2", 2, {45, 90}, "9 agents"),
+        ("3", 1, {5, 12}, "12 of the 51 participants are at hand"),
+        ("5", 3, {0, 40}, "10 of the 51 participants"),
+    ],
+)
+def test_figures_show_both_learners_and_say_of_whom(
+    runs: Callable, number: str, panels: int, x: set[int], title: str
+) -> None:
+    assert runs("figure", f"parsimonious/{number}").code == 0
+    assert matplotlib.image.imread(f"outputs/figures/parsimonious/figure{number}.png").std() > 0.01
+    drawn = pd.read_csv(f"outputs/figures/parsimonious/figure{number}.csv")
+    assert set(drawn["curve"]) == {"federated", "centralized"}
+    assert set(drawn["x"]) == x
+    assert len(drawn) == 2 * panels * len(x)
+    made, replicates = figure(number, list(collect(Path("outputs"))))
+    assert replicates == 3
+    assert any(title in axes.get_title() for axes in made.axes)
+    assert all(axes.get_xlabel() and axes.get_ylabel() for axes in made.axes)
+
+
+def test_the_space_needs_no_run_and_other_figures_do(runs: Callable) -> None:
+    assert runs("figure", "parsimonious/1").code == 0
+    assert matplotlib.image.imread("outputs/figures/parsimonious/figure1.png").std() > 0.01
+    answer = runs("figure", "parsimonious/4")
+    assert answer.code == 2
+    assert "no finished run belongs to it" in answer.err

@@ -1,0 +1,163 @@
+"""Parts of the page: verdicts, words, prose and pictures."""
+
+import base64
+import io
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+from PIL import Image
+
+from fkl.papers import PAPERS, differences, paper_module
+from fkl.papers.beside import Answer, beside
+from fkl.report import prose
+from fkl.report.figures import COLOURS
+from fkl.report.page import _typeset
+from fkl.report.pictures import REDUCED, embedded
+from fkl.report.runs import in_words
+from fkl.report.tables import Table, percent, word
+from fkl.report.verdicts import CLOSE, FAR, MISSING, NEAR, TIME, cells, judge, tally
+
+
+def published(value: float | str, *ours: float, unit: str = "", metric: str = "mse") -> pd.DataFrame:
+    """A table of one published cell and our answers to it, in units of 1."""
+    cell = {"dataset": "naval", "algorithm": "Raker", "setting": "", "metric": metric, "unit": unit}
+    return beside([{**cell, "value": value, "spread": np.nan}], lambda _: [Answer("x=1", one, n=1) for one in ours])
+
+
+@pytest.mark.parametrize(
+    ("value", "ours", "verdict"),
+    [
+        (100.0, 101.0, NEAR),
+        (100.0, 98.999, CLOSE),
+        (-100.0, -104.9, CLOSE),
+        (100.0, 105.1, FAR),
+        (0.0, 0.0, NEAR),
+        (0.0, 1e-9, FAR),
+        (100.0, np.nan, FAR),  # run, but it never got there
+    ],
+)
+def test_a_verdict_is_by_the_relative_difference(value: float, ours: float, verdict: object) -> None:
+    assert judge(published(value, ours))["verdict"].tolist() == [verdict]
+
+
+def test_what_was_not_run_takes_time_or_is_a_bound_is_not_compared() -> None:
+    assert judge(published(1.0))["verdict"].tolist() == [MISSING]
+    assert judge(published(1.0, 1.0, unit="s"))["verdict"].tolist() == [TIME]
+    assert judge(published(">900", 1.0, unit="min"))["verdict"].tolist() == [TIME]
+    assert judge(published(">900", 1.0))["verdict"].tolist() == [None]
+    assert judge(pd.DataFrame({"mine": [1.0]}))["verdict"].tolist() == [None]
+
+
+def test_only_the_first_row_of_a_cell_counts() -> None:
+    """The others are other readings of the paper."""
+    judged = judge(published(100.0, 100.0, 200.0))
+    assert judged["verdict"].tolist() == [NEAR, FAR]
+    assert tally([judged, judge(published(1.0))]) == {NEAR: 1, MISSING: 1}
+    assert cells(judged, FAR).empty
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.0, "0"), (np.nan, ""), (0.123456, "0.1235"), (999.96, "1000"), (10783.4, "10,783"), (12345, "12,345"),
+     (3.787e-5, "3.787e-05"), ("M=1", "M=1"), (True, "True"), (np.int64(2000), "2,000"), (-1234.5, "-1,234")],
+)  # fmt: skip
+def test_numbers_for_people(value: object, words: str) -> None:
+    assert word(value) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(1.234, "+1.23"), (-0.001, "+0.00"), (-12.34, "-12.3"), (1490.2, "+1,490"), (np.nan, "")],
+)
+def test_differences_for_people(value: float, words: str) -> None:
+    assert percent(value) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [("-1,234", "−1,234"), ("3.787e-05", "3.787 × 10⁻⁵"), ("1e-3", "10⁻³"), ("POF-MKL", "POF-MKL"), ("min", "min")],
+)
+def test_numbers_on_the_page(words: str, shown: str) -> None:
+    assert _typeset(words) == shown
+
+
+def test_a_table_says_the_same_in_every_language(tmp_path: Path) -> None:
+    """Column names that mean something to LaTeX or Markdown stay text."""
+    frame = pd.DataFrame({"a_b": ["x_1", "y"], "published": [">900", 2.0], "difference_percent": [np.nan, 12.345]})
+    table = Table(frame, "A title", "Notes.")
+    assert table.numeric == [False, True, True]
+    assert table.rows == [["x_1", ">900", ""], ["y", "2", "+12.3"]]
+    files = table.write(tmp_path / "mine")
+    assert [file.name for file in files] == ["mine.csv", "mine.md", "mine.tex"]
+    assert files[0].read_text().splitlines() == ["a_b,published,difference_percent", "x_1,>900,", "y,2.0,12.345"]
+    assert "| y" in table.markdown and files[1].read_text().endswith("\nNotes.\n")
+    assert "x\\_1" in table.latex and "difference \\%" in table.latex
+    assert Table(frame[:0], "Empty").rows == []
+    assert "a b" in Table(frame[:0], "Empty").markdown
+
+
+DIFFERENCES = """## Differences
+
+**In short.** It *mostly* works.
+
+Words with <script>alert(1)</script>.
+
+### More
+
+**Not settled**
+
+- *The step* (`eta`). Twice.
+- *The step.* Once.
+- Nothing special.
+
+**Chance**
+
+- *Energy's limit* [21.5].
+"""
+
+
+def test_prose_names_what_can_be_pointed_at() -> None:
+    made = prose.render(DIFFERENCES, "mine", level=4)
+    assert made.in_short == "<strong>In short.</strong> It <em>mostly</em> works."
+    assert "In short" not in made.html and "<h2" not in made.html
+    assert "<h4>More</h4>" in made.html
+    assert "<script" not in made.html
+    assert [(group.title, [words for _, words in group.items]) for group in made.groups] == [
+        ("Not settled", ["The step", "The step"]),
+        ("Chance", ["Energy's limit"]),
+    ]
+    anchors = [anchor for group in made.groups for anchor, _ in group.items]
+    assert anchors[0] == "mine-the-step" and len(set(anchors)) == 3
+    assert all(f'<li id="{anchor}">' in made.html for anchor in anchors)
+    assert prose.render("## Differences\n", "mine", level=4).html == ""
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_papers_differences_can_be_shown(paper: str) -> None:
+    made = prose.render(differences(paper_module(paper)), paper, level=4)
+    assert "<h1" not in made.html and "<h2" not in made.html and "<h3" not in made.html
+
+
+def test_reduced_pictures_keep_the_colours_of_thin_lines(tmp_path: Path) -> None:
+    """The usual way to few colours makes blue and green one; a legend is then no use."""
+    figure, axes = plt.subplots(figsize=(5.6, 4.2))
+    for height, colour in enumerate(COLOURS):
+        axes.plot([0, 1], [height, height], color=colour)
+    figure.savefig(tmp_path / "lines.png", dpi=150)
+    plt.close(figure)
+    picture = embedded(tmp_path / "lines.png", "lines", REDUCED)
+    assert (picture.width, picture.height) == (300, 225)
+    pixels = np.array(Image.open(io.BytesIO(base64.b64decode(picture.uri.partition(",")[2]))).convert("RGB")) / 255
+    nearest = [np.abs(pixels - to_rgb(colour)).max(axis=-1).min() for colour in COLOURS]
+    assert max(nearest) < 0.15
+    assert len(picture.uri) < 20_000
+
+
+def test_provenance_in_words() -> None:
+    assert in_words({"a": 1, "b": [2, 3]}) == "a 1, b 2, 3"
+    assert in_words(None) == "not known"
+    assert in_words(list(range(30))) == "30 entries, 0 the first"

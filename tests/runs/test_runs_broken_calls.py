@@ -1,0 +1,68 @@
+"""What cannot be composed, or makes no sense together: one line, exit code 2, and nothing written."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from broken.refusal import lines, require_refused
+from conftest import SMALL, Answer
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")  # on a terminal it would be one more line
+UNREADABLE = {
+    "algo": "algo: not understood; write KEY=VALUE",
+    "algo.M": "algo.M: not understood; write KEY=VALUE",
+    "algo.M==1": "algo.M==1: not understood",
+    "algo.M={a:1": "algo.M={a:1: not understood",
+    "algo.M='1": "algo.M='1: not understood",
+    "algo.M=1,2": "Ambiguous value for argument 'algo.M=1,2'",
+    "algo.M=${nope}": "algo.M: Interpolation key 'nope' not found",
+    "algo.M=${oc.env:NO_SUCH_VARIABLE}": "algo.M: .*'NO_SUCH_VARIABLE' not found",
+    "algo.M=???": "algo.M: Missing mandatory value",
+    "algo=''": "algo=: not known; there are coke",
+    "algo=5": "a group's choice is a name",
+    "algo=[a,b]": "algo=b: not known",
+    "+algo=coke": "Multiple values for algo",
+    "~algo": "algo._target_=None: must be",
+    "~dataset": "dataset._target_=None: must be",
+    "~partition": "partition._target_=None: must be",
+    "~network": "network._target_=None: must be",
+    "~paths": "paths=None: must be folders",
+    "~nope": "'nope' does not exist",
+    "network=5": "network._target_=None: must be",
+    "paths=3": "paths=3: must be folders",
+    "experiment=nope": "Could not override 'experiment'",
+    "+experiment=nope": "experiment=nope: not known",
+    "--nope": "unrecognized arguments: --nope; options such as -m stand before KEY=VALUE",
+    "--cfg=nope": "argument --cfg/-c: invalid choice: 'nope'",
+    "-m": "unrecognized arguments: algo.M=2; options such as -m stand before",
+    "--config-dir=nowhere": "config directory '.*nowhere' not found",
+    "--config-name=nope": "config=nope: not known",
+    "hydra.nope=1": "hydra.nope: no such key",
+    "hydra.run.dir=/proc/nope": "/proc/nope: No such file or directory",
+    "dataset._target_=null": "dataset._target_=None: must be the import path",
+    "dataset._target_=fkl": "dataset._target_=fkl: must be the import path",
+    "dataset._target_=fkl.network.Network": "must be a class for dataset: this one has no name, files, load",
+    "algo._target_=os.getcwd": "algo._target_=os.getcwd: must be the import path of a dataclass",
+    "algo._target_=fkl.algorithms.federated.descent.Descent": "this one has no label, init, step",
+    "kernels._target_=fkl.data.partition.Iid": "this one has no bank, gram",
+    "out=/etc/hostname": "out=/etc/hostname: must be a new or empty folder",
+    f"out={'x' * 5000}": "out=x*...: must be a folder, or null; no name longer than",
+    "scaling='unit\n_ball'": "scaling=unit _ball: must be",
+    "kernels=poly_2": "kernels.family=polynomial: must be rbf or laplacian",
+    "kernels.N=10000 kernels.D=10000000": "algo: needs more memory than there is",
+    "partition=by_site": "the data set has one site only",
+}
+"""What each call is refused with."""
+
+
+@pytest.mark.parametrize("words", UNREADABLE)
+def test_what_cannot_be_composed_is_refused(fkl: Callable[..., Answer], tmp_path: Path, words: str) -> None:
+    call = (*SMALL, *words.split(" "), *(["algo.M=2"] if words == "-m" else []))
+    require_refused(fkl("run", *call), tmp_path, UNREADABLE[words])
+
+
+def test_what_is_left_out_takes_its_default(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """A key may be taken away, as may a cache that cannot be kept."""
+    answer = fkl("run", *SMALL, "~algo.M", "~seed", "paths.cache=/proc/nope", "out=here")
+    assert answer.code == 0 and lines(answer.err) == []
+    assert (tmp_path / "here" / "summary.csv").is_file()

@@ -1,0 +1,58 @@
+"""A method whose numbers grow without end stops in that round, says so in one line, and keeps the rows before it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from broken.refusal import lines
+from conftest import ALGORITHMS, Answer, small
+
+STEPS = {
+    "fdskl": ("algo.gamma=1e18", "algo.lam=0", "algo.loss=square"),
+    "dsg": ("algo.gamma=1e18", "algo.lam=0", "algo.loss=square"),
+    "fd_svrg": ("algo.eta=30", "algo.loss=square"),
+    "parsimonious_centralized": ("algo.eta=1e300", "algo.rule=printed"),
+    "parsimonious_federated": ("algo.eta=1e300", "algo.rule=printed"),
+    "cta": ("algo.eta=10",),
+}
+"""Steps that are far too large; 1e18 for all others."""
+STABLE = {"dkla", "coke", "libsvm", "pp_svmv", "secureboost"}
+"""Minimisers of convex functions and sums of trees, which no step size drives away."""
+AT_ONCE = {"parsimonious_centralized", "parsimonious_federated"}
+"""Methods of one round."""
+
+
+@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - STABLE))
+def test_a_step_that_is_too_large_is_noticed_in_its_round(
+    fkl: Callable[..., Answer], tmp_path: Path, algo: str
+) -> None:
+    """Algorithm, round and step size are named; all rows that are kept are numbers."""
+    step, *switches = STEPS.get(algo, ("algo.eta=1e18",))
+    answer = fkl("run", *small(algo), step, *switches)
+    assert answer.code == 2
+    (said,) = lines(answer.err)
+    key, _, size = step.partition("=")
+    assert " diverged in round " in said
+    assert f"with {key}={float(size)}: lower it" in said
+    assert not (tmp_path / "outputs" / "runs").exists()
+    (failed,) = (tmp_path / "outputs" / "failed").iterdir()
+    t = int(said.split("diverged in round ")[1].split()[0])
+    if t == 1:
+        assert {file.name for file in failed.iterdir()} == {"config.yaml", "error.txt"}
+        return
+    assert algo not in AT_ONCE
+    rounds = pd.read_csv(failed / "rounds.csv")
+    assert rounds["round"].max() == t - 1
+    errors = rounds[[name for name in ("mse", "train_mse", "test_mse", "test_error") if name in rounds]]
+    assert np.isfinite(errors).all(axis=None)
+
+
+@pytest.mark.parametrize("step", ["algo.rho=1e-300", "algo.rho=1e-3", "algo.rho=1e6"])
+@pytest.mark.parametrize("algo", ["dkla", "coke"])
+def test_no_penalty_drives_alternating_directions_away(fkl: Callable[..., Answer], algo: str, step: str) -> None:
+    """It may be slow, but it stays where the samples are."""
+    answer = fkl("run", *small(algo), step, "out=here")
+    assert answer.code == 0, answer.err
+    assert pd.read_csv("here/rounds.csv")["train_mse"].max() < 1

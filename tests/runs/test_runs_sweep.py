@@ -1,0 +1,140 @@
+"""Sweeps: wherever their jobs run, whatever fails in between, and what they leave to read."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from conftest import SMALL, small
+
+from fkl import run as one_run
+from fkl.results.records import TIMING_COLUMNS
+
+SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")
+THREE = ("run", "-m", *SMALL, "kernels.N=5", "algo.eta=0.1,-1,0.2")
+
+
+def jobs(folder: Path) -> pd.DataFrame:
+    """The closing list of the one sweep in a folder."""
+    [file] = folder.glob("outputs/sweeps/*/jobs.csv")
+    return pd.read_csv(file, keep_default_na=False)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """All tables of all runs, without the columns of time."""
+    tables = {}
+    for file in sorted(folder.glob("runs/*/*.csv")):
+        table = pd.read_csv(file, dtype=str).drop(columns=list(TIMING_COLUMNS), errors="ignore")
+        tables[str(file.relative_to(folder))] = table.to_csv()
+    return tables
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
+        ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=10"),
+    ],
+    ids=["joblib", "submitit_local"],
+)
+def test_results_do_not_depend_on_who_runs_the_jobs(fkl, tmp_path, launcher):
+    assert fkl(*SWEEP, "paths.outputs=serial").code == 0
+    answer = fkl(*SWEEP, "paths.outputs=workers", *launcher)
+    assert answer.code == 0, answer.err
+    assert "2 runs: 2 finished" in answer.out
+    assert len(contents(tmp_path / "serial")) == 6
+    assert contents(tmp_path / "workers") == contents(tmp_path / "serial")
+
+
+def test_a_sweep_goes_on_past_failures_and_lists_them(fkl, tmp_path):
+    answer = fkl(*THREE)
+    assert answer.code == 2
+    assert "3 runs: 2 finished, 1 failed" in answer.out
+    assert "[2/3] " in answer.out
+    table = jobs(tmp_path)
+    assert table["state"].tolist() == ["finished", "failed", "finished"]
+    assert table["message"][1] == "algo.eta=-1.0: must be a number above 0, or null for 1/sqrt(T)"
+    assert f"{table['overrides'][1]}: {table['message'][1]} (see {table['folder'][1]})" in answer.err
+    assert "BadValue" in (tmp_path / table["folder"][1] / "error.txt").read_text()
+    assert "eta: -1" in (tmp_path / table["folder"][1] / "config.yaml").read_text()
+    assert all((tmp_path / folder / "summary.csv").exists() for folder in table["folder"][[0, 2]])
+
+
+def test_fail_fast_leaves_the_rest_out(fkl, tmp_path):
+    answer = fkl(*THREE, "--fail-fast")
+    assert answer.code == 2
+    assert jobs(tmp_path)["state"].tolist() == ["finished", "failed", "not run"]
+
+
+def test_an_unexpected_error_leaves_its_traceback_and_is_retried(fkl, tmp_path, monkeypatch):
+    def breaks(*_):
+        raise RuntimeError("a bug\nof two lines")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(one_run, "make_records", breaks)
+        answer = fkl(*SWEEP, "algo=pof_mkl")
+    assert answer.code == 2
+    assert "RuntimeError: a bug (see" in answer.err
+    [failed] = tmp_path.glob("outputs/failed/*")
+    assert "in breaks" in (failed / "error.txt").read_text()
+    again = fkl(*SWEEP, "algo=pof_mkl")
+    assert again.code == 0
+    assert list(tmp_path.glob("outputs/failed/*")) == []
+    assert "1 finished already" in fkl(*SWEEP, "algo=pof_mkl").out
+
+
+def test_a_single_run_s_unexpected_error_leaves_its_traceback_too(fkl, tmp_path, monkeypatch):
+    def breaks(*_):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(one_run, "make_records", breaks)
+    with pytest.raises(RuntimeError, match="a bug"):
+        fkl("run", *SMALL)
+    [failed] = tmp_path.glob("outputs/failed/*")
+    assert "in breaks" in (failed / "error.txt").read_text()
+
+
+def test_a_divergence_keeps_the_rows_before_it(fkl, tmp_path):
+    words = ("run", *SMALL, "kernels.N=5", "algo.eta=1e30", "chunk=1")
+    answer = fkl(*words)
+    assert answer.code == 2
+    lines = [line for line in answer.err.splitlines() if line.startswith("fkl: ")]
+    [failed] = tmp_path.glob("outputs/failed/*")
+    rounds = pd.read_csv(failed / "rounds.csv")
+    t = len(rounds)
+    told = f"fkl: POF-MKL diverged in round {t + 1} with algo.eta=1e+30: lower it"
+    assert lines == [f"{told}; the rounds before it are in {failed.relative_to(tmp_path)}"]
+    assert rounds["round"].tolist() == list(range(1, t + 1))
+    assert rounds["mse"].notna().all()
+    assert list(tmp_path.glob("outputs/runs/*")) == []
+    assert fkl(*words[:-1], "chunk=2").code == 2
+    together = pd.read_csv(failed / "rounds.csv")
+    assert set(together["replicate"]) == {0, 1}
+    first = together[together["replicate"] == 0]
+    assert first["mse"].tolist() == rounds["mse"].tolist()[: len(first)]
+
+
+def test_a_sweep_that_cannot_be_composed_leaves_nothing(fkl, tmp_path):
+    answer = fkl("run", "-m", *SMALL, "algo=pof_mkl,nobody")
+    assert answer.code == 2
+    assert list(tmp_path.glob("outputs/**/*.*")) == []
+
+
+@pytest.mark.slow
+def test_a_search_sees_folds_of_the_training_samples_only(fkl, tmp_path):
+    search = ("run", "-m", *small("dkla"), "hydra/sweeper=optuna", "hydra.sweeper.n_trials=2", "objective=test_mse")
+    search += ("hydra.sweeper.n_jobs=1", "hydra.sweeper.sampler.seed=0", "algo.rho=interval(0.001,1)")
+    blind = fkl(*search, "hydra.sweeper.max_failure_rate=1")
+    assert blind.code == 2
+    assert "algo.fold=None: must be a fold of the training samples" in blind.err
+    answer = fkl(*search, "algo.fold=0", "paths.outputs=found")
+    assert answer.code == 0, answer.err
+    [results] = tmp_path.glob("found/sweeps/*/optimization_results.yaml")
+    scores = [pd.read_csv(file)["test_mse"].mean() for file in tmp_path.glob("found/runs/*/summary.csv")]
+    assert f"best_value: {min(scores)}" in results.read_text()
+
+
+def test_an_objective_is_a_column(fkl):
+    answer = fkl("run", *SMALL, "objective=luck")
+    assert answer.code == 2
+    assert "objective=luck: must be one of mse, " in answer.err

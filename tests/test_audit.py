@@ -1,0 +1,135 @@
+"""The audit: whatever can be chosen has a scenario whose numbers are known, or a reason why it has none.
+
+A new YAML in `conf/algo`, `conf/dataset` or `conf/topology` fails here until a table names it. Numbers that change are
+either a mistake, or a change of the method that belongs into a new version: then write down the new ones.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import is_a_test
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from fkl import conf_folder
+from fkl.config import instantiate
+from fkl.conformance import scenario
+from fkl.results.records import make_records
+from fkl.run import prepare
+from fkl.simulation import simulate
+from fkl.streams import Role, shared_generator
+
+ALGORITHMS: dict[str, dict[str, float] | str] = {
+    "coke": {"test_mse": 0.028480369, "distance": 0.46474585, "transmissions": 74},
+    "cta": {"test_mse": 0.03107083, "distance": 1.4081144, "transmissions": 400},
+    "dkla": {"test_mse": 0.028436395, "distance": 0.095063928, "transmissions": 400},
+    "dsg": {"test_error": 0.45454545, "link_scalars": 0},
+    "em_kofl": {"mse": 0.091637392, "regret_hindsight": 3.1016988, "uplink_scalars": 10720},
+    "fd_svrg": {"test_error": 0.32727273, "link_scalars": 5440},
+    "fdskl": {"test_error": 0.45454545, "link_scalars": 6596},
+    "libsvm": {"test_error": 0.22727273, "link_scalars": 0},
+    "ofmkl_avg": {"mse": 0.070846247, "regret_hindsight": 2.2656883, "uplink_scalars": 130560},
+    "ofskl": {"mse": 0.063780062, "regret_hindsight": 1.262058, "uplink_scalars": 2560},
+    "omkl_gf": {"mse": 0.092499121, "regret_hindsight": 8.5523379},
+    "omkl_sfg": {"mse": 0.11670796, "regret_hindsight": 10.961126},
+    "omkl_sfg_r": {"mse": 0.11645291, "regret_hindsight": 10.935691},
+    "omkr": {"mse": 0.088092744},
+    "parsimonious_centralized": {"dual_value": 1785.6743, "sent_samples": 90, "test_error": 0.1116},
+    "parsimonious_federated": {"dual_value": 2755.8858, "sent_samples": 67.2, "test_error": 0.1046},
+    "perfedavg": {"mse": 0.074959615, "regret_hindsight": 2.4256041, "uplink_scalars": 105760},
+    "pof_mkl": {"mse": 0.12058676, "regret_hindsight": 4.259314, "uplink_scalars": 2560},
+    "poly_2": {"mse": 0.20858302},
+    "pooled_omkl_gf": {"mse": 0.084135927, "regret_hindsight": 2.9893467, "uplink_scalars": 1760},
+    "pooled_raker": {"mse": 0.078783318, "regret_hindsight": 2.7725178, "uplink_scalars": 1760},
+    "pp_svmv": {"test_error": 0.22727273, "link_scalars": 4692},
+    "raker": {"mse": 0.084013288, "regret_hindsight": 7.696318},
+    "rbf_1": {"mse": 0.088912329},
+    "rfomkr": {"mse": 0.19461842},
+    "secureboost": {"test_error": 0.11818182, "link_scalars": 17333.8},
+    "vm_kofl": {"mse": 0.068298683, "regret_hindsight": 2.1641807, "uplink_scalars": 138720},
+}
+"""Means over 5 replicates of columns of the summary, in the small scenario of `fkl.conformance` and in doubles."""
+
+PUBLISHED = "test_data_classification.py::test_published_shape_and_labels"
+DATASETS: dict[str, str] = {
+    **dict.fromkeys(("a9a", "cod_rna", "default_credit", "gisette", "give_me_credit", "ijcnn1"), PUBLISHED),
+    **dict.fromkeys(("phishing", "w8a"), PUBLISHED),
+    "air": "test_data_real.py::test_air",
+    "airfoil": "test_data_real.py::test_airfoil",
+    "airquality": "test_data_real.py::test_raw_airquality",
+    "bias": "test_data_real.py::test_bias",
+    "concrete": "test_data_real.py::test_concrete",
+    "csv": "test_data_csv.py::test_one_table_in_many_dialects",
+    "diabetes": "test_data_simulated.py::test_diabetes_is_the_bundled_table",
+    "ellipses": "test_data_ellipses.py::test_labels_are_those_of_the_paper_s_ellipses",
+    "energy": "test_data_real.py::test_energy_as_published_is_the_scaled_rows_of_at_most_300_wh",
+    "epsilon": "test_data_classification.py::test_epsilon_takes_its_first_rows",
+    "naval": "test_data_real.py::test_naval",
+    "real_sim": "test_data_classification.py::test_published_real_sim",
+    "synthetic": "test_data_simulated.py::test_synthetic_is_the_kernel_sum",
+    "toms_hardware": "test_data_real.py::test_toms_hardware_as_published_is_scaled_rows_of_the_first_9995",
+    "twitter": "test_data_real.py::test_twitter",
+    "uji": "test_data_real.py::test_uji",
+    "wave_farm": "test_data_simulated.py::test_farm_has_the_schema_of_uci_494",
+    "wec": "test_data_real.py::test_wec_reads_real_rows",
+    "wisdm": "test_data_wisdm.py::test_real_files_are_whole_and_of_three_minutes",
+}
+"""The test in tests/data that holds known values of each."""
+
+AGENTS = 12
+TOPOLOGIES: dict[str, tuple[int, float] | str] = {
+    "complete": (66, 1),
+    "edge_list": "is whatever the user's file says: test_network_topology.py reads back what it writes",
+    "erdos_renyi": (37, 0.27810633),
+    "gnm": (28, 0.21118461),
+    "grid": (17, 0.13641733),
+    "path": (11, 0.022716116),
+    "ring": (12, 0.089316397),
+    "star": (11, 0.083333333),
+    "tree": (11, 0.03367868),
+    "watts_strogatz": (60, 0.8030303),
+}
+"""Edges and spectral gap of each graph of 12 agents that seed 0 gives."""
+
+
+def choices(group: str) -> list[str]:
+    """Names of everything that can be chosen."""
+    return sorted(path.stem for path in (conf_folder() / group).glob("*.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("group", "table"), [("algo", ALGORITHMS), ("dataset", DATASETS), ("topology", TOPOLOGIES)], ids=lambda value: value
+)
+def test_everything_that_can_be_chosen_has_a_scenario_or_a_reason(group: str, table: dict[str, object]) -> None:
+    """And nothing in the table is gone; a reason says more than a word."""
+    assert sorted(table) == choices(group)
+    assert all(len(reason.split()) > 3 for reason in table.values() if isinstance(reason, str) and "::" not in reason)
+
+
+@pytest.mark.parametrize("algo", [name for name, known in ALGORITHMS.items() if not isinstance(known, str)])
+def test_an_algorithm_s_numbers_are_what_they_were(algo: str) -> None:
+    known = ALGORITHMS[algo]
+    run = scenario(f"algo={algo}", "precision=float64")
+    experiment = prepare(run)
+    chunks = simulate(experiment, None, None, lambda _: None)
+    found = make_records(experiment, chunks, Path(run.paths.cache).expanduser()).summary.mean()
+    assert found[list(known)].to_dict() == pytest.approx(known, rel=1e-6)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_a_data_set_s_values_are_known_to_a_test(dataset: str) -> None:
+    """The test is there, and its file knows the data set's class."""
+    reference = f"data/{DATASETS[dataset]}"
+    assert is_a_test(reference)
+    target = re.search(r"_target_: .*\.(\w+)", (conf_folder() / "dataset" / f"{dataset}.yaml").read_text())
+    assert target is not None
+    assert target[1] in (Path(__file__).parent / reference.partition("::")[0]).read_text()
+
+
+@pytest.mark.parametrize("topology", [name for name, known in TOPOLOGIES.items() if not isinstance(known, str)])
+def test_a_graph_is_what_it_was(topology: str) -> None:
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        node = OmegaConf.to_container(compose("config", [f"topology={topology}"]).topology)
+    graph = instantiate(node, "topology").build(AGENTS, shared_generator(0, Role.TOPOLOGY))  # type: ignore[arg-type]
+    assert (graph.edges, graph.spectral_gap) == pytest.approx(TOPOLOGIES[topology], rel=1e-5)
