@@ -56,8 +56,7 @@ def _do(run: Run) -> None:
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * problem.rounds
     pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
-    told = {"desc": title, "unit": "round", "leave": False, "file": sys.stderr, "mininterval": pause}
-    with tqdm(total=rounds, delay=pause / 10, **told) as bar:
+    with tqdm(total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause) as bar:
         try:
             with inside("algo"):
                 chunks = simulate(experiment, settings.threads, settings.chunk, bar.update, checkpoint)

@@ -14,7 +14,7 @@ QUANTILE = 1.96  # of a 95 % interval of a mean
 
 
 def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
-    """One row for each data set, system and number of training samples.
+    """One row for each data set, system and number of training samples, of all and of as many as LIBSVM had.
 
     Returns
     -------
@@ -24,7 +24,8 @@ def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
     """
     rows = []
     for dataset in DATASETS:
-        mine = {key: run for key, run in by_key.items() if key[0] == dataset}
+        sizes = {SHARE, *(key[2] for key in by_key if key[:2] == (dataset, "LIBSVM"))}
+        mine = {key: run for key, run in by_key.items() if key[0] == dataset and key[2] in sizes}
         for system in FOLDERS:
             found = [run for (_, name, _), run in sorted(mine.items(), key=lambda item: item[0][2]) if name == system]
             rows += [_row(run, _reference(run, mine)) for run in found]
@@ -63,9 +64,8 @@ def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
     count = min(len(mine), len(other))
     apart = mine[:count] - other[:count] if paired else pd.Series([mine.mean() - other.mean()])
     half = QUANTILE * apart.std(ddof=1) / np.sqrt(count) if paired and count > 1 else np.nan
-    row = {"above_libsvm_points": apart.mean(), "interval_95": "", "libsvm_samples": f"{samples(reference):,}"}
-    if np.isfinite(half):
-        row["interval_95"] = f"{apart.mean() - half:.2f} to {apart.mean() + half:.2f}"
+    row = {"above_libsvm_points": round(apart.mean(), 4), "libsvm_samples": f"{samples(reference):,}"}
+    row["interval_95"] = f"{apart.mean() - half:.2f} to {apart.mean() + half:.2f}" if np.isfinite(half) else ""
     return row | {"statement": _statement(run.algorithm, apart.mean(), paired)}
 
 
@@ -74,7 +74,7 @@ def _statement(system: str, apart: float, paired: bool) -> str:
     if system != "FDSKL":
         return ""
     words = f"level, within {LEVEL:g} points" if abs(apart) <= LEVEL else f"not level, {apart:+.1f} points"
-    return words if paired else f"{words}; LIBSVM had fewer samples"
+    return words if paired else f"{words}, though LIBSVM had fewer samples"
 
 
 def _reference(run: FinishedRun, mine: dict[Key, FinishedRun]) -> FinishedRun | None:
