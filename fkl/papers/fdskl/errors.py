@@ -64,7 +64,7 @@ def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
     count = min(len(mine), len(other))
     apart = mine[:count] - other[:count] if paired else pd.Series([mine.mean() - other.mean()])
     half = QUANTILE * apart.std(ddof=1) / np.sqrt(count) if paired and count > 1 else np.nan
-    row = {"above_libsvm_points": round(apart.mean(), 4), "libsvm_samples": f"{samples(reference):,}"}
+    row = {"above_libsvm_points": round(apart.mean(), 4) + 0.0, "libsvm_samples": f"{samples(reference):,}"}
     row["interval_95"] = f"{apart.mean() - half:.2f} to {apart.mean() + half:.2f}" if np.isfinite(half) else ""
     return row | {"statement": _statement(run.algorithm, apart.mean(), paired)}
 
