@@ -16,7 +16,7 @@ from fkl.results.checkpoint import Checkpoint
 from fkl.results.records import TIMING_COLUMNS
 
 KILLS = 10
-LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=6", "chunk=2")
+LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=20", "chunk=2")
 
 
 def start(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
@@ -47,7 +47,7 @@ def test_killed_at_ten_random_moments_the_files_are_the_same(tmp_path: Path) -> 
         run = start(tmp_path, "out=killed", "checkpoint_s=0.01")
         while stamp(file) == before and run.poll() is None:
             time.sleep(0.005)
-        time.sleep(moments.uniform(0, 0.3))
+        time.sleep(moments.uniform(0, 0.2))
         assert run.poll() is None, "the run ended before it could be killed: make it longer"
         run.send_signal(signal.SIGKILL)
         run.communicate()
