@@ -16,7 +16,7 @@ USAGE = """\
 fkl: federated and online kernel learning, every method on the same data, features and ledger
 
   fkl run [-m] [KEY=VALUE ...]      run one configuration, or with -m every combination of comma-separated values;
-                                    what was interrupted goes on, what failed is left out (--fail-fast: ends it)
+                                    it goes on past a run that fails (--fail-fast: leaves out the rest)
   fkl list                          data sets, partitions, kernels, algorithms and experiments to choose from
   fkl data list|fetch|verify [NAME ...]
   fkl table PAPER/NUMBER            a paper's table beside ours, for example pof_mkl/1

@@ -23,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fkl.config import Run, load
 from fkl.errors import FklError, refuse, require
-from fkl.results.folder import replacing_file, write_failed
+from fkl.results.folder import read_summary, replacing_file, write_failed
 from fkl.run import execute
 from fkl.simulation import DivergedError
 
@@ -80,7 +80,7 @@ def _objective(run: Run) -> float | None:
     name = run.settings.objective
     if name is None:
         return None
-    summary = pd.read_csv(run.folder / "summary.csv")
+    summary = read_summary(run.folder)
     require(name in summary, "objective", name, f"one of {', '.join(summary.columns[1:])}")
     return float(summary[name].mean())
 

@@ -69,10 +69,15 @@ class Held(NamedTuple):
 
 @dataclass
 class State:
-    """One training a replicate, under way: its rows, and what `Learning.advance` hands on."""
+    """One training a replicate, under way: its rows, what the parties hold of them, and what `advance` hands on."""
 
     splits: list[Split]
+    held: list[Held]
     learned: list[Any]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what the splits say already: a checkpoint need not hold the samples."""
+        return {**vars(self), "held": []}
 
 
 @dataclass(frozen=True)
@@ -131,22 +136,24 @@ class Learning(OverParties):
         if not problem.two_classes:
             values = len(np.unique(problem.y))
             raise FklError(f"the target has {values} values, where {self.label} learns two classes")
-        state = State([], [])
+        state = State([], [], [])
         drawn = zip(world.streams.generators(Role.DATA), world.streams.generators(Role.NETWORK_WEIGHTS), strict=True)
         for data, own in drawn:
             split = problem.rows(data.spawn(1)[0], self.fold)
+            held = _held(problem, split)
             state.splits.append(split)
-            state.learned.append(self.begin(_held(problem, split), own))
+            state.held.append(held)
+            state.learned.append(self.begin(held, own))
         return state
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """One round of every replicate, and the f that there is then."""
         problem = world.problem
+        state.held = state.held or [_held(problem, split) for split in state.splits]
         booked: list[Booked] = [{} for _ in state.splits]
         models = []
-        for r, (split, sent) in enumerate(zip(state.splits, booked, strict=True)):
-            count = _counter(sent, problem.parties)
-            state.learned[r], model = self.advance(_held(problem, split), state.learned[r], count)
+        for r, (held, sent) in enumerate(zip(state.held, booked, strict=True)):
+            state.learned[r], model = self.advance(held, state.learned[r], _counter(sent, problem.parties))
             models.append(model)
         book(world, booked)
         rows = tuple(split.test for split in state.splits)
