@@ -22,32 +22,26 @@ from fkl.data.store import Store
 from fkl.papers import PAPERS
 from fkl.sweep import count
 
-TIMED = ("fdskl",)
-"""Papers whose tables hold training times: one run after another, on all cores."""
-
 
 def main(*arguments: str) -> int:
     """Keep going past a failure; the exit code tells whether there was one."""
     papers = [word for word in arguments if not word.startswith("-")] or list(PAPERS)
     flags = [word for word in arguments if word.startswith("-")]
     _told_what_is_missing(papers)
-    commands = [*(command for paper in papers for command in _commands(paper, flags)), ["report"]]
-    jobs = [_jobs(command) for command in commands]
+    commands = [*((paper, command) for paper in papers for command in _commands(paper, flags)), ("page", ["report"])]
+    jobs = [_jobs(command) for _, command in commands]
     failed, timed = [], []
     start = time.perf_counter()
-    for number, command in enumerate(commands):
+    for number, (paper, command) in enumerate(commands):
         words = " ".join(command)
         print(f"== {number + 1} of {len(commands)}: fkl {words}{_time_left(start, jobs, number)}", flush=True)
         begin = time.perf_counter()
         code = subprocess.run([Path(sys.executable).with_name("fkl"), *command], check=False).returncode
-        timed.append((time.perf_counter() - begin, words))
+        timed.append((time.perf_counter() - begin, paper, words))
         failed += [words] * (code != 0)
         if code and "--fail-fast" in flags:
             break
-    print("\nseconds  command")
-    for seconds, words in timed:
-        print(f"{seconds:7.0f}  fkl {words}")
-    print(f"{time.perf_counter() - start:7.0f}  in all")
+    _told_what_it_took(pd.DataFrame(timed, columns=["seconds", "paper", "command"]))
     _told_what_is_missing(papers)
     print("failed: " + ("; ".join(failed) or "nothing"))
     return bool(failed)
@@ -57,7 +51,7 @@ def _commands(paper: str, flags: list[str]) -> Iterator[list[str]]:
     """Everything that a paper asks for: sweeps, then tables, then figures."""
     module = import_module(f"fkl.papers.{paper}")
     cores = cpu_count()
-    workers = [] if paper in TIMED or cores == 1 else ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={cores}"]
+    workers = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={cores}"] if cores > 1 else []
     for file in sorted((conf_folder() / "experiment" / paper).glob("*.yaml")):
         yield ["run", "-m", f"+experiment={paper}/{file.stem}", *workers, *flags]
     yield from (["table", f"{paper}/{number}"] for number in module.TABLES)
@@ -77,6 +71,17 @@ def _time_left(start: float, jobs: list[int], number: int) -> str:
     if not done:
         return f" ({left} runs in all)"
     return f" ({left} runs left, about {(time.perf_counter() - start) / done * left / 60:.0f} min)"
+
+
+def _told_what_it_took(timed: pd.DataFrame) -> None:
+    """Seconds of each command, of each paper, and in all."""
+    print("\nseconds  command")
+    for seconds, command in zip(timed["seconds"], timed["command"], strict=True):
+        print(f"{seconds:7.0f}  fkl {command}")
+    print("\nseconds  paper")
+    for paper, seconds in timed.groupby("paper", sort=False)["seconds"].sum().items():
+        print(f"{seconds:7.0f}  {paper}")
+    print(f"{timed['seconds'].sum():7.0f}  in all")
 
 
 def _told_what_is_missing(papers: list[str]) -> None:

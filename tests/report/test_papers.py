@@ -1,10 +1,7 @@
 """Tables and figures of the paper, from runs that the tests make themselves."""
 
 import json
-import shutil
-import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
@@ -12,37 +9,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fkl import cli
 from fkl.data.naval import Naval
 from fkl.papers.beside import COLUMNS, published
 from fkl.papers.pof_mkl import __file__ as pof_mkl
 
-NAVAL = ("dataset=naval", "replicates=2", "paths.data=files")
+NAVAL = ("dataset=naval", "replicates=2")
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of some of the paper's rows on random numbers in naval's layout."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "files").mkdir()
     numbers = np.random.default_rng(0).random((11934, 18))
     with (folder / "files" / "data.txt").open("w") as file:
         file.writelines("   " + "   ".join(f"{value:.7e}" for value in row) + "\n" for row in numbers)
-    unchecked = tuple(replace(file, sha256=None, size=None) for file in Naval.files)
     rows = "ofmkl_avg,vm_kofl,vm_kofl_double_step,pof_mkl_m1,pof_mkl_m51"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(Naval, "files", unchecked)
-        patch.setattr(sys, "argv", ["fkl", "run", "-m", *NAVAL, f"+pof_mkl/row={rows}"])
-        cli.main()
-    return folder
-
-
-@pytest.fixture
-def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
-    """The command, in a folder with those runs."""
-    shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    return fkl
+    return sweeping(folder, Naval, (*NAVAL, f"+pof_mkl/row={rows}"))
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3"])

@@ -1,9 +1,6 @@
 """Tables and figures of COKE, from runs that the tests make on numbers in energy's layout and on simulated ones."""
 
-import shutil
-import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
@@ -12,13 +9,11 @@ import pandas as pd
 import pytest
 from scipy.io import savemat
 
-from fkl import cli
 from fkl.data.energy import Energy
 from fkl.papers.beside import COLUMNS, published
 from fkl.papers.coke import AS_FAR, AS_PRINTED, RATIO
 from fkl.papers.coke import __file__ as coke
 
-COMMON = ("replicates=2", "paths.data=files")
 SYNTHETIC = ("dataset.rows=2000", "partition.rounds=80")
 SWEEPS = (
     ("algo=cta,dkla", "+coke/data=energy"),
@@ -29,7 +24,7 @@ SWEEPS = (
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All methods on a few random rows."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "files").mkdir()
@@ -37,21 +32,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     x = random.random((25, 300))
     y = 0.1 + 0.05 * np.sin(9 * x[0]) + 0.14 * random.standard_normal(300)
     savemat(folder / "files" / "EnergyData.mat", {"X": x, "y": y[:, None]})
-    unchecked = tuple(replace(file, sha256=None, size=None) for file in Energy.files)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(Energy, "files", unchecked)
-        for sweep in SWEEPS:
-            patch.setattr(sys, "argv", ["fkl", "run", "-m", *COMMON, *sweep])
-            cli.main()
-    return folder
-
-
-@pytest.fixture
-def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
-    """The command, in a folder with those runs."""
-    shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    return fkl
+    return sweeping(folder, Energy, *(("replicates=2", *sweep) for sweep in SWEEPS))
 
 
 def read(number: str) -> pd.DataFrame:

@@ -1,9 +1,6 @@
 """Tables and figures of FDSKL, from runs that the tests make on numbers in phishing's layout."""
 
-import shutil
-import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
@@ -11,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fkl import cli
 from fkl.data.phishing import Phishing
 from fkl.network.trees import STRUCTURES
 from fkl.papers.beside import COLUMNS, published
@@ -24,7 +20,6 @@ from fkl.papers.fdskl.search import CHOSEN, ENOUGH, WINDOW
 
 ROWS, FEATURES = 1400, 68
 """Enough for the recorded batches."""
-COMMON = ("replicates=2", "paths.data=files")
 SEARCHES = (
     ("algo=fd_svrg", "+fdskl/search=phishing", "++algo.eta=0.03,0.1", "++algo.lam=1e-6", "++algo.fold=0,1"),
     ("algo=secureboost", "+fdskl/search=phishing", "++algo.trees=12", "++algo.depth=2,3", "++algo.fold=0,1"),
@@ -40,7 +35,7 @@ SWEEPS = (
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All systems, and a search, on random rows."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "files").mkdir()
@@ -52,22 +47,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for label, row in zip(y, x, strict=True)
     ]
     (folder / "files" / "phishing").write_text("\n".join(lines) + "\n")
-    unchecked = tuple(replace(file, sha256=None, size=None) for file in Phishing.files)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(Phishing, "files", unchecked)
-        for sweep in (*SWEEPS, *SEARCHES):
-            common = COMMON[1:] if sweep in SEARCHES else COMMON
-            patch.setattr(sys, "argv", ["fkl", "run", "-m", *common, *sweep])
-            cli.main()
-    return folder
-
-
-@pytest.fixture
-def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
-    """The command, in a folder with those runs."""
-    shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    return fkl
+    return sweeping(folder, Phishing, *(("replicates=2", *sweep) for sweep in SWEEPS), *SEARCHES)
 
 
 def read(number: str) -> pd.DataFrame:

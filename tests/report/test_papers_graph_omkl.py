@@ -1,9 +1,6 @@
 """Tables and figures of graph-aided OMKL, from runs that the tests make on numbers in airfoil's layout."""
 
-import shutil
-import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
@@ -11,12 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fkl import cli
 from fkl.data.airfoil import Airfoil
 from fkl.papers.beside import COLUMNS, published
 from fkl.papers.graph_omkl import __file__ as graph_omkl
 
-AIRFOIL = ("+graph_omkl/data=airfoil", "replicates=2", "paths.data=files")
+AIRFOIL = ("+graph_omkl/data=airfoil", "replicates=2")
 SWEEPS = {
     "exact": ("+graph_omkl/exact=glob(*)",),
     "row": ("+graph_omkl/row=glob(*)",),
@@ -26,26 +22,12 @@ SWEEPS = {
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All methods of the paper, with M = 1 and 10, on random numbers in airfoil's layout."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "files").mkdir()
     np.savetxt(folder / "files" / "airfoil_self_noise.dat", np.random.default_rng(0).random((1503, 6)), delimiter="\t")
-    unchecked = tuple(replace(file, sha256=None, size=None) for file in Airfoil.files)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(Airfoil, "files", unchecked)
-        for sweep in SWEEPS.values():
-            patch.setattr(sys, "argv", ["fkl", "run", "-m", *AIRFOIL, *sweep])
-            cli.main()
-    return folder
-
-
-@pytest.fixture
-def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
-    """The command, in a folder with those runs."""
-    shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    return fkl
+    return sweeping(folder, Airfoil, *((*AIRFOIL, *sweep) for sweep in SWEEPS.values()))
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3", "4", "5"])

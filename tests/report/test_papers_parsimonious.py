@@ -1,7 +1,5 @@
 """Tables and figures of parsimonious functions, from runs on ellipses and on recordings that the tests make."""
 
-import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +10,6 @@ import pytest
 import yaml
 from scipy.stats import ttest_rel
 
-from fkl import cli
-from fkl.data.store import DataFile
 from fkl.data.wisdm import SECOND, Wisdm
 from fkl.papers.beside import COLUMNS, published
 from fkl.papers.parsimonious import __file__ as parsimonious
@@ -22,7 +18,6 @@ from fkl.results.collect import collect
 
 COMMON = (
     "replicates=3",
-    "paths.data=files",
     "algo=parsimonious_federated,parsimonious_centralized",
     "++algo.centres=27",
 )
@@ -45,28 +40,14 @@ def recordings(participant: int, rng: np.random.Generator) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both learners on few samples of twelve participants."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "files").mkdir()
     rng = np.random.default_rng(0)
     for participant in range(1600, 1612):
         (folder / "files" / f"data_{participant}_accel_phone.txt").write_bytes(recordings(participant, rng))
-    unchecked = tuple(DataFile(file.dataset, file.name, file.url, instead=file.instead) for file in Wisdm.files)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(Wisdm, "files", unchecked)
-        for sweep in SWEEPS:
-            patch.setattr(sys, "argv", ["fkl", "run", "-m", *COMMON, *sweep])
-            cli.main()
-    return folder
-
-
-@pytest.fixture
-def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
-    """The command, in a folder with those runs."""
-    shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    return fkl
+    return sweeping(folder, Wisdm, *((*COMMON, *sweep) for sweep in SWEEPS))
 
 
 def read(number: str) -> pd.DataFrame:

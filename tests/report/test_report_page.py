@@ -6,7 +6,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,22 +32,17 @@ BACKGROUND = ("--disable-background-networking", "--disable-component-update", "
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def outputs(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs that fill a few cells of graph-aided OMKL, one that belongs to no table, a failed one, and the page."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "files").mkdir()
     np.savetxt(folder / "files" / "airfoil_self_noise.dat", np.random.default_rng(0).random((1503, 6)), delimiter="\t")
-    unchecked = tuple(replace(file, sha256=None, size=None) for file in Airfoil.files)
+    sweeping(folder, Airfoil, *(("replicates=2", *sweep) for sweep in SWEEPS))
+    failed = folder / "outputs" / "failed" / "naval-mine"
+    failed.mkdir(parents=True)
+    (failed / "error.txt").write_text("Traceback\nFloatingPointError: <mine> diverged in round 3\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.delenv("FKL_DATA", raising=False)
-        patch.setattr(Airfoil, "files", unchecked)
-        for sweep in SWEEPS:
-            patch.setattr(sys, "argv", ["fkl", "run", "-m", "replicates=2", "paths.data=files", *sweep])
-            cli.main()
-        failed = folder / "outputs" / "failed" / "naval-mine"
-        failed.mkdir(parents=True)
-        (failed / "error.txt").write_text("Traceback\nFloatingPointError: <mine> diverged in round 3\n")
         patch.setattr(sys, "argv", ["fkl", "report"])
         cli.main()
     return folder / "outputs"

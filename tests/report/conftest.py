@@ -1,0 +1,36 @@
+"""Fixtures of the papers' tests, each of which makes runs of its own first."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fkl import cli
+
+
+@pytest.fixture(scope="session")
+def sweeping() -> Callable:
+    """Do sweeps in a folder, on files of a data set that the test wrote into its `files`."""
+
+    def sweeping(folder: Path, dataset: type, *sweeps: tuple[str, ...]) -> Path:
+        unchecked = tuple(replace(file, sha256=None, size=None) for file in dataset.files)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.delenv("FKL_DATA", raising=False)
+            patch.setattr(dataset, "files", unchecked)
+            for sweep in sweeps:
+                patch.setattr(sys, "argv", ["fkl", "run", "-m", "paths.data=files", *sweep])
+                cli.main()
+        return folder
+
+    return sweeping
+
+
+@pytest.fixture
+def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
+    """The command, in a folder with the runs of the module's `finished`."""
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    return fkl
