@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 from hydra import compose, initialize_config_dir
@@ -27,7 +28,7 @@ def main(*arguments: str) -> int:
     """Keep going past a failure; the exit code tells whether there was one."""
     papers = [word for word in arguments if not word.startswith("-")] or list(PAPERS)
     flags = [word for word in arguments if word.startswith("-")]
-    _told_what_is_missing(papers)
+    _told_what_is_left_out(papers)
     commands = [*((paper, command) for paper in papers for command in _commands(paper, flags)), ("page", ["report"])]
     jobs = [_jobs(command) for _, command in commands]
     failed, timed = [], []
@@ -42,20 +43,25 @@ def main(*arguments: str) -> int:
         if code and "--fail-fast" in flags:
             break
     _told_what_it_took(pd.DataFrame(timed, columns=["seconds", "paper", "command"]))
-    _told_what_is_missing(papers)
+    _told_what_is_left_out(papers)
     print("failed: " + ("; ".join(failed) or "nothing"))
     return bool(failed)
 
 
 def _commands(paper: str, flags: list[str]) -> Iterator[list[str]]:
-    """Everything that a paper asks for: sweeps, then tables, then figures."""
+    """Everything that a paper asks for but what it sets apart: sweeps, then tables, then figures."""
     module = import_module(f"fkl.papers.{paper}")
     cores = cpu_count()
     workers = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={cores}"] if cores > 1 else []
     for file in sorted((conf_folder() / "experiment" / paper).glob("*.yaml")):
         yield ["run", "-m", f"+experiment={paper}/{file.stem}", *workers, *flags]
-    yield from (["table", f"{paper}/{number}"] for number in module.TABLES)
+    yield from (["table", f"{paper}/{number}"] for number in module.TABLES if number not in _apart(module))
     yield from (["figure", f"{paper}/{number}"] for number in module.FIGURES)
+
+
+def _apart(module: ModuleType) -> dict[str, str]:
+    """Tables that a paper sets apart, with the reason."""
+    return getattr(module, "APART", {})
 
 
 def _jobs(command: list[str]) -> int:
@@ -84,12 +90,14 @@ def _told_what_it_took(timed: pd.DataFrame) -> None:
     print(f"{timed['seconds'].sum():7.0f}  in all")
 
 
-def _told_what_is_missing(papers: list[str]) -> None:
-    """Name the papers' data sets that are not at hand, and how to get them."""
+def _told_what_is_left_out(papers: list[str]) -> None:
+    """Name the papers' data sets that are not at hand and the tables set apart, and how to get them."""
     store = Store(Path(os.environ.get("FKL_DATA", "data")))
     found = {listing.name: listing.found for listing in registry.describe(store)}
     for paper in papers:
         module = import_module(f"fkl.papers.{paper}")
+        for number, reason in _apart(module).items():
+            print(f"left out: table {paper}/{number}: {reason}")
         for name, reason in getattr(module, "UNOBTAINABLE", {}).items():
             print(f"missing: {paper}: {name}: {reason}")
         file = Path(module.__file__ or "").with_name("published.csv")
