@@ -103,10 +103,14 @@ def _list(arguments: list[str]) -> None:
         print(f"{group}:")
         for file in sorted((conf / group).rglob("*.yaml")):
             name = file.relative_to(conf / group).with_suffix("").as_posix()
-            with file.open(encoding="utf-8") as lines:
-                about = next((line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line), "")
-            if about:  # a file without a comment is a part of another choice
-                print(f"  {name:24} {about}")
+            if words := about(file):  # a file without a comment is a part of another choice
+                print(f"  {name:24} {words}")
+
+
+def about(choice: Path) -> str:
+    """First comment of a choice's YAML, which says what it is."""
+    with choice.open(encoding="utf-8") as lines:
+        return next((line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line), "")
 
 
 def _data(arguments: list[str]) -> None:

@@ -5,30 +5,33 @@ interrupted reproduction goes on with the same command.
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 from hydra import compose, initialize_config_dir
 from joblib import cpu_count
 
 from fkl import conf_folder
+from fkl.cli import about
 from fkl.data import registry
 from fkl.data.store import Store
-from fkl.papers import PAPERS
+from fkl.errors import FklError, refuse
+from fkl.papers import PAPERS, paper_module
 from fkl.sweep import count
+
+FAIL_FAST = "--fail-fast"
 
 
 def main(*arguments: str) -> int:
     """Keep going past a failure; the exit code tells whether there was one."""
-    papers = [word for word in arguments if not word.startswith("-")] or list(PAPERS)
-    flags = [word for word in arguments if word.startswith("-")]
-    _told_what_is_left_out(papers)
+    papers = [word for word in arguments if word != FAIL_FAST] or list(PAPERS)
+    flags = [FAIL_FAST] * (FAIL_FAST in arguments)
+    _told_what_is_missing(papers)
     commands = [*((paper, command) for paper in papers for command in _commands(paper, flags)), ("page", ["report"])]
     jobs = [_jobs(command) for _, command in commands]
     failed, timed = [], []
@@ -40,28 +43,20 @@ def main(*arguments: str) -> int:
         code = subprocess.run([Path(sys.executable).with_name("fkl"), *command], check=False).returncode
         timed.append((time.perf_counter() - begin, paper, words))
         failed += [words] * (code != 0)
-        if code and "--fail-fast" in flags:
+        if code and flags:
             break
     _told_what_it_took(pd.DataFrame(timed, columns=["seconds", "paper", "command"]))
-    _told_what_is_left_out(papers)
+    _told_what_is_missing(papers)
     print("failed: " + ("; ".join(failed) or "nothing"))
     return bool(failed)
 
 
 def _commands(paper: str, flags: list[str]) -> Iterator[list[str]]:
-    """Everything that a paper asks for but what it sets apart: sweeps, then tables, then figures."""
-    module = import_module(f"fkl.papers.{paper}")
+    """A paper's sweeps; its tables and figures are made with the page."""
     cores = cpu_count()
     workers = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={cores}"] if cores > 1 else []
     for file in sorted((conf_folder() / "experiment" / paper).glob("*.yaml")):
         yield ["run", "-m", f"+experiment={paper}/{file.stem}", *workers, *flags]
-    yield from (["table", f"{paper}/{number}"] for number in module.TABLES if number not in _apart(module))
-    yield from (["figure", f"{paper}/{number}"] for number in module.FIGURES)
-
-
-def _apart(module: ModuleType) -> dict[str, str]:
-    """Tables that a paper sets apart, with the reason."""
-    return getattr(module, "APART", {})
 
 
 def _jobs(command: list[str]) -> int:
@@ -80,24 +75,24 @@ def _time_left(start: float, jobs: list[int], number: int) -> str:
 
 
 def _told_what_it_took(timed: pd.DataFrame) -> None:
-    """Seconds of each command, of each paper, and in all."""
+    """Seconds of each sweep, with the tables it is for, of each paper, and in all."""
     print("\nseconds  command")
     for seconds, command in zip(timed["seconds"], timed["command"], strict=True):
-        print(f"{seconds:7.0f}  fkl {command}")
+        name = re.search(r"\+experiment=(\S+)", command)
+        words = f"{name[1]}: {about(conf_folder() / 'experiment' / f'{name[1]}.yaml')}" if name else f"fkl {command}"
+        print(f"{seconds:7.0f}  {words.removesuffix(' (sweep: -m)')}")
     print("\nseconds  paper")
     for paper, seconds in timed.groupby("paper", sort=False)["seconds"].sum().items():
         print(f"{seconds:7.0f}  {paper}")
     print(f"{timed['seconds'].sum():7.0f}  in all")
 
 
-def _told_what_is_left_out(papers: list[str]) -> None:
-    """Name the papers' data sets that are not at hand and the tables set apart, and how to get them."""
+def _told_what_is_missing(papers: list[str]) -> None:
+    """Name the papers' data sets that are not at hand, and how to get them."""
     store = Store(Path(os.environ.get("FKL_DATA", "data")))
     found = {listing.name: listing.found for listing in registry.describe(store)}
     for paper in papers:
-        module = import_module(f"fkl.papers.{paper}")
-        for number, reason in _apart(module).items():
-            print(f"left out: table {paper}/{number}: {reason}")
+        module = paper_module(paper)
         for name, reason in getattr(module, "UNOBTAINABLE", {}).items():
             print(f"missing: {paper}: {name}: {reason}")
         file = Path(module.__file__ or "").with_name("published.csv")
@@ -109,4 +104,7 @@ def _told_what_is_left_out(papers: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except FklError as wrong:
+        sys.exit(refuse(wrong))

@@ -135,5 +135,6 @@ def save(figure: Figure, path: Path, replicates: int | str) -> None:
         frameon=False,
     )
     figure.savefig(path.with_suffix(".png"), dpi=150)
+    figure.set_layout_engine(None)  # the PDF keeps the layout, which takes longer than the drawing
     figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
     plt.close(figure)

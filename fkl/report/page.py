@@ -179,7 +179,7 @@ def write_page(outputs: Path, store: Store) -> str:
     Parameters
     ----------
     outputs : Path
-        Runs are read below it; tables, figures and index.html are written there.
+        Runs are read below it; tables, figures and report.html are written there.
     store : Store
         Where data files would be, to tell which are missing.
     """

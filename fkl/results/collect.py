@@ -13,6 +13,8 @@ import yaml
 
 from fkl.results.folder import LAST_FILE, read_summary
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one, where there is one, is ten times faster
+
 
 @dataclass(frozen=True)
 class FinishedRun:
@@ -72,5 +74,5 @@ def collect(outputs: Path) -> Iterator[FinishedRun]:
     notes = sorted((outputs / "runs").glob(f"[!.]*/{LAST_FILE}"), key=lambda file: file.stat().st_mtime)
     for note in notes:
         provenance = json.loads(note.read_text())
-        config = yaml.safe_load((note.parent / "config.yaml").read_text())
+        config = yaml.load((note.parent / "config.yaml").read_text(), LOADER)
         yield FinishedRun(note.parent, config, provenance)

@@ -17,8 +17,6 @@ TABLES = {
     "errors": "test errors of the six systems, and who is level with LIBSVM",
     "search": "search of hyper-parameters on training samples",
 }
-APART = {"search": "an hour more on two cores: fkl run -m +experiment=fdskl_search/NAME with each NAME of fkl list"}
-"""Tables that `make reproduce-tables` leaves out, and how to make them."""
 FIGURES = {
     "3": "test error over training time",
     "4": "time to sum a kernel matrix over a tree, a ring and a star",
