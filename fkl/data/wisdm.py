@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -182,7 +183,8 @@ class Wisdm:
         lacking: dict[str, list[str]] = {activity: [] for activity in self.classes}
         for file in chosen:
             participant = file.name.split("_")[1]
-            readings = read_accelerometer(store.read(file), file.name, participant)
+            found = store.fetch(file).stat()
+            readings = _of_file(store, file, participant, found.st_mtime_ns, found.st_size)
             broken += readings.broken
             for activity, label in self.classes.items():
                 means = window_means(*readings.of(ACTIVITIES[activity]), self.seconds)
@@ -241,6 +243,12 @@ class Readings:
         """Times (m,) and values (m, 3) of one activity, in the order of the file."""
         chosen = self.letter == letter.encode()
         return self.time[chosen], self.values[chosen]
+
+
+@lru_cache(maxsize=len(PARTICIPANTS))
+def _of_file(store: Store, file: DataFile, participant: str, changed: int, size: int) -> Readings:
+    """Readings of a file of this age and size, kept since each run of a sweep asks again for files of many MB."""
+    return read_accelerometer(store.read(file), file.name, participant)
 
 
 def read_accelerometer(raw: bytes, where: str, participant: str) -> Readings:
