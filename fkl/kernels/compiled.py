@@ -60,6 +60,29 @@ def sincos(angle, scale, sine, cosine):
             sine[j], cosine[j] = _sincos(_F(angle[j] * scale))
 
 
+@njit(
+    "void(float32[:, ::1], float32[::1], float32[::1], float64, float64[::1])",  # compiled here, not inside a clock
+    fastmath=_CONTRACT | {"reassoc"},
+    nogil=True,
+    cache=True,
+)
+def add_cosines(angle, phase, alpha, factor, out):
+    """out[i] <- factor out[i] + sum_k alpha[k] cos(angle[i, k] + phase[k]), in place.
+
+    Parameters
+    ----------
+    angle : (n, D) float32
+    phase, alpha : (D,) float32
+    factor : float
+    out : (n,) float64
+    """
+    for i in range(angle.shape[0]):
+        total = _F(0)
+        for k in range(phase.size):
+            total += alpha[k] * _sincos(angle[i, k] + phase[k])[1]
+        out[i] = factor * out[i] + total
+
+
 @njit
 def _features(projection, scale, phase, z):
     """Write the unnormalised map of a tile: z[0] = sin, z[1] = cos; with a phase, z[0] = cos(. + phase) alone."""

@@ -13,6 +13,7 @@ from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.parties import OverParties
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import require
+from fkl.kernels.compiled import add_cosines
 from fkl.kernels.dictionary import NARROWEST, WIDEST
 from fkl.kernels.threads import in_parts
 from fkl.streams import Role, Streams
@@ -282,21 +283,29 @@ class Dsg(OverParties):
 def _add(
     x: Array, rows: NDArray[np.int64], f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array
 ) -> None:
-    """Let f <- shrunk f + phi alpha on some rows, in place."""
+    """Let f <- shrunk f + phi alpha on some rows, in place: in float32 by the compiled loop, which keeps no phi."""
+    scaled = (np.sqrt(2) * alpha).astype(w.dtype)
 
     def tiles(begin: int, end: int) -> None:
         for start in range(begin * TILE, min(end * TILE, len(rows)), TILE):
             tile = slice(start, min(start + TILE, len(rows)))
-            phi = phi_of(x[rows[tile]], w, b)
-            f[tile] = shrunk * f[tile] + phi @ alpha.astype(phi.dtype)
+            if w.dtype == np.float32:
+                add_cosines(_projected(x[rows[tile]], w), b, scaled, shrunk, f[tile])
+            else:
+                f[tile] = shrunk * f[tile] + phi_of(x[rows[tile]], w, b) @ alpha
 
     if len(rows):
         in_parts(tiles, -(-len(rows) // TILE), len(rows) * len(b))
 
 
+def _projected(x: Any, w: Array) -> Array:
+    """Products w'x of x (n, d) and w (D, d): (n, D), in the precision of w."""
+    return np.asarray(x.astype(w.dtype, copy=False) @ w.T)
+
+
 def phi_of(x: Any, w: Array, b: Array) -> Array:
     """sqrt(2) cos(w'x + b) of x (n, d), w (D, d) and b (D,): (n, D), in the precision of w (FDSKL, Theorem 1)."""
-    angle = x.astype(w.dtype, copy=False) @ w.T
+    angle = _projected(x, w)
     angle += b
     phi = np.cos(angle, out=angle)
     phi *= np.sqrt(np.array(2, w.dtype))
