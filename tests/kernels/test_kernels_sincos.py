@@ -45,3 +45,24 @@ def test_zero_is_exact() -> None:
     sine, cosine = np.empty(1, np.float32), np.empty(1, np.float32)
     compiled.sincos(np.zeros(1, np.float32), np.float32(1), sine, cosine)
     assert (sine[0], cosine[0]) == (0, 1)
+
+
+@pytest.mark.parametrize("largest", [50.0, 1e3, 1e6])
+def test_added_cosines_are_as_good_as_their_float32_angles(largest: float) -> None:
+    """A factor times what was there, and the sum over features; angles of narrow kernels are far above a turn."""
+    random = np.random.default_rng(0)
+    angle = random.uniform(-largest, largest, (20_000, 3)).astype(np.float32)
+    alpha = random.uniform(-1, 1, 3).astype(np.float32)
+    before = random.uniform(-1, 1, len(angle))
+    out = before.copy()
+    compiled.add_cosines(angle, np.zeros(3, np.float32), alpha, 0.5, out)
+    exact = 0.5 * before + np.cos(angle.astype(np.float64)) @ alpha
+    assert np.abs(out - exact).max() < 3 * LIMIT
+
+
+def test_phases_are_added() -> None:
+    """In float32, before the cosine."""
+    angle, phase = np.float32([[0.25, 1.5]]), np.float32([0.5, 3.0])
+    out = np.zeros(1)
+    compiled.add_cosines(angle, phase, np.float32([1, 10]), 1.0, out)
+    assert out[0] == pytest.approx(np.cos(0.75) + 10 * np.cos(4.5), abs=1e-5)
