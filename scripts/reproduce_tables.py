@@ -5,11 +5,14 @@ interrupted reproduction goes on with the same command.
 """
 
 import os
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import zip_longest
 from pathlib import Path
 
 import pandas as pd
@@ -25,66 +28,118 @@ from fkl.papers import PAPERS, paper_module
 from fkl.sweep import count
 
 FAIL_FAST = "--fail-fast"
+AT_ONCE = min(2, cpu_count())
+"""Sweeps side by side, so that no core waits while one begins or ends."""
 
 
 def main(*arguments: str) -> int:
     """Keep going past a failure; the exit code tells whether there was one."""
     papers = [word for word in arguments if word != FAIL_FAST] or list(PAPERS)
-    flags = [FAIL_FAST] * (FAIL_FAST in arguments)
+    fail_fast = FAIL_FAST in arguments
     _told_what_is_missing(papers)
-    commands = [*((paper, command) for paper in papers for command in _commands(paper, flags)), ("page", ["report"])]
-    jobs = [_jobs(command) for _, command in commands]
-    failed, timed = [], []
-    start = time.perf_counter()
-    for number, (paper, command) in enumerate(commands):
-        words = " ".join(command)
-        print(f"== {number + 1} of {len(commands)}: fkl {words}{_time_left(start, jobs, number)}", flush=True)
+    played = Played(sweeps := _in_turn(papers))
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        list(pool.map(partial(played.play, fail_fast=fail_fast), sweeps))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    if not (fail_fast and played.failed):
+        played.call("page", "report", ["report"])
+    _told_what_it_took(played)
+    _told_what_is_missing(papers)
+    print("failed: " + ("; ".join(played.failed) or "nothing"))
+    return bool(played.failed)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One experiment of a paper."""
+
+    paper: str
+    name: str
+
+    @property
+    def command(self) -> list[str]:
+        """What `fkl` is called with; each run has one core."""
+        workers = cpu_count() // AT_ONCE
+        launcher = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={workers}"] if workers > 1 else []
+        return ["run", "-m", f"+experiment={self.paper}/{self.name}", "threads=1", *launcher]
+
+    @cached_property
+    def runs(self) -> int:
+        """How many it has."""
+        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            return count(compose("config", self.command[2:3], return_hydra_config=True))
+
+    @property
+    def about(self) -> str:
+        """Its name, and which tables it is for."""
+        words = about(_experiments(self.paper) / f"{self.name}.yaml")
+        return f"{self.paper}/{self.name}: {words.removesuffix(' (sweep: -m)')}"
+
+
+class Played:
+    """What was done so far.
+
+    Parameters
+    ----------
+    sweeps : list of Sweep
+        All that is to be done.
+    """
+
+    def __init__(self, sweeps: list[Sweep]) -> None:
+        self.runs = sum(sweep.runs for sweep in sweeps)
+        self.start = time.perf_counter()
+        self.begun = self.done = 0
+        self.times: list[tuple[str, str, float]] = []
+        self.failed: list[str] = []
+        self.of = len(sweeps)
+
+    def play(self, sweep: Sweep, fail_fast: bool) -> None:
+        """Do a sweep; nothing after a failure where the first one is to end it all."""
+        if fail_fast and self.failed:
+            return
+        self.begun += 1
+        print(f"== {self.begun} of {self.of}: fkl {' '.join(sweep.command)}{self._time_left()}", flush=True)
+        self.call(sweep.paper, sweep.about, [*sweep.command, *[FAIL_FAST] * fail_fast])
+        self.done += sweep.runs
+
+    def call(self, paper: str, words: str, command: list[str]) -> None:
+        """Call `fkl` and note how long it took and whether it failed."""
         begin = time.perf_counter()
         code = subprocess.run([Path(sys.executable).with_name("fkl"), *command], check=False).returncode
-        timed.append((time.perf_counter() - begin, paper, words))
-        failed += [words] * (code != 0)
-        if code and flags:
-            break
-    _told_what_it_took(pd.DataFrame(timed, columns=["seconds", "paper", "command"]))
-    _told_what_is_missing(papers)
-    print("failed: " + ("; ".join(failed) or "nothing"))
-    return bool(failed)
+        self.times.append((paper, words, time.perf_counter() - begin))
+        self.failed += [" ".join(command)] * (code != 0)
+
+    def _time_left(self) -> str:
+        left = self.runs - self.done
+        if not self.done:
+            return f" ({left} runs in all)"
+        return f" ({left} runs left, about {(time.perf_counter() - self.start) / self.done * left / 60:.0f} min)"
 
 
-def _commands(paper: str, flags: list[str]) -> Iterator[list[str]]:
-    """A paper's sweeps; its tables and figures are made with the page."""
-    cores = cpu_count()
-    workers = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={cores}"] if cores > 1 else []
-    for file in sorted((conf_folder() / "experiment" / paper).glob("*.yaml")):
-        yield ["run", "-m", f"+experiment={paper}/{file.stem}", *workers, *flags]
+def _experiments(paper: str) -> Path:
+    """Where a paper's experiments lie."""
+    return conf_folder() / "experiment" / paper
 
 
-def _jobs(command: list[str]) -> int:
-    """Runs of a sweep; 0 for what takes no time."""
-    if command[0] != "run":
-        return 0
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        return count(compose("config", command[2:3], return_hydra_config=True))
+def _in_turn(papers: list[str]) -> list["Sweep"]:
+    """All sweeps, a paper's one after another's: what one paper runs twice is then not run twice at the same time."""
+    by_paper = [[Sweep(paper, file.stem) for file in sorted(_experiments(paper).glob("*.yaml"))] for paper in papers]
+    return [sweep for turn in zip_longest(*by_paper) for sweep in turn if sweep is not None]
 
 
-def _time_left(start: float, jobs: list[int], number: int) -> str:
-    done, left = sum(jobs[:number]), sum(jobs[number:])
-    if not done:
-        return f" ({left} runs in all)"
-    return f" ({left} runs left, about {(time.perf_counter() - start) / done * left / 60:.0f} min)"
-
-
-def _told_what_it_took(timed: pd.DataFrame) -> None:
+def _told_what_it_took(played: Played) -> None:
     """Seconds of each sweep, with the tables it is for, of each paper, and in all."""
-    print("\nseconds  command")
-    for seconds, command in zip(timed["seconds"], timed["command"], strict=True):
-        name = re.search(r"\+experiment=(\S+)", command)
-        words = f"{name[1]}: {about(conf_folder() / 'experiment' / f'{name[1]}.yaml')}" if name else f"fkl {command}"
-        print(f"{seconds:7.0f}  {words.removesuffix(' (sweep: -m)')}")
-    print("\nseconds  paper")
-    for paper, seconds in timed.groupby("paper", sort=False)["seconds"].sum().items():
-        print(f"{seconds:7.0f}  {paper}")
-    print(f"{timed['seconds'].sum():7.0f}  in all")
+    print("\nseconds  sweep")
+    papers: Counter[str] = Counter()
+    for paper, words, seconds in sorted(played.times):
+        print(f"{seconds:7.0f}  {words}")
+        papers[paper] += round(seconds)
+    print(f"\nseconds  paper, {AT_ONCE} sweeps at once")
+    for paper, total in papers.items():
+        print(f"{total:7.0f}  {paper}")
+    print(f"{time.perf_counter() - played.start:7.0f}  from beginning to end")
 
 
 def _told_what_is_missing(papers: list[str]) -> None:
@@ -108,3 +163,6 @@ if __name__ == "__main__":
         sys.exit(main(*sys.argv[1:]))
     except FklError as wrong:
         sys.exit(refuse(wrong))
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from where it was", file=sys.stderr)
+        sys.exit(130)
