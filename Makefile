@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PAPER ?= # all of them
+READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
 
 .PHONY: run test lint format bench reproduce-tables clean
@@ -29,7 +30,7 @@ bench: $(VENV)/ready
 	$(BIN)/python scripts/bench_fdskl.py
 
 reproduce-tables: $(VENV)/ready
-	$(BIN)/python scripts/reproduce_tables.py $(PAPER)
+	$(BIN)/python scripts/reproduce_tables.py $(if $(READINGS),--readings) $(PAPER)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

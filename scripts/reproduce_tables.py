@@ -1,7 +1,8 @@
-"""Run every experiment of the papers for which data are at hand, then write their tables and figures, and the page.
+"""Run what the papers' tables and figures need, where data are at hand, then write them, and the page.
 
-Usage: reproduce_tables.py [--fail-fast] [PAPER ...], all papers where none is named. Finished runs are left out, so an
-interrupted reproduction goes on with the same command.
+Usage: reproduce_tables.py [--fail-fast] [--readings] [PAPER ...], all papers where none is named. With --readings also
+what differences.md tells of other readings of the papers. Finished runs are left out, so an interrupted reproduction
+goes on with the same command.
 """
 
 import os
@@ -27,17 +28,19 @@ from fkl.errors import FklError, refuse
 from fkl.papers import PAPERS, paper_module
 from fkl.sweep import count
 
-FAIL_FAST = "--fail-fast"
+FAIL_FAST, READINGS = "--fail-fast", "--readings"
+EXPERIMENTS = conf_folder() / "experiment"
 AT_ONCE = min(2, cpu_count())
 """Sweeps side by side, so that no core waits while one begins or ends."""
 
 
 def main(*arguments: str) -> int:
     """Keep going past a failure; the exit code tells whether there was one."""
-    papers = [word for word in arguments if word != FAIL_FAST] or list(PAPERS)
+    papers = [word for word in arguments if word not in (FAIL_FAST, READINGS)] or list(PAPERS)
     fail_fast = FAIL_FAST in arguments
+    left_out = () if READINGS in arguments else _readings(papers)
     _told_what_is_missing(papers)
-    played = Played(sweeps := _in_turn(papers))
+    played = Played(sweeps := [sweep for sweep in _in_turn(papers) if sweep.name not in left_out])
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         list(pool.map(partial(played.play, fail_fast=fail_fast), sweeps))
@@ -47,23 +50,29 @@ def main(*arguments: str) -> int:
         played.call("page", "report", ["report"])
     _told_what_it_took(played)
     _told_what_is_missing(papers)
+    if left_out:
+        print(f"left out: readings that no published number waits for, {READINGS} runs them: {', '.join(left_out)}")
     print("failed: " + ("; ".join(played.failed) or "nothing"))
     return bool(played.failed)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One experiment of a paper."""
+    """One experiment of a paper, named PAPER/EXPERIMENT."""
 
-    paper: str
     name: str
+
+    @property
+    def paper(self) -> str:
+        """What its name begins with."""
+        return self.name.partition("/")[0]
 
     @property
     def command(self) -> list[str]:
         """What `fkl` is called with; each run has one core."""
         workers = cpu_count() // AT_ONCE
         launcher = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={workers}"] if workers > 1 else []
-        return ["run", "-m", f"+experiment={self.paper}/{self.name}", "threads=1", *launcher]
+        return ["run", "-m", f"+experiment={self.name}", "threads=1", *launcher]
 
     @cached_property
     def runs(self) -> int:
@@ -74,8 +83,8 @@ class Sweep:
     @property
     def about(self) -> str:
         """Its name, and which tables it is for."""
-        words = about(_experiments(self.paper) / f"{self.name}.yaml")
-        return f"{self.paper}/{self.name}: {words.removesuffix(' (sweep: -m)')}"
+        words = about(EXPERIMENTS / f"{self.name}.yaml")
+        return f"{self.name}: {words.removesuffix(' (sweep: -m)')}"
 
 
 class Played:
@@ -118,14 +127,16 @@ class Played:
         return f" ({left} runs left, about {(time.perf_counter() - self.start) / self.done * left / 60:.0f} min)"
 
 
-def _experiments(paper: str) -> Path:
-    """Where a paper's experiments lie."""
-    return conf_folder() / "experiment" / paper
+def _readings(papers: list[str]) -> tuple[str, ...]:
+    """Experiments that no published number waits for."""
+    return tuple(f"{paper}/{name}" for paper in papers for name in getattr(paper_module(paper), "READINGS", ()))
 
 
 def _in_turn(papers: list[str]) -> list["Sweep"]:
     """All sweeps, a paper's one after another's: what one paper runs twice is then not run twice at the same time."""
-    by_paper = [[Sweep(paper, file.stem) for file in sorted(_experiments(paper).glob("*.yaml"))] for paper in papers]
+    by_paper = [
+        [Sweep(f"{paper}/{file.stem}") for file in sorted((EXPERIMENTS / paper).glob("*.yaml"))] for paper in papers
+    ]
     return [sweep for turn in zip_longest(*by_paper) for sweep in turn if sweep is not None]
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -11,6 +12,7 @@ from fkl import conf_folder
 from fkl.errors import FklError
 from fkl.papers import PAPERS
 
+EXPERIMENTS = conf_folder() / "experiment"
 FILE = Path(__file__).parents[2] / "scripts" / "reproduce_tables.py"
 
 
@@ -49,11 +51,9 @@ def called(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
 
 def test_every_experiment_is_asked_for_once_and_the_page_last(called: Callable) -> None:
     """The page is what makes the tables and figures."""
-    code, calls = called()
+    code, calls = called("--readings")
     assert (code, calls[-1]) == (0, ["report"])
-    sweeps = {
-        f"+experiment={paper}/{file.stem}" for paper in PAPERS for file in _files(conf_folder() / "experiment" / paper)
-    }
+    sweeps = {f"+experiment={paper}/{file.stem}" for paper in PAPERS for file in _files(EXPERIMENTS / paper)}
     assert len(sweeps) > len(PAPERS)
     assert sorted(call[:3] for call in calls[:-1]) == sorted(["run", "-m", sweep] for sweep in sweeps)
 
@@ -66,14 +66,14 @@ def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest
     out = capsys.readouterr().out
     [first] = [call for call in calls if sweep in call]
     assert out.splitlines()[-1] == f"failed: {' '.join(first)}; report"
-    assert len(calls) == len(_files(conf_folder() / "experiment" / "coke")) + 1
+    assert len(calls) == 4
     assert "0  coke/censored: COKE, all tables and figures: COKE, with the switches" in out
     assert [line.split(maxsplit=1)[1] for line in out.partition("sweeps at once\n")[2].splitlines()[:3]] == [
         "coke",
         "page",
         "from beginning to end",
     ]
-    assert "== 1 of 5: fkl run -m +experiment=coke/" in out and "runs left, about" in out
+    assert "== 1 of 3: fkl run -m +experiment=coke/" in out and "runs left, about" in out
 
 
 def test_fail_fast_ends_at_the_first_failure(called: Callable) -> None:
@@ -81,6 +81,20 @@ def test_fail_fast_ends_at_the_first_failure(called: Callable) -> None:
     code, calls = called("--fail-fast", "coke", failing=("--fail-fast",))
     assert code == 1 and 1 <= len(calls) <= 2
     assert all("--fail-fast" in call for call in calls)
+
+
+def test_readings_are_left_out_and_named(called: Callable, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unless they are asked for; each is an experiment."""
+    sweeps = [call[2] for call in called("coke", "pof_mkl")[1][:-1]]
+    left_out = (
+        capsys.readouterr().out.partition("left out: ")[2].splitlines()[0].partition("runs them: ")[2].split(", ")
+    )
+    assert left_out == ["coke/bandwidth", "coke/censored_text", "pof_mkl/switches"]
+    all_of_them = [f"{paper}/{file.stem}" for paper in ("coke", "pof_mkl") for file in _files(EXPERIMENTS / paper)]
+    assert sorted(sweeps) == sorted(f"+experiment={name}" for name in {*all_of_them} - {*left_out})
+    for paper in PAPERS:
+        names = getattr(import_module(f"fkl.papers.{paper}"), "READINGS", ())
+        assert {*names} < {file.stem for file in _files(EXPERIMENTS / paper)}
 
 
 def test_missing_data_are_named_with_how_to_get_them(

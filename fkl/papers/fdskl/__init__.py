@@ -23,6 +23,8 @@ FIGURES = {
     "5": "training time over the number of training samples",
     "6": "test errors of the six systems over the splits",
 }
+READINGS = ("kernel_part",)
+"""Experiments that no published number waits for: what differences.md tells of other readings."""
 COMPUTE, WITH_LINKS = "compute, measured", "compute, measured, and links, by the cost model"
 DRAWN = {"3": figures.over_time, "4": figures.sums, "5": figures.over_samples, "6": figures.boxes}
 

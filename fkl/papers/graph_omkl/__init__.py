@@ -29,6 +29,8 @@ FIGURES = {
     "5": "mean squared error over rounds",
     "6": "regret over rounds",
 }
+READINGS = ("readings", "switches")
+"""Experiments that no published number waits for: what differences.md tells of other readings."""
 ROUNDS = {"airfoil": 1503, "bias": None, "concrete": 1030, "naval": 11934}
 PROTOCOL = {
     "eta": 0.1, "lam": 1e-3, "J": 2, "p_floor": 0.2, "exploring": 300, "rank": 10,

@@ -19,6 +19,8 @@ TABLES = {
     "3": "cumulative regret in hindsight and its spread over clients",
 }
 FIGURES = {"1": "regret over rounds", "2": "regret against the exploration rate"}
+READINGS = ("switches",)
+"""Experiments that no published number waits for: what differences.md tells of other readings."""
 ROUNDS = 500
 CLIENTS = {"naval": 23, "uji": 42, "air": 240, "wec": 560}
 PARTITIONS = {"naval": "Iid", "uji": "Iid", "air": "BySite", "wec": "BySite"}
