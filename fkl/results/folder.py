@@ -57,7 +57,7 @@ def read_summary(folder: Path) -> pd.DataFrame:
 
 
 def write_run(run: Run, records: Records, draw: Callable[[Path], None], notes: dict[str, Any]) -> None:
-    """Write a run's files next to their place and move them there in one step.
+    """Write a run's files next to their place and move them there in one step; what is there already stays.
 
     Parameters
     ----------
@@ -68,13 +68,17 @@ def write_run(run: Run, records: Records, draw: Callable[[Path], None], notes: d
     notes : dict
         What else provenance.json shall tell.
     """
-    with replacing(run.folder) as folder:
-        for name in ("rounds", "clients", "summary"):
-            getattr(records, name).to_csv(folder / f"{name}.csv", index=False, float_format=FLOATS)
-        (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False))
-        draw(folder)
-        provenance = {"digest": run.digest, **notes, **_environment()}
-        (folder / LAST_FILE).write_text(json.dumps(provenance, indent=2) + "\n")
+    try:
+        with replacing(run.folder) as folder:
+            for name in ("rounds", "clients", "summary"):
+                getattr(records, name).to_csv(folder / f"{name}.csv", index=False, float_format=FLOATS)
+            (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False))
+            draw(folder)
+            provenance = {"digest": run.digest, **notes, **_environment()}
+            (folder / LAST_FILE).write_text(json.dumps(provenance, indent=2) + "\n")
+    except FklError:
+        if not finished(run):  # by another process, of a sweep beside this one, that had the same run
+            raise
     shutil.rmtree(run.failed_folder, ignore_errors=True)
 
 

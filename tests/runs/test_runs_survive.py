@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import SMALL
+from conftest import SMALL, Answer
 
 from fkl.results.folder import replacing
 
@@ -64,3 +65,17 @@ def test_an_error_while_writing_leaves_nothing(tmp_path: Path) -> None:
         (partial / "summary.csv").write_text("half")
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_same_run_of_two_processes_is_kept_from_the_faster_one(
+    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The slower one, which began before there was a folder, leaves it as it is; a different run is still refused."""
+    assert fkl("run", *SMALL, "out=here").code == 0
+    before = {path.name: path.stat().st_mtime_ns for path in Path("here").iterdir()}
+    monkeypatch.setattr("fkl.run.finished", lambda run: False)  # as it was when it began
+    answer = fkl("run", *SMALL, "out=here", f"seed={seed}")
+    assert (answer.code, "out=here: must be a new or empty folder" in answer.err) == ((0, False), (2, True))[seed]
+    assert {path.name: path.stat().st_mtime_ns for path in Path("here").iterdir()} == before
+    assert [path.name for path in Path().glob(".*")] == []
