@@ -120,6 +120,13 @@ Words with <script>alert(1)</script>.
 """
 
 
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_paper_says_in_short_what_comes_out(paper: str) -> None:
+    """Without it, the page's summary of a paper has no words."""
+    made = prose.render(differences(paper_module(paper)), paper, level=4)
+    assert len(made.in_short.split()) > 20
+
+
 def test_prose_names_what_can_be_pointed_at() -> None:
     made = prose.render(DIFFERENCES, "mine", level=4)
     assert made.in_short == "<strong>In short.</strong> It <em>mostly</em> works."
