@@ -27,7 +27,7 @@ FIGURES = {
     "5": "accuracy, kernels and communication over gamma, walking and jogging",
     "6": "accuracy, kernels and communication over gamma, typing and writing",
 }
-READINGS = ("rules", "steps")
+READINGS = ("activities", "rules", "steps")
 """Experiments that no published number waits for: what differences.md tells of other readings."""
 FEDERATED, CENTRALIZED = "PF", "PC"
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
