@@ -133,10 +133,12 @@ def _readings(papers: list[str]) -> tuple[str, ...]:
 
 
 def _in_turn(papers: list[str]) -> list["Sweep"]:
-    """All sweeps, a paper's one after another's: what one paper runs twice is then not run twice at the same time."""
-    by_paper = [
-        [Sweep(f"{paper}/{file.stem}") for file in sorted((EXPERIMENTS / paper).glob("*.yaml"))] for paper in papers
-    ]
+    """All sweeps, a paper's one after another's: what one paper runs twice is then not run twice at the same time.
+
+    Those with the most runs go first: what is left at the end, when a core may have nothing to do, is then short.
+    """
+    all_of_them = [[Sweep(f"{paper}/{file.stem}") for file in (EXPERIMENTS / paper).glob("*.yaml")] for paper in papers]
+    by_paper = [sorted(sweeps, key=lambda sweep: (-sweep.runs, sweep.name)) for sweeps in all_of_them]
     return [sweep for turn in zip_longest(*by_paper) for sweep in turn if sweep is not None]
 
 
