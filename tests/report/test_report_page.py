@@ -43,6 +43,7 @@ def outputs(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pat
     (failed / "error.txt").write_text("Traceback\nFloatingPointError: <mine> diverged in round 3\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.delenv("FKL_DATA", raising=False)
         patch.setattr(sys, "argv", ["fkl", "report"])
         cli.main()
     return folder / "outputs"
