@@ -40,7 +40,7 @@ def main(*arguments: str) -> int:
     fail_fast = FAIL_FAST in arguments
     left_out = () if READINGS in arguments else _readings(papers)
     _told_what_is_missing(papers)
-    played = Played(sweeps := [sweep for sweep in _in_turn(papers) if sweep.name not in left_out])
+    played = Played(sweeps := _in_turn(papers, left_out))
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         list(pool.map(partial(played.play, fail_fast=fail_fast), sweeps))
@@ -132,13 +132,15 @@ def _readings(papers: list[str]) -> tuple[str, ...]:
     return tuple(f"{paper}/{name}" for paper in papers for name in getattr(paper_module(paper), "READINGS", ()))
 
 
-def _in_turn(papers: list[str]) -> list["Sweep"]:
-    """All sweeps, a paper's one after another's: what one paper runs twice is then not run twice at the same time.
+def _in_turn(papers: list[str], left_out: tuple[str, ...]) -> list[Sweep]:
+    """All sweeps but some, papers in turn, so that what a paper runs twice is hardly run twice at the same time.
 
     Those with the most runs go first: what is left at the end, when a core may have nothing to do, is then short.
     """
-    all_of_them = [[Sweep(f"{paper}/{file.stem}") for file in (EXPERIMENTS / paper).glob("*.yaml")] for paper in papers]
-    by_paper = [sorted(sweeps, key=lambda sweep: (-sweep.runs, sweep.name)) for sweeps in all_of_them]
+    by_paper = []
+    for paper in papers:
+        names = {f"{paper}/{file.stem}" for file in (EXPERIMENTS / paper).glob("*.yaml")} - {*left_out}
+        by_paper.append(sorted(map(Sweep, names), key=lambda sweep: (-sweep.runs, sweep.name)))
     return [sweep for turn in zip_longest(*by_paper) for sweep in turn if sweep is not None]
 
 
