@@ -10,7 +10,10 @@ import importlib
 import inspect
 import json
 import math
+import sys
+import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -212,15 +215,48 @@ def instantiate(node: dict[str, Any] | None, group: str) -> Any:
     if not isinstance(node, dict) or "_target_" not in node:
         raise BadValue("_target_", None, "the import path of a class")
     path = str(node["_target_"])
-    module, _, name = path.rpartition(".")
-    try:
-        target = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise BadValue("_target_", path, f"the import path of a class ({error})") from None
+    target = _imported(path)
     lacking = [part for part in PARTS[group] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
     return build(target, {key: value for key, value in node.items() if key != "_target_"}, group)
+
+
+def _imported(path: str) -> Any:
+    """What an import path names; whatever the user's own module does wrong is said in one line, with its place."""
+    module, _, name = path.rpartition(".")
+    try:
+        with _own_modules():
+            return getattr(importlib.import_module(module), name)
+    except (Exception, SystemExit) as error:
+        place = _place(error)
+        said = f"{place}{type(error).__name__}: {error}" if place else error
+        raise BadValue("_target_", path, f"the import path of a class ({said})") from None
+
+
+@contextmanager
+def _own_modules() -> Iterator[None]:
+    """Find a user's own modules in the current folder, after whatever is installed, and only in this block.
+
+    For longer, a file there could pass for any module that some library would like to have, Hydra's plugins among
+    them.
+    """
+    here = str(Path.cwd())
+    added = [here] if here not in sys.path else []
+    sys.path += added
+    try:
+        yield
+    finally:
+        if added and here in sys.path:
+            sys.path.remove(here)
+
+
+def _place(error: BaseException) -> str:
+    """File and line of an error inside a module; empty where there was no module to run."""
+    if isinstance(error, SyntaxError):
+        return ""  # which names them itself
+    *_, last = traceback.extract_tb(error.__traceback__)
+    return "" if "importlib" in last.filename or last.filename == __file__ else f"{last.filename}, line {last.lineno}: "
 
 
 def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> Any:

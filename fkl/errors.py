@@ -42,9 +42,14 @@ def shown(value: object) -> str:
     return words if len(words) <= LETTERS_SHOWN else words[:LETTERS_SHOWN] + "..."
 
 
+def printable(text: str) -> str:
+    """Text for a terminal, which takes some characters for orders: these are written as in ``\\x1b``."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
 def refuse(error: FklError) -> int:
     """Say in one line what the user can mend, and return the exit code for it."""
-    print("fkl:", *str(error).splitlines(), file=sys.stderr)
+    print("fkl:", printable(" ".join(str(error).splitlines())), file=sys.stderr)
     return 2
 
 

@@ -1,0 +1,89 @@
+"""Hydra's loader of configurations, which can be another's files: it reads them with limits, and checks what it made.
+
+Hydra makes its loader itself and offers no other place between composing a configuration and acting on it (it sets up
+logging, then makes callbacks), so `guard` puts this one in its place. Workers of a sweep get it too: it is pickled
+with the sweep's context.
+"""
+
+import warnings
+from pathlib import Path
+
+import hydra._internal.hydra
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.core_plugins import file_config_source, importlib_resources_config_source
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fkl.composing.hydra_node import require_allowed
+from fkl.composing.jobs import jobs
+from fkl.composing.yaml_file import read_mapping, read_text
+from fkl.errors import FklError
+
+UNFORESEEN = (AssertionError, AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError)
+"""What Hydra raises, besides its own errors, where words or files make no sense to it."""
+
+
+class FileConfigSource(file_config_source.FileConfigSource):
+    """A configuration folder whose files are read with limits."""
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """One YAML, or a line about what is wrong with it."""
+        file = Path(self.path) / self._normalize_file_name(config_path)
+        text = read_text(file)
+        try:
+            header = self._get_header_dict(text[:512])
+            config = OmegaConf.create(read_mapping(text, file))
+        except (OmegaConfBaseException, ValueError) as error:
+            raise FklError(f"{file}: {error}") from None
+        return ConfigResult(self.provider, f"file://{self.path}", config, header)
+
+
+class ImportlibResourcesConfigSource(importlib_resources_config_source.ImportlibResourcesConfigSource):
+    """Hydra's own configuration; reading another package's would import it."""
+
+    def __init__(self, provider: str, path: str) -> None:
+        if path != "pkg://hydra.conf":
+            raise FklError(f"{path}: a configuration folder must be a folder, not a package")
+        super().__init__(provider, path)
+
+
+class ConfigLoader(ConfigLoaderImpl):
+    """Hydra's loader, whose compositions cannot run code or fail without a word."""
+
+    def load_configuration(
+        self,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
+    ) -> DictConfig:
+        """Compose, and refuse what `fkl` does not let a configuration do."""
+        sweep = run_mode is RunMode.MULTIRUN
+        try:
+            with warnings.catch_warnings(action="ignore"):  # each would be lines besides the one that refuses
+                config = super().load_configuration(
+                    config_name, overrides, run_mode, from_shell, validate_sweep_overrides
+                )
+        except (HydraException, OmegaConfBaseException):
+            raise  # `fkl.compose_errors` has words for these
+        except UNFORESEEN as error:
+            if "Config group override" in str(error):
+                raise FklError("a group's choice is a name, not null; ~topology leaves the group out") from None
+            raise FklError(f"no configuration: {type(error).__name__}: {error}") from error
+        require_allowed(config, overrides, sweep=sweep)
+        if sweep and validate_sweep_overrides:  # Hydra also asks whether there is a sweep, before it begins one
+            jobs(config, self)
+        return config
+
+
+def guard() -> None:
+    """From now on, let Hydra compose with this module's loader and sources in this process."""
+    Plugins.instance()  # registers Hydra's own sources, so it must come first
+    SourcesRegistry.instance().types |= {"file": FileConfigSource, "pkg": ImportlibResourcesConfigSource}
+    hydra._internal.hydra.ConfigLoaderImpl = ConfigLoader  # type: ignore[attr-defined,misc]

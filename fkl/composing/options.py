@@ -1,0 +1,36 @@
+"""Words of `fkl run` before Hydra sees them: its options, of which some are refused, and KEY=VALUE."""
+
+from typing import NoReturn
+
+from hydra._internal.utils import get_args_parser
+
+from fkl.composing.quoting import quoted
+from fkl.errors import FklError
+
+ONE_OF = {"run": "--run", "multirun": "-m", "cfg": "--cfg", "info": "--info", "shell_completion": "--shell-completion"}
+"""What Hydra does one of."""
+
+
+def understood(words: list[str]) -> list[str]:
+    """The words as Hydra understands them.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        For options that Hydra does not know, or knows not to do together, and for one that runs a pickle.
+    """
+
+    def refuse_option(message: str) -> NoReturn:
+        raise FklError(f"{message}; options such as -m stand before KEY=VALUE, and --hydra-help lists them")
+
+    parser = get_args_parser()
+    parser.error = refuse_option  # type: ignore[method-assign]
+    given = parser.parse_args(words)
+    if given.experimental_rerun is not None:
+        raise FklError("--experimental-rerun: not supported, since it would run what is in a pickle")
+    chosen = [option for name, option in ONE_OF.items() if getattr(given, name)]
+    if len(chosen) > 1:
+        raise FklError(f"{' and '.join(chosen)}: must be one of these")
+    if given.resolve and not (given.cfg or given.help):
+        raise FklError("--resolve: must be given together with --cfg or --help")
+    return [quoted(word) if word in given.overrides else word for word in words]
