@@ -283,6 +283,9 @@ def _require_folder(key: str, value: str, allowed: str) -> None:
     """Refuse what names no folder that a file system could hold, with our own files beside it."""
     short = all(len(part.encode()) <= LONGEST_NAME for part in Path(value).parts)
     require(value.strip() != "" and short, key, value, f"{allowed}; no name longer than {LONGEST_NAME} bytes")
+    require(value.isprintable(), key, value, f"{allowed}, without control characters")
+    home = value.startswith("~") and key != "cache"  # some libraries would take it for a home folder, others not
+    require(not home, key, value, f"{allowed}; write $HOME for ~")
 
 
 def _require_bool(taken: Any, key: str, given: Any) -> None:

@@ -43,7 +43,7 @@ def shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Text for a terminal, which takes some characters for orders: these are written as in ``\\x1b``."""
+    """Text for a terminal, which takes some characters for orders: these are shown by their numbers."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 

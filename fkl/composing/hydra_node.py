@@ -20,7 +20,7 @@ PROGRESS = "fkl.sweep.Progress"
 SAMPLER = re.compile(r"optuna\.samplers\.[A-Za-z]+Sampler")
 LOGGING = {"hydra_logging": ("none", "disabled", "default"), "job_logging": ("none", "disabled", "stdout")}
 """Hydra's own choices that write to the terminal or nowhere."""
-FIXED = {
+FIXED: dict[str, tuple[Any, str]] = {
     "run.dir": (".", "., since out or paths.outputs says where files go"),
     "sweep.subdir": (".", "., since paths.outputs says where files go"),
     "output_subdir": (None, "null, since each run keeps its configuration"),
@@ -90,9 +90,7 @@ BASIC = {"max_batch_size": AT_LEAST_1_OR_NULL}
 OPTUNA = {
     "n_trials": AT_LEAST_1,
     "n_jobs": AT_LEAST_1,
-    "direction": Limit(
-        lambda value: getattr(value, "name", value) in ("minimize", "maximize"), "minimize or maximize"
-    ),
+    "direction": Limit(lambda value: getattr(value, "name", value) in ("minimize", "maximize"), "minimize or maximize"),
     "max_failure_rate": Limit(lambda value: 0 <= value <= 1, "a number from 0 to 1"),
     "storage": Limit(
         lambda value: value is None or re.fullmatch(STORAGE, str(value)) is not None,
@@ -148,7 +146,7 @@ def _raw(node: Any) -> Any:
 def _require_callbacks(hydra: DictConfig) -> None:
     callbacks = _raw(hydra.callbacks)
     own = isinstance(callbacks, dict) and isinstance(callbacks.get("sweep"), dict)
-    for name, node in (callbacks.items() if isinstance(callbacks, dict) else ()):
+    for name, node in callbacks.items() if isinstance(callbacks, dict) else ():
         target = node.get("_target_") if isinstance(node, dict) else node
         key = f"hydra.callbacks.{name}._target_"
         require(name == "sweep" and target == PROGRESS, key, target, f"left out; the only callback is {PROGRESS}")

@@ -10,8 +10,13 @@ from pathlib import Path
 
 import hydra._internal.hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.core_plugins import file_config_source, importlib_resources_config_source
+from hydra._internal.core_plugins import (
+    file_config_source,
+    importlib_resources_config_source,
+    structured_config_source,
+)
 from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
@@ -22,7 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fkl.composing.hydra_node import require_allowed
 from fkl.composing.jobs import jobs
 from fkl.composing.yaml_file import read_mapping, read_text
-from fkl.errors import FklError
+from fkl.errors import BadValue, FklError
 
 UNFORESEEN = (AssertionError, AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError)
 """What Hydra raises, besides its own errors, where words or files make no sense to it."""
@@ -47,9 +52,21 @@ class ImportlibResourcesConfigSource(importlib_resources_config_source.Importlib
     """Hydra's own configuration; reading another package's would import it."""
 
     def __init__(self, provider: str, path: str) -> None:
-        if path != "pkg://hydra.conf":
-            raise FklError(f"{path}: a configuration folder must be a folder, not a package")
+        _require_hydra_s_own(path, "pkg://hydra.conf")
         super().__init__(provider, path)
+
+
+class StructuredConfigSource(structured_config_source.StructuredConfigSource):
+    """What plugins have registered; a module that a path names would be imported."""
+
+    def __init__(self, provider: str, path: str) -> None:
+        _require_hydra_s_own(path, "structured://")
+        super().__init__(provider, path)
+
+
+def _require_hydra_s_own(path: str, own: str) -> None:
+    if path != own:
+        raise FklError(f"{path}: a configuration folder must be a folder, not a Python package")
 
 
 class ConfigLoader(ConfigLoaderImpl):
@@ -73,17 +90,27 @@ class ConfigLoader(ConfigLoaderImpl):
         except (HydraException, OmegaConfBaseException):
             raise  # `fkl.compose_errors` has words for these
         except UNFORESEEN as error:
-            if "Config group override" in str(error):
-                raise FklError("a group's choice is a name, not null; ~topology leaves the group out") from None
-            raise FklError(f"no configuration: {type(error).__name__}: {error}") from error
+            self._require_names(overrides)
+            raise FklError(f"this cannot be composed ({type(error).__name__}: {error})") from error
         require_allowed(config, overrides, sweep=sweep)
         if sweep and validate_sweep_overrides:  # Hydra also asks whether there is a sweep, before it begins one
             jobs(config, self)
         return config
 
+    def _require_names(self, overrides: list[str]) -> None:
+        """Refuse a group's choice that is no name, for which Hydra has no line that tells which."""
+        for override in OverridesParser.create().parse_overrides(overrides):
+            group, value = override.key_or_group, override.value()
+            if not isinstance(value, str | list) and self.repository.group_exists(group):
+                raise BadValue(group, value, f"the name of a choice; ~{group} leaves the group out")
+
 
 def guard() -> None:
     """From now on, let Hydra compose with this module's loader and sources in this process."""
     Plugins.instance()  # registers Hydra's own sources, so it must come first
-    SourcesRegistry.instance().types |= {"file": FileConfigSource, "pkg": ImportlibResourcesConfigSource}
+    SourcesRegistry.instance().types |= {
+        "file": FileConfigSource,
+        "pkg": ImportlibResourcesConfigSource,
+        "structured": StructuredConfigSource,
+    }
     hydra._internal.hydra.ConfigLoaderImpl = ConfigLoader  # type: ignore[attr-defined,misc]

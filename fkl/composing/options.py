@@ -33,4 +33,10 @@ def understood(words: list[str]) -> list[str]:
         raise FklError(f"{' and '.join(chosen)}: must be one of these")
     if given.resolve and not (given.cfg or given.help):
         raise FklError("--resolve: must be given together with --cfg or --help")
+    for word in given.overrides:
+        key = word.lstrip("+~").partition("=")[0]
+        if not key.strip():
+            raise FklError(f"{word}: not understood; write KEY=VALUE")
+        if word.startswith("~hydra"):
+            raise FklError(f"{word}: no key of hydra can be left out")
     return [quoted(word) if word in given.overrides else word for word in words]

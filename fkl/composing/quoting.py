@@ -1,4 +1,4 @@
-"""What Hydra's grammar has no place for, quoted, so that a user need not: ``out=größe``, ``out=a,日本``, ``out=a&b``."""
+"""What Hydra's grammar has no place for, quoted, so that a user need not: ``out=größe``, ``out=a,日本``."""
 
 import re
 
