@@ -76,6 +76,7 @@ def _run(arguments: list[str]) -> None:
     from omegaconf.errors import OmegaConfBaseException
 
     from fkl.compose_errors import in_one_line
+    from fkl.composing.job import abandon, job
     from fkl.composing.loader import guard
     from fkl.composing.options import understood
 
@@ -85,15 +86,13 @@ def _run(arguments: list[str]) -> None:
     words = understood([*(word for word in arguments if word != "--fail-fast"), *fail_fast])
     sys.argv = ["fkl run", *words]
     guard()
-    from fkl import sweep
-
     try:
-        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(sweep.job)()
+        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
     except FklError:
-        sweep.abandon()
+        abandon()
         raise
     except (HydraException, OmegaConfBaseException) as error:
-        sweep.abandon()
+        abandon()
         raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*arguments} != set())) from None
 
 

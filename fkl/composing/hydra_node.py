@@ -4,6 +4,7 @@ A configuration folder may be another's, and Hydra makes objects of whatever `_t
 that node is compared with lists of what is allowed before Hydra acts on it.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -48,12 +49,24 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _can_be_made(folder: Any) -> bool:
+    """Whether a folder is there and can be written to, or can be made."""
+    if folder is None:
+        return True
+    whole = Path(folder).absolute()
+    nearest = next(parent for parent in (whole, *whole.parents) if parent.exists())
+    return str(folder).strip() != "" and nearest.is_dir() and os.access(nearest, os.W_OK)
+
+
+A_FOLDER = Limit(_can_be_made, "a folder that can be written to")
 AT_LEAST_1 = Limit(lambda value: _whole(value) and value >= 1, "a whole number from 1")
 AT_LEAST_1_OR_NULL = Limit(lambda value: value is None or AT_LEAST_1.holds(value), "a whole number from 1, or null")
 AT_LEAST_0 = Limit(lambda value: _whole(value) and value >= 0, "a whole number from 0")
 NULL = Limit(lambda value: value is None, "null")
-STORAGE = r"(sqlite|mysql|postgresql)[a-z+]*://.*"
+MOST_WORKERS = 4096
+STORAGE = re.compile(r"sqlite:///.+|(mysql|postgresql)(\+[a-z0-9]+)?://.+")
 SUBMITIT = {
+    "submitit_folder": A_FOLDER,
     "timeout_min": AT_LEAST_1,
     "cpus_per_task": AT_LEAST_1_OR_NULL,
     "gpus_per_node": AT_LEAST_1_OR_NULL,
@@ -67,7 +80,11 @@ SUBMITIT = {
     "array_parallelism": AT_LEAST_1,
 }
 JOBLIB = {
-    "n_jobs": Limit(lambda value: _whole(value) and value != 0, "a whole number other than 0; -1 for all cores"),
+    "n_jobs": Limit(
+        lambda value: _whole(value) and 0 < abs(value) <= MOST_WORKERS,
+        f"a whole number from 1 to {MOST_WORKERS}, or -1 for all cores",
+    ),
+    "temp_folder": A_FOLDER,
     "backend": _one_of(None, "loky"),
     "prefer": _one_of("processes"),
     "require": NULL,
@@ -93,7 +110,7 @@ OPTUNA = {
     "direction": Limit(lambda value: getattr(value, "name", value) in ("minimize", "maximize"), "minimize or maximize"),
     "max_failure_rate": Limit(lambda value: 0 <= value <= 1, "a number from 0 to 1"),
     "storage": Limit(
-        lambda value: value is None or re.fullmatch(STORAGE, str(value)) is not None,
+        lambda value: value is None or STORAGE.fullmatch(str(value)) is not None,
         "the URL of a sqlite, mysql or postgresql database, or null",
     ),
     "custom_search_space": Limit(lambda value: value is None, "null: it would run code that a configuration names"),
@@ -136,6 +153,7 @@ def require_allowed(config: DictConfig, words: Sequence[str], *, sweep: bool) ->
     if sweep:
         for kind in PLUGINS:
             _require_plugin(hydra, kind, words)
+        require(A_FOLDER.holds(hydra.sweep.dir), "hydra.sweep.dir", hydra.sweep.dir, A_FOLDER.allowed)
 
 
 def _raw(node: Any) -> Any:
@@ -215,9 +233,9 @@ def _require_plugin(hydra: DictConfig, kind: str, words: Sequence[str]) -> None:
     group, names = f"hydra/{kind}", available(kind)
     if OmegaConf.is_missing(hydra, kind):  # a choice that there is not is only skipped when a sweep is composed
         raise FklError(f"{group}={choice}: not known; there are {', '.join(names)}")
+    require(OmegaConf.is_dict(hydra[kind]), f"hydra.{kind}", hydra[kind], f"left as {group}={choice} has it")
     node: Any = OmegaConf.to_container(hydra[kind], resolve=True)
-    target = node.get("_target_") if isinstance(node, dict) else node
-    name = next((name for name in names if target_of(kind, name) == target), None)
+    name = next((name for name in names if target_of(kind, name) == node.get("_target_")), None)
     if name is None:
         raise BadValue(group, choice, ", ".join(names))
     if name == "submitit_slurm":

@@ -5,7 +5,9 @@ logging, then makes callbacks), so `guard` puts this one in its place. Workers o
 with the sweep's context.
 """
 
+import traceback
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import hydra._internal.hydra
@@ -16,6 +18,7 @@ from hydra._internal.core_plugins import (
     structured_config_source,
 )
 from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.default_element import InputDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
@@ -25,7 +28,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fkl.composing.hydra_node import require_allowed
-from fkl.composing.jobs import jobs
+from fkl.composing.interpolation import require_bounded
+from fkl.composing.jobs import jobs, require_composed
 from fkl.composing.yaml_file import read_mapping, read_text
 from fkl.errors import BadValue, FklError
 
@@ -82,19 +86,24 @@ class ConfigLoader(ConfigLoaderImpl):
     ) -> DictConfig:
         """Compose, and refuse what `fkl` does not let a configuration do."""
         sweep = run_mode is RunMode.MULTIRUN
+        if not validate_sweep_overrides:  # Hydra asks whether a file wants a sweep; in fkl only -m does
+            return OmegaConf.create({"hydra": {"mode": None}})
         try:
             with warnings.catch_warnings(action="ignore"):  # each would be lines besides the one that refuses
-                config = super().load_configuration(
-                    config_name, overrides, run_mode, from_shell, validate_sweep_overrides
-                )
+                config = super().load_configuration(config_name, overrides, run_mode, from_shell)
         except (HydraException, OmegaConfBaseException):
             raise  # `fkl.compose_errors` has words for these
         except UNFORESEEN as error:
-            self._require_names(overrides)
+            with suppress(ValueError):  # of words that cannot be read
+                self._require_names(overrides)
+            if isinstance(error, RecursionError):
+                raise FklError(f"{_deepest(error)}: its defaults lead back to itself") from None
             raise FklError(f"this cannot be composed ({type(error).__name__}: {error})") from error
+        require_bounded(OmegaConf.to_container(config, resolve=False))  # type: ignore[arg-type]
         require_allowed(config, overrides, sweep=sweep)
-        if sweep and validate_sweep_overrides:  # Hydra also asks whether there is a sweep, before it begins one
+        if sweep:
             jobs(config, self)
+            require_composed(config, self)
         return config
 
     def _require_names(self, overrides: list[str]) -> None:
@@ -103,6 +112,14 @@ class ConfigLoader(ConfigLoaderImpl):
             group, value = override.key_or_group, override.value()
             if not isinstance(value, str | list) and self.repository.group_exists(group):
                 raise BadValue(group, value, f"the name of a choice; ~{group} leaves the group out")
+
+
+def _deepest(error: RecursionError) -> str:
+    """The file whose defaults Hydra was following when it could not any more; only its own frames know."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if "parent" in frame.f_locals]
+    parents = [frame.f_locals["parent"] for frame in frames]
+    names = [parent.get_config_path() for parent in parents if isinstance(parent, InputDefault)]
+    return f"{names[-1]}.yaml" if names else "configuration"
 
 
 def guard() -> None:

@@ -8,10 +8,11 @@ from omegaconf._utils import get_yaml_loader
 
 from fkl.errors import FklError
 
-LONGEST = 2**20
-"""Bytes of a file; all of fkl's own together have a twentieth of that."""
-MOST = 100_000
+LONGEST = 2**18
+"""Bytes of a file; all of fkl's own together have a fifth of that."""
+MOST = 30_000
 """Keys, values and hundreds of letters, once every alias stands for what it names."""
+DEEPEST = 50
 PLAIN = ("bool", "float", "int", "map", "merge", "null", "seq", "str")
 TAGS = {f"tag:yaml.org,2002:{name}" for name in PLAIN}
 LETTERS_EACH = 100
@@ -41,8 +42,8 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
     FklError
         If it is something else, names file and line.
     """
-    loader = get_yaml_loader()(text)
     try:
+        loader = _loader()(text)
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode) or not root.value:
             raise FklError(f"{file}: {_kind(root)}; must be keys and values")
@@ -53,13 +54,35 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
         raise FklError(f"{_place(file, mark)}: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise FklError(f"{file}, line {line}: {ord(error.character):#x} is no character of a text") from None
-    except RecursionError:
-        raise FklError(f"{file}: nested too deeply") from None
+        raise FklError(f"{file}, line {line}: {error.character:#x} is no character of a text") from None
+    except _TooMuchError as error:
+        raise FklError(f"{file}: {error}") from None
     except (ValueError, TypeError) as error:  # a number of 5000 digits, a list as a key
         raise FklError(f"{file}: {error}") from None
-    finally:
-        loader.dispose()
+
+
+class _TooMuchError(Exception):
+    """More than a configuration can be."""
+
+
+def _loader() -> Any:
+    """OmegaConf's loader, which stops where there is too much."""
+
+    class Loader(get_yaml_loader()):  # type: ignore[misc]
+        nodes = depth = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+            self.nodes += 1
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise _TooMuchError(f"nested more than {DEEPEST} deep")
+            if self.nodes > MOST:
+                raise _TooMuchError(f"more than {MOST} keys and values")
+            node: yaml.Node | None = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
+    return Loader
 
 
 def _kind(root: yaml.Node | None) -> str:

@@ -10,7 +10,7 @@ from fkl.errors import require
 from fkl.report.figures import save
 from fkl.report.tables import Table
 from fkl.results.collect import FinishedRun, collect
-from fkl.results.folder import replacing_file
+from fkl.results.files import write_text
 
 PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "frontier")
 
@@ -59,7 +59,7 @@ def draw_figure(paper: str, number: str, runs: list[FinishedRun], outputs: Path)
         for line in axes.lines
         for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
     ]
-    replacing_file(path.with_suffix(".csv"), pd.DataFrame(curves).to_csv(index=False, float_format="%.6g"))
+    write_text(path.with_suffix(".csv"), pd.DataFrame(curves).to_csv(index=False, float_format="%.6g"))
     save(figure, path, replicates)
     return [path.with_suffix(suffix) for suffix in (".png", ".pdf", ".csv")]
 

@@ -23,7 +23,7 @@ from fkl.report.runs import DataSource, data_source, environments, failures, run
 from fkl.report.tables import Table, percent
 from fkl.report.verdicts import FAR, MISSING, TIME, VERDICTS, Verdict, cells, judge, tally
 from fkl.results.collect import FinishedRun, collect
-from fkl.results.folder import replacing_file
+from fkl.results.files import write_text
 
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -202,7 +202,7 @@ def write_page(outputs: Path, store: Store) -> str:
         inline=lambda markdown: Markup(prose.inline(markdown)),
     )
     path = outputs / "report.html"
-    replacing_file(path, page)
+    write_text(path, page)
     return f"{path}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB"
 
 
