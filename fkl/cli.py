@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fkl import conf_folder
-from fkl.errors import FklError, refuse
+from fkl.errors import FklError, refuse, shown
 
 if TYPE_CHECKING:
     from fkl.data.store import Store
@@ -56,7 +56,7 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{shown(error.filename)}: " if error.filename else ""
         sys.exit(refuse(FklError(f"{where}{error.strerror or error}")))
 
 
@@ -66,7 +66,7 @@ def _require_text(words: list[str]) -> None:
         try:
             word.encode()
         except UnicodeEncodeError:
-            raise FklError(f"{word}: not text in UTF-8") from None
+            raise FklError(f"{shown(word)}: not text in UTF-8") from None
 
 
 def _run(arguments: list[str]) -> None:
@@ -78,12 +78,13 @@ def _run(arguments: list[str]) -> None:
     from fkl.compose_errors import in_one_line
     from fkl.composing.job import abandon, job
     from fkl.composing.loader import guard
-    from fkl.composing.options import understood
+    from fkl.composing.options import require_understood
 
     os.environ["PYTHONSAFEPATH"] = "1"  # or the workers of a sweep would find their modules in the current folder first
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that its errors reach us, to be said in one line
     fail_fast = ["hydra.callbacks.sweep.fail_fast=true"] * ("--fail-fast" in arguments)
-    words = understood([*(word for word in arguments if word != "--fail-fast"), *fail_fast])
+    words = [*(word for word in arguments if word != "--fail-fast"), *fail_fast]
+    require_understood(words)
     sys.argv = ["fkl run", *words]
     guard()
     try:

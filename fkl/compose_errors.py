@@ -5,6 +5,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from fkl import conf_folder
+from fkl.errors import shown
 
 
 def in_one_line(error: Exception, sweep: bool = False) -> str:
@@ -15,7 +16,7 @@ def in_one_line(error: Exception, sweep: bool = False) -> str:
         more = ", and what `fkl list` names" if any((conf_folder() / group).glob("*/")) else ""
         return f"{group or 'config'}={name}: not known" + (f"; there are {known}{more}" if known else "")
     if isinstance(error, OverrideParseException):
-        return f"{error.override}: not understood; write KEY=VALUE"
+        return f"{shown(error.override)}: not understood; write KEY=VALUE"
     cause = error.__cause__
     if isinstance(error, ConfigCompositionException) and isinstance(cause, OmegaConfBaseException):
         parent = cause.parent_node

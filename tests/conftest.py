@@ -1,5 +1,6 @@
 """Fixtures that several rooms' tests share."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -66,7 +67,9 @@ def fkl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     """Call `fkl` in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FKL_DATA", raising=False)
-    monkeypatch.setenv("PYTHONSAFEPATH", "")  # what a run makes of it ends with the test
+    monkeypatch.setenv("PYTHONSAFEPATH", "")  # what a run makes of it, and of logging, ends with the test
+    monkeypatch.setattr(logging.root, "handlers", [])
+    logging.root.setLevel(logging.WARNING)
 
     def call(*arguments: str) -> Answer:
         monkeypatch.setattr(sys, "argv", ["fkl", *arguments])

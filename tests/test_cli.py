@@ -1,9 +1,12 @@
 """`fkl list` and `fkl data`: complete, and light to start."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from conftest import ALGORITHMS
 
 from fkl import conf_folder
@@ -54,3 +57,35 @@ def test_help_names_the_commands(fkl: Callable) -> None:
     assert fkl("--help").out == fkl().out
     for command in ("run", "list", "data", "table", "figure", "report"):
         assert f"fkl {command}" in fkl("--help").out
+
+
+def _into(descriptor: int, *words: str) -> "subprocess.CompletedProcess[str]":
+    """`fkl` in a process of its own whose output goes to a file descriptor."""
+    command = [sys.executable, "-m", "fkl.cli", *words]
+    return subprocess.run(command, stdout=descriptor, stderr=subprocess.PIPE, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", [("run", "--cfg", "job"), ("list",), ("data", "list")])
+def test_a_reader_that_goes_away_ends_it_quietly(words: tuple[str, ...]) -> None:
+    """As `head` does once it has its lines."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    assert _into(writing, *words).stderr == ""
+    os.close(writing)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+@pytest.mark.parametrize("words", [("run", "--cfg", "job"), ("list",)])
+def test_output_that_cannot_be_written_is_one_line(words: tuple[str, ...]) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    ended = _into(full, *words)
+    os.close(full)
+    assert (ended.returncode, ended.stderr) == (2, "fkl: No space left on device\n")
+
+
+def test_a_run_that_cannot_be_composed_imports_nothing_heavy() -> None:
+    """A slip of the pen is told before any numerical library is loaded."""
+    code = "import sys; sys.argv = ['fkl', 'run', 'algo.nope=1']\n"
+    code += "from fkl.cli import main\ntry: main()\nexcept SystemExit as stop: assert stop.code == 2\n"
+    code += f"assert not set({HEAVY!r}) - {{'hydra'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

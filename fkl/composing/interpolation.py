@@ -11,6 +11,7 @@ DEEPEST = 50
 LETTERS_EACH = 100
 INNERMOST = re.compile(r"\$\{([^${}]*)\}")
 OF_A_KEY = re.compile(r"\s*(oc\.select|oc\.deprecated|oc\.dict\.keys|oc\.dict\.values|hydra)\s*:([^,]*)")
+TOO_CLEVER = "an interpolation that makes keys; write out what it stands for"
 REPLACED = "\0"
 """What stands for an interpolation inside another."""
 
@@ -28,7 +29,8 @@ def require_bounded(plain: dict[str, Any]) -> None:
     fkl.errors.FklError
         Names the key.
     """
-    _Sizes(plain).of((), plain, 0)
+    hydra_last = {key: value for key, value in plain.items() if key != "hydra"} | plain  # it repeats all words
+    _Sizes(hydra_last).of((), hydra_last, 0)
 
 
 class _Sizes:
@@ -78,11 +80,13 @@ def _keys(text: str, path: tuple[str, ...]) -> list[tuple[str, ...]]:
         resolver = OF_A_KEY.match(words)
         names_key = resolver is not None or ":" not in words
         if words.strip().startswith("oc.create") or (names_key and REPLACED in words):
-            raise FklError(f"{'.'.join(path)}: an interpolation that makes keys; write out what it stands for")
+            raise FklError(f"{'.'.join(path)}: {TOO_CLEVER}")
         if names_key:
             name = words if resolver is None else resolver[2]
             keys.append(_absolute(f"hydra.{name}" if resolver is not None and resolver[1] == "hydra" else name, path))
         text = text[: inner.start()] + REPLACED + text[inner.end() :]
+    if "${" in text:  # with braces inside
+        raise FklError(f"{'.'.join(path)}: {TOO_CLEVER}")
     return keys
 
 

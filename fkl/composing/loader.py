@@ -9,6 +9,7 @@ import traceback
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import hydra._internal.hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -19,7 +20,6 @@ from hydra._internal.core_plugins import (
 )
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.default_element import InputDefault
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
@@ -30,6 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fkl.composing.hydra_node import require_allowed
 from fkl.composing.interpolation import require_bounded
 from fkl.composing.jobs import jobs, require_composed
+from fkl.composing.quoting import quoted
 from fkl.composing.yaml_file import read_mapping, read_text
 from fkl.errors import BadValue, FklError
 
@@ -102,16 +103,24 @@ class ConfigLoader(ConfigLoaderImpl):
         require_bounded(OmegaConf.to_container(config, resolve=False))  # type: ignore[arg-type]
         require_allowed(config, overrides, sweep=sweep)
         if sweep:
+            for key, value in (config.hydra.sweeper.get("params") or {}).items():
+                config.hydra.sweeper.params[key] = quoted(f"={value}")[1:]
             jobs(config, self)
             require_composed(config, self)
         return config
 
+    def _parse_overrides_and_create_caching_repo(self, config_name: str | None, overrides: list[str]) -> Any:
+        """Read words, those of a sweep's jobs too, with the quotes that Hydra wants."""
+        return super()._parse_overrides_and_create_caching_repo(config_name, [quoted(word) for word in overrides])
+
     def _require_names(self, overrides: list[str]) -> None:
         """Refuse a group's choice that is no name, for which Hydra has no line that tells which."""
-        for override in OverridesParser.create().parse_overrides(overrides):
+        parsed, _ = self._parse_overrides_and_create_caching_repo(None, overrides)
+        for override in parsed:
             group, value = override.key_or_group, override.value()
             if not isinstance(value, str | list) and self.repository.group_exists(group):
-                raise BadValue(group, value, f"the name of a choice; ~{group} leaves the group out")
+                way_out = "; ~topology leaves the group out" if group == "topology" else ""
+                raise BadValue(group, value, f"the name of a choice{way_out}")
 
 
 def _deepest(error: RecursionError) -> str:

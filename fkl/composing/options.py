@@ -1,10 +1,9 @@
-"""Words of `fkl run` before Hydra sees them: its options, of which some are refused, and KEY=VALUE."""
+"""Words of `fkl run` before Hydra sees them: its options, of which fkl does without some, and KEY=VALUE."""
 
 from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
 
-from fkl.composing.quoting import quoted
 from fkl.errors import FklError, shown
 
 LONGEST = 8192
@@ -19,13 +18,13 @@ REFUSED = {
 """Options of Hydra's that fkl does without, and why."""
 
 
-def understood(words: list[str]) -> list[str]:
-    """The words as Hydra understands them.
+def require_understood(words: list[str]) -> None:
+    """Refuse what Hydra would print its usage or a traceback for, and options that fkl does without.
 
     Raises
     ------
     fkl.errors.FklError
-        For options that Hydra does not know, or knows not to do together, and for one that runs a pickle.
+        Names the word.
     """
 
     def refuse_option(message: str) -> NoReturn:
@@ -54,4 +53,3 @@ def understood(words: list[str]) -> list[str]:
             raise FklError(f"{word}: not supported, since -m says that there are many runs")
         if word.startswith("~hydra"):
             raise FklError(f"{word}: no key of hydra can be left out")
-    return [quoted(word) if word in given.overrides else word for word in words]

@@ -18,6 +18,7 @@ PIECE = re.compile(
 """Parts of a value: quoted text, what lists, sweeps and functions are written with, and text without quotes."""
 INTERPOLATION = re.compile(r"\$\{[^}]*+\}")
 ESCAPED = re.compile(r"\\([\\()\[\]{}:=, \t])")
+AROUND = re.compile(r"^[ \t]+|(?<!\\)[ \t]+$")
 ODD = re.compile(r"[^A-Za-z0-9_/\-\\+.$%*@?|:= \t]")
 """What text without quotes may not hold."""
 
@@ -32,4 +33,4 @@ def _quoted_piece(piece: re.Match[str]) -> str:
     text = piece["text"]
     if text is None or text[0] in "'\"" or not ODD.search(ESCAPED.sub("", INTERPOLATION.sub("", text))):
         return piece[0]
-    return QuotedString(ESCAPED.sub(r"\1", text.strip()), Quote.single).with_quotes()
+    return QuotedString(ESCAPED.sub(r"\1", AROUND.sub("", text)), Quote.single).with_quotes()

@@ -1,6 +1,7 @@
 """What every refusal looks like."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from broken.files import good, written
@@ -21,11 +22,17 @@ def lines(err: str) -> list[str]:
     return [line for line in err.splitlines() if line.strip() and "round/s" not in line]
 
 
-def require_refused(answer: Answer, folder: Path, said: str, call: object = "") -> None:
-    """One clear line that matches a pattern, exit code 2, and nothing written."""
+def files(folder: Path) -> set[str]:
+    """Every file and folder in a folder."""
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def require_refused(answer: Answer, folder: Path, said: str, call: object = "", given: Collection[str] = GIVEN) -> None:
+    """One clear line that matches a pattern, exit code 2, and nothing written beside what was given."""
     told = lines(answer.err)
     assert answer.code == 2, (call, answer)
     assert len(told) == 1, (call, told)
     assert re.search(f"^fkl: .*(?:{said})", told[0]), (call, told[0], said)
     assert len(told[0]) < 2000, (call, len(told[0]))
-    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*")} <= GIVEN, call
+    assert told[0].isprintable(), (call, told[0])
+    assert files(folder) <= set(given), call

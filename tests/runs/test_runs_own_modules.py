@@ -1,0 +1,92 @@
+"""What Python finds in the working directory: a user's own modules where a class is looked up, and nothing else."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TELL = "from pathlib import Path\nPath(__file__).with_name('ran').write_text(__name__)\n"
+"""A module that leaves a file when it is run."""
+OWN = """
+from dataclasses import dataclass
+
+from fkl.algorithms.federated.pof_mkl import PofMkl
+from helper import LABEL
+
+
+@dataclass(frozen=True)
+class Mine(PofMkl):
+    label = LABEL
+"""
+SMALL = ("dataset=diabetes", "kernels.D=8", "kernels.N=5", "replicates=1")
+MINE = (*SMALL, "algo._target_=mine.Mine")
+
+
+def call(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """`fkl` in a process of its own, without the working directory that `python -m` itself would look in."""
+    package = str(Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": package, "PYTHONSAFEPATH": ""}
+    command = [sys.executable, "-P", "-m", "fkl.cli", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def own(folder: Path) -> None:
+    """Write a method of a user's own that imports another module beside it."""
+    (folder / "mine.py").write_text(OWN)
+    (folder / "helper.py").write_text("LABEL = 'My method'\n")
+
+
+@pytest.mark.parametrize(
+    "name", ["hydra_plugins/evil", "hydra_plugins/evil/__init__", "bottleneck", "colorlog", "site"]
+)
+def test_a_module_that_nobody_named_does_not_run(tmp_path: Path, name: str) -> None:
+    """Neither as a plugin of Hydra's, nor as a library that is not installed, nor as one that is."""
+    file = tmp_path / f"{name}.py"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(TELL)
+    answer = call(tmp_path, "run", *SMALL, "algo.nope=1")
+    assert answer.returncode == 2 and "algo.nope: no such key" in answer.stderr
+    assert list(tmp_path.rglob("ran")) == []
+
+
+def test_a_method_of_one_s_own_may_import_its_neighbours(tmp_path: Path) -> None:
+    own(tmp_path)
+    answer = call(tmp_path, "run", *MINE)
+    assert answer.returncode == 0, answer.stderr
+    assert "My method on diabetes" in answer.stdout
+
+
+def test_what_is_installed_goes_before_what_lies_there(tmp_path: Path) -> None:
+    own(tmp_path)
+    (tmp_path / "numpy.py").write_text(TELL)
+    (tmp_path / "fkl.py").write_text(TELL)
+    assert call(tmp_path, "run", *MINE, "algo.M=0").returncode == 2
+    assert list(tmp_path.rglob("ran")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_workers_find_the_method_too_and_nothing_else(tmp_path: Path, launcher: str) -> None:
+    """A worker is a Python of its own, which would look in the working directory before all others."""
+    own(tmp_path)
+    for name in ("joblib", "submitit", "pickle", "runpy", "hydra_plugins/evil"):
+        file = tmp_path / f"{name}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(TELL)
+    answer = call(tmp_path, "run", "-m", *MINE, "seed=1,2", f"hydra/launcher={launcher}")
+    assert answer.returncode == 0, answer.stderr
+    assert "2 runs: 2 finished" in answer.stdout
+    assert list(tmp_path.rglob("ran")) == []
+
+
+def test_a_pickle_is_not_read(tmp_path: Path) -> None:
+    """Neither as a callback's argument, nor as a run to be done again."""
+    (tmp_path / "evil.pkl").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    text = "# @package _global_\nhydra: {callbacks: {x: {_target_: joblib.load, filename: evil.pkl}}}\n"
+    (tmp_path / "conf" / "experiment" / "x.yaml").write_text(text)
+    for words in (("--config-dir", "conf", "+experiment=x"), ("--experimental-rerun", "evil.pkl")):
+        assert call(tmp_path, "run", *words).returncode == 2
+    assert not (tmp_path / "ran").exists()
