@@ -32,7 +32,7 @@ from fkl.results.folder import (
     workspace,
     write_failed,
 )
-from fkl.results.records import TIMING_COLUMNS, Tables
+from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, Streams, shared_generator
 
@@ -61,6 +61,10 @@ def execute(run: Run) -> bool:
 def _do(run: Run) -> None:
     settings = run.settings
     experiment = prepare(run)
+    if settings.objective is not None:
+        with inside("algo"):
+            columns = summary_columns(experiment)[1:]
+        require(settings.objective in columns, "objective", settings.objective, f"one of {', '.join(columns)}")
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * experiment.problem.rounds
     with workspace(run) as folder, _progress(title, rounds) as bar:
