@@ -1,5 +1,6 @@
 """A run's folder: whole or not at all."""
 
+import hashlib
 import json
 import os
 import platform
@@ -7,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,36 @@ def read_summary(folder: Path) -> pd.DataFrame:
     return pd.read_csv(folder / "summary.csv")
 
 
+def damage(folder: Path) -> str | None:
+    """What is wrong with the folder of a finished run, in one line; None where all is as it was written."""
+    name = LAST_FILE
+    try:
+        if not (folder / name).is_file():
+            return f"{name} is missing"
+        provenance = json.loads((folder / name).read_text(encoding="utf-8"))
+        if not isinstance(provenance, dict):
+            return f"{name} is not what fkl writes"
+        if "files" not in provenance:
+            return "made by an older version of fkl: no checksums"
+        if provenance.get("state") != "finished" or not isinstance(provenance["files"], dict):
+            return f"{name} is not that of a finished run"
+        for name, checksum in provenance["files"].items():
+            if not (folder / name).is_file():  # which a pipe is not either, that nobody may ever write to
+                return f"{name} is missing"
+            if _checksum(folder / name) != checksum:
+                return f"{name} is not as it was written"
+    except OSError as error:
+        return f"{name} cannot be read ({error.strerror})"
+    except (ValueError, RecursionError):  # not JSON, not text, nested without end; a name that no file can have
+        return f"{LAST_FILE} is not what fkl writes"
+    return None
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def write_run(run: Run, records: Records, draw: Callable[[Path], None], notes: dict[str, Any]) -> None:
     """Write a run's files next to their place and move them there in one step; what is there already stays.
 
@@ -74,7 +105,8 @@ def write_run(run: Run, records: Records, draw: Callable[[Path], None], notes: d
                 getattr(records, name).to_csv(folder / f"{name}.csv", index=False, float_format=FLOATS)
             (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False))
             draw(folder)
-            provenance = {"digest": run.digest, **notes, **_environment()}
+            files = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
+            provenance = {"state": "finished", "digest": run.digest, **notes, **_environment(), "files": files}
             (folder / LAST_FILE).write_text(json.dumps(provenance, indent=2) + "\n")
     except FklError:
         if not finished(run):  # by another process, of a sweep beside this one, that had the same run
@@ -114,12 +146,24 @@ def replacing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def replacing_file(path: Path, text: str) -> None:
-    """Write a file beside its place and move it there in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def replacing_file(path: Path, content: str | bytes) -> None:
+    """Write a file beside its place and move it there in one step.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        When it cannot be written; what was there stays.
+    """
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+        partial.replace(path)
+    except OSError as error:
+        raise FklError(f"{path}: cannot be written ({error.strerror})") from None
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def _environment() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from fkl.data.ellipses import Ellipses, labels
 from fkl.errors import FklError
-from fkl.papers.beside import COLUMNS, Answer, Cell, beside, newest, published
+from fkl.papers.beside import COLUMNS, Answer, Cell, beside, following, newest, published
 from fkl.report.figures import COLOURS, canvas
 from fkl.results.collect import FinishedRun
 
@@ -145,7 +145,7 @@ def _on_curve(setting: Setting, over_gamma: bool) -> bool:
 
 def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
     """Both learners' runs of each setting that has both on the same splits, sorted."""
-    chosen = newest((run for run in runs if _follows_protocol(run)), _key, lambda run: str(_setting(run)))
+    chosen = newest(following(runs, _follows_protocol), _key, lambda run: str(_setting(run)))
     by_setting: dict[Setting, Pair] = {}
     for run in chosen.values():
         by_setting.setdefault(_setting(run), {})[run.algorithm] = run
