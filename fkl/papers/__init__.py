@@ -36,41 +36,50 @@ def write_table(paper: str, number: str, outputs: Path) -> str:
     """
     found = collect(outputs)
     try:
-        table, files = make_table(paper, number, found, outputs)
+        table = make_table(paper, number, found)
     finally:
         found.warn()
-    return f"{table.markdown}\nfiles: {', '.join(map(str, files))}"
+    return f"{table.markdown}\nfiles: {', '.join(map(str, save_table(table, paper, number, outputs)))}"
 
 
-def make_table(paper: str, number: str, found: Collected, outputs: Path) -> tuple[Table, list[Path]]:
-    """Make a paper's table from these runs and write its files; parameters and errors as for `write_table`."""
+def make_table(paper: str, number: str, found: Collected) -> Table:
+    """Make a paper's table from these runs; parameters and errors as for `write_table`."""
     module = paper_module(paper)
     require(number in module.TABLES, "table", f"{paper}/{number}", _choices(paper, module.TABLES))
     title = f"{module.TITLE}, table {number}: {module.TABLES[number]}"
     frame = _made(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
-    table = Table(frame, title, differences(module))
-    return table, table.write(outputs / "tables" / paper / f"table{number}")
+    return Table(frame, title, differences(module))
+
+
+def save_table(table: Table, paper: str, number: str, outputs: Path) -> list[Path]:
+    """Write a paper's table as .csv, .md and .tex, and name the files."""
+    return table.write(outputs / "tables" / paper / f"table{number}")
 
 
 def write_figure(paper: str, number: str, outputs: Path) -> str:
     """Draw a paper's figure from the finished runs, and say where it lies; parameters as for `write_table`."""
     found = collect(outputs)
     try:
-        files = draw_figure(paper, number, found, outputs)
+        contents = draw_figure(paper, number, found)
     finally:
         found.warn()
-    return f"files: {', '.join(map(str, files))}"
+    return f"files: {', '.join(map(str, save_figure(contents, paper, number, outputs)))}"
 
 
-def draw_figure(paper: str, number: str, found: Collected, outputs: Path) -> list[Path]:
+def draw_figure(paper: str, number: str, found: Collected) -> dict[str, bytes]:
     """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves."""
     module = paper_module(paper)
     require(number in module.FIGURES, "figure", f"{paper}/{number}", _choices(paper, module.FIGURES))
+    return _made(f"{paper}/{number}", lambda runs: _drawn(*module.figure(number, runs)), found)
+
+
+def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Path) -> list[Path]:
+    """Write a paper's figure as it was drawn, and name the files."""
     path = outputs / "figures" / paper / f"figure{number}"
-    contents = _made(f"{paper}/{number}", lambda runs: _drawn(*module.figure(number, runs)), found)
-    for suffix, content in contents.items():
-        replacing_file(path.with_suffix(suffix), content)
-    return [path.with_suffix(suffix) for suffix in contents]
+    files = [path.with_suffix(suffix) for suffix in contents]
+    for file, content in zip(files, contents.values(), strict=True):
+        replacing_file(file, content)
+    return files
 
 
 def _drawn(figure: Any, replicates: int | str) -> dict[str, bytes]:
@@ -101,7 +110,7 @@ def _made(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected
             raise
     for run, words in trouble:
         if words:
-            found.leave_out(run, f"{what} cannot be made of it ({words})")
+            found.leave_out(run, f"{what} cannot be made with it ({words})")
     return _made(what, make, found)
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from fkl.errors import FklError
 from fkl.papers.beside import KEY
 from fkl.report import prose
 from fkl.report.pictures import Picture, embedded
-from fkl.report.runs import DataSource, data_source, environments, failures, run_views, with_pictures
+from fkl.report.runs import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
 from fkl.report.verdicts import FAR, MISSING, TIME, VERDICTS, Verdict, cells, judge, tally
 from fkl.results.collect import Collected, collect, legible
@@ -185,10 +186,11 @@ def write_page(outputs: Path, store: Store) -> str:
         Where data files would be, to tell which are missing.
     """
     found = collect(outputs)
-    pictures = with_pictures(found)
+    pictures: dict[Path, list[Picture]] = {}
     known = None
     while known != len(found.broken):  # what one table cannot be made of is in none
         known = len(found.broken)
+        add_pictures(pictures, found)
         views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS]
     found.warn()
     runs = found.runs
@@ -212,6 +214,8 @@ def write_page(outputs: Path, store: Store) -> str:
     )
     path = outputs / "report.html"
     replacing_file(path, page)
+    if not (outputs / "runs").exists():
+        print(f"fkl: {outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it", file=sys.stderr)
     return f"{path}: {len(runs)} runs, {len(page.encode()) / 1e6:.1f} MB"
 
 
@@ -229,18 +233,21 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
 def _table(paper: str, number: str, title: str, found: Collected, outputs: Path) -> TableView:
     anchor = f"{paper}-table-{number}"
     try:
-        table, files = papers.make_table(paper, number, found, outputs)
+        table = papers.make_table(paper, number, found)
     except FklError as error:
         return TableView(anchor, number, title, _instead(error))
-    return TableView(anchor, number, title, "", table, _below(outputs, files))
+    return TableView(
+        anchor, number, title, "", table, _below(outputs, papers.save_table(table, paper, number, outputs))
+    )
 
 
 def _figure(paper: str, number: str, title: str, found: Collected, outputs: Path) -> FigureView:
     anchor = f"{paper}-figure-{number}"
     try:
-        files = papers.draw_figure(paper, number, found, outputs)
+        contents = papers.draw_figure(paper, number, found)
     except FklError as error:
         return FigureView(anchor, number, title, _instead(error))
+    files = papers.save_figure(contents, paper, number, outputs)
     picture = embedded(files[0], f"{title}. {_curves(files[-1])}")
     return FigureView(anchor, number, title, "", picture, _below(outputs, files))
 

@@ -108,17 +108,16 @@ class DataSource:
         return f"no address is known that serves {names}; a copy goes to `FKL_DATA` (or `data/`), folder `{self.name}`"
 
 
-def with_pictures(found: Collected) -> dict[Path, list[Picture]]:
-    """Figures of each run, reduced, by its folder; a run with one that cannot be shown is a broken one."""
-    pictures = {}
-    for run in found.runs:
-        files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
-        about = f"{run.algorithm} on {run.dataset}"
-        try:
-            pictures[run.folder] = [embedded(file, f"{about}: {file.stem}", REDUCED) for file in files]
-        except FklError as error:
-            found.leave_out(run, str(error))
-    return pictures
+def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
+    """Add the reduced figures of runs by their folders; a run with one that cannot be shown is a broken one."""
+    while new := [run for run in found.runs if run.folder not in pictures]:  # an older one may come in its place
+        for run in new:
+            files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
+            about = f"{run.algorithm} on {run.dataset}"
+            try:
+                pictures[run.folder] = [embedded(file, f"{about}: {file.stem}", REDUCED) for file in files]
+            except FklError as error:
+                found.leave_out(run, str(error))
 
 
 def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) -> dict[str, list[RunView]]:

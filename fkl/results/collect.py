@@ -100,6 +100,12 @@ class FinishedRun:
         """One row a replicate and round."""
         return pd.read_csv(self.folder / "rounds.csv")
 
+    @cached_property
+    def decisive(self) -> str:
+        """What of its configuration decides numbers; the versions of fkl and of its packages do, too."""
+        keys = {key: value for key, value in self.config.items() if key not in NOT_RESULTS}
+        return json.dumps(keys, sort_keys=True)
+
     def forget(self) -> None:
         """Let go of the tables that may be large; they are read again when they are asked for."""
         for name in ("clients", "rounds"):
@@ -112,21 +118,32 @@ class Collected:
 
     Parameters
     ----------
-    runs : list of FinishedRun
-        Whole ones, the newest of each configuration, oldest first.
+    whole : list of FinishedRun
+        Oldest first.
     broken : dict of Path to str
-        Folders of the others, with what is wrong.
-    older : int
-        Whole runs whose configuration a newer one has too.
+        Folders of what is no whole run, with what is wrong.
     """
 
-    runs: list[FinishedRun] = field(default_factory=list)
+    whole: list[FinishedRun] = field(default_factory=list)
     broken: dict[Path, str] = field(default_factory=dict)
-    older: int = 0
+
+    @property
+    def runs(self) -> list[FinishedRun]:
+        """The newest whole run of each configuration, oldest first: those that count."""
+        newest: dict[str, FinishedRun] = {}
+        for run in self.whole:
+            newest.pop(run.decisive, None)
+            newest[run.decisive] = run
+        return [*newest.values()]
+
+    @property
+    def older(self) -> int:
+        """How many whole runs have the configuration of a newer one."""
+        return len(self.whole) - len(self.runs)
 
     def leave_out(self, run: FinishedRun, reason: str) -> None:
         """Count a run among the broken ones."""
-        self.runs = [other for other in self.runs if other is not run]
+        self.whole = [other for other in self.whole if other is not run]
         self.broken[run.folder] = reason
 
     def warn(self) -> None:
@@ -150,17 +167,10 @@ def collect(outputs: Path) -> Collected:
     found = Collected()
     for folder in entries(outputs / "runs"):
         try:
-            found.runs.append(_read(folder))
+            found.whole.append(_read(folder))
         except FklError as error:
             found.broken[folder] = str(error)
-    newest: dict[str, FinishedRun] = {}
-    for run in sorted(found.runs, key=lambda run: run.ended):
-        decisive = {key: value for key, value in run.config.items() if key not in NOT_RESULTS}
-        key = json.dumps(decisive, sort_keys=True)
-        newest.pop(key, None)
-        newest[key] = run
-    found.older = len(found.runs) - len(newest)
-    found.runs = [*newest.values()]
+    found.whole.sort(key=lambda run: run.ended)
     return found
 
 
@@ -216,12 +226,18 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _yaml(file: Path) -> Any:
-    """A file as `yaml.safe_dump` writes a configuration: without aliases, which can make a few lines endless."""
+    """What a file holds, if `yaml.safe_dump` may have written it as a configuration.
+
+    Aliases can make a few lines endless, and brackets in brackets make the compiled parser fall over, process and all.
+    """
     size = file.stat().st_size
     require(size <= LARGEST_CONFIG, "size", size, f"at most {LARGEST_CONFIG} bytes")
     text = file.read_text(encoding="utf-8")
-    if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, LOADER)):
-        raise FklError("has aliases")
+    levels = 0
+    for event in yaml.parse(text, LOADER):
+        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if levels > DEEPEST or isinstance(event, yaml.AliasEvent):
+            raise FklError("is nested without end, or has aliases")
     return yaml.load(text, LOADER)
 
 

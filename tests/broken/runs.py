@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 CONFIG, PROVENANCE, SUMMARY, ROUNDS = "config.yaml", "provenance.json", "summary.csv", "rounds.csv"
 MISSING, CHANGED, UNREADABLE = "is missing", "is not as it was written", "cannot be read"
 NOT_OURS = "provenance.json is not what fkl writes"
-FOREVER = 5000
-"""Brackets in brackets."""
+FOREVER = 400_000
+"""Brackets in brackets: the compiled YAML parser ends the process with fewer."""
+ENDLESS = "nested without end, or has aliases"
 
 
 class Broken(NamedTuple):
@@ -148,9 +149,7 @@ def _loses(*names: str) -> Callable[[Path], None]:
     return by
 
 
-ALIASES = "a0: &a0 [x, x]\n" + "".join(
-    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
-)
+ALIASES = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
 """A few lines that become 9^29 words."""
 
 BROKEN = {
@@ -247,11 +246,11 @@ BROKEN = {
     "config of nothing": _signed(CONFIG, lambda text: b"# nothing\n", "not keys with plain values"),
     "config of a megabyte": _more("# " + "x" * 2**20 + "\n", "size=.*: must be at most"),
     "config of two documents": _more("---\nseed: 1\n", UNREADABLE),
-    "config with an alias bomb": _more(ALIASES, "has aliases"),
-    "config with an alias to itself": _more("more: &more [*more]\n", "has aliases"),
-    "config with merged keys": _more("more: &more {a: 1}\nless: {<<: *more}\n", "has aliases"),
-    "config nested without end": _more("more: " + "[" * FOREVER + "]" * FOREVER + "\n", UNREADABLE),
-    "config nested too far": _more("more: " + "[" * 99 + "]" * 99 + "\n", "not keys with plain values"),
+    "config with an alias bomb": _more(ALIASES, ENDLESS),
+    "config with an alias to itself": _more("more: &more [*more]\n", ENDLESS),
+    "config with merged keys": _more("more: &more {a: 1}\nless: {<<: *more}\n", ENDLESS),
+    "config nested without end": _more("more: " + "[" * FOREVER + "]" * FOREVER + "\n", ENDLESS),
+    "config nested too far": _more("more: " + "[" * 99 + "]" * 99 + "\n", ENDLESS),
     "config with a tag of Python's": _more("more: !!python/object/apply:os.system [exit]\n", UNREADABLE),
     "config with a tag of nobody's": _more("more: !mine 1\n", UNREADABLE),
     "config with a time that is none": _more("more: !!timestamp x\n", UNREADABLE),
@@ -308,7 +307,7 @@ BROKEN = {
     "picture in PostScript": _signed("mse.png", lambda data: b"%!PS-Adobe-3.0 EPSF-3.0\n", "not a picture"),
     "picture of 10^10 pixels": _signed("mse.png", lambda data: _png(100_000, 100_000), "not a picture"),
     "picture of 60 million pixels": _signed("mse.png", lambda data: _png(60_000_000, 1), "not a picture"),
-    "picture of one row": _signed("regret.png", lambda data: _png(64, 4000), "not a picture"),
+    "picture of another sum": _signed("regret.png", lambda data: data[:29] + bytes(4) + data[33:], "not a picture"),
     # what is no folder of files
     "a file": _becomes(lambda path: path.write_text("notes"), "not a folder"),
     "an empty folder": _becomes(Path.mkdir, "provenance.json is missing"),

@@ -7,8 +7,8 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
-from broken.runs import sign
 import yaml
+from broken.runs import sign
 from scipy.stats import ttest_rel
 
 from fkl.data.wisdm import SECOND, Wisdm

@@ -79,9 +79,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
 
 def _figure_1(runs: list[FinishedRun]) -> tuple[Figure, int]:
     curves = {
-        key: run
-        for (key, _), run in newest(runs, _key, switch).items()
-        if run.algorithm in ("vM-KOFL", "POF-MKL")
+        key: run for (key, _), run in newest(runs, _key, switch).items() if run.algorithm in ("vM-KOFL", "POF-MKL")
     }
     shown = _datasets_of(curves.values())
     figure, panels = canvas(len(shown))
