@@ -1,5 +1,6 @@
 """Tables and figures of COKE, from runs that the tests make on numbers in energy's layout and on simulated ones."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,3 +134,21 @@ def test_figures_are_drawn(runs: Callable, number: str, curves: set[str]) -> Non
     drawn = pd.read_csv(f"outputs/figures/coke/figure{number}.csv")
     assert set(drawn["curve"]) == curves
     assert set(drawn["panel"]) == {"synthetic"}
+
+
+def test_each_run_alone_gives_what_it_can(each_alone: Callable) -> None:
+    """As after a sweep that was interrupted."""
+    each_alone("coke")
+
+
+@pytest.mark.parametrize(("number", "code"), [("1", 2), ("2", 0), ("3", 0)])
+def test_figures_are_drawn_without_coke_where_they_can_be(runs: Callable, number: str, code: int) -> None:
+    """Figure 1 shows nothing else."""
+    for folder in Path("outputs/runs").glob("synthetic-coke-*"):
+        shutil.rmtree(folder)
+    answer = runs("figure", f"coke/{number}")
+    assert answer.code == code
+    if code == 0:
+        assert "COKE" not in set(pd.read_csv(f"outputs/figures/coke/figure{number}.csv")["curve"])
+    else:
+        assert "no finished run belongs to it" in answer.err

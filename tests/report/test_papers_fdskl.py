@@ -202,3 +202,10 @@ def test_nothing_was_run(fkl: Callable) -> None:
         answer = fkl(kind, f"fdskl/{number}")
         assert answer.code == 2
         assert "no finished run belongs to it; first fkl run -m +experiment=fdskl" in answer.err
+
+
+def test_each_run_alone_gives_what_it_can(each_alone: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a sweep that was interrupted."""
+    monkeypatch.setattr(figures, "PROCESSES", (2,))
+    monkeypatch.setattr(figures, "SIDE", 8)
+    each_alone("fdskl")

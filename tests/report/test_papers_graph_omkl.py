@@ -92,3 +92,8 @@ def test_figures_are_drawn_from_the_published_setting(runs: Callable, number: st
     assert {curve for curve in drawn["curve"] if "published" not in curve} == curves
     ours = drawn[~drawn["curve"].str.contains("published")]
     assert set(ours.groupby("curve").size()) == {2 if number in "34" else 1503 - 9}
+
+
+def test_each_run_alone_gives_what_it_can(each_alone: Callable) -> None:
+    """As after a sweep that was interrupted."""
+    each_alone("graph_omkl")

@@ -159,3 +159,8 @@ def test_the_space_needs_no_run_and_other_figures_do(runs: Callable) -> None:
     answer = runs("figure", "parsimonious/4")
     assert answer.code == 2
     assert "no finished run belongs to it" in answer.err
+
+
+def test_each_run_alone_gives_what_it_can(each_alone: Callable) -> None:
+    """As after a sweep that was interrupted."""
+    each_alone("parsimonious")
