@@ -162,9 +162,9 @@ class Run:
         return self._folder("failed", ".failed")
 
     @cached_property
-    def checkpoint_file(self) -> Path:
-        """Where the run keeps what it has done until it ends."""
-        return self.folder.with_name(f".{self.folder.name}.checkpoint")
+    def broken_folder(self) -> Path:
+        """Where what lies in the run's place goes when it is not as it was written."""
+        return self._folder("broken", ".broken")
 
     def _folder(self, kind: str, suffix: str) -> Path:
         if self.settings.out is not None:

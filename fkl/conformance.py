@@ -10,7 +10,7 @@ Each promise is a method of `Conformance` that raises `BrokenPromiseError`, so a
 import hashlib
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
@@ -343,12 +343,14 @@ class Conformance:
         rounds = self.experiment.replicates * self.experiment.problem.rounds
         with TemporaryDirectory() as scratch:
             checkpoint = Checkpoint(Path(scratch) / "checkpoint", 0.0, "")
+            ended: dict[int, Chunk] = {}
             with suppress(_InterruptedError):
-                simulate(self.experiment, None, CHUNK, _interrupting(INTERRUPTED * rounds), checkpoint)
+                for chunk in simulate(self.experiment, None, CHUNK, _interrupting(INTERRUPTED * rounds), checkpoint):
+                    ended[chunk.first] = chunk
             if checkpoint.place() is None:
-                raise BrokenPromiseError("the state cannot be pickled: keep arrays in it, no functions of functions")
-            chunks = simulate(self.experiment, None, CHUNK, _nobody, checkpoint)
-        self._require_tables(chunks, "saved, loaded and played on")
+                raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
+            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _nobody, checkpoint)}
+        self._require_tables(ended.values(), "saved, loaded and played on")
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
         """Other targets change nothing before they are revealed; those that are only tested on change nothing ever."""
@@ -405,12 +407,12 @@ class Conformance:
     def _play_on(self, problem: Any) -> Trace:
         return play(replace(self.experiment, problem=problem), self.everyone)
 
-    def _tables(self, chunks: list[Chunk]) -> dict[str, str]:
+    def _tables(self, chunks: Iterable[Chunk]) -> dict[str, str]:
         records = make_records(self.experiment, chunks, self.cache)
         without = {"columns": list(TIMING_COLUMNS), "errors": "ignore"}
         return {name: table.drop(**without).to_csv(index=False) for name, table in vars(records).items()}
 
-    def _require_tables(self, chunks: list[Chunk], why: str) -> None:
+    def _require_tables(self, chunks: Iterable[Chunk], why: str) -> None:
         for name, text in self._tables(chunks).items():
             pairs = zip(self.tables[name].splitlines(), text.splitlines(), strict=True)
             for line, (expected, found) in enumerate(pairs):

@@ -1,11 +1,10 @@
 """One run, from a checked configuration to a folder of records."""
 
 import sys
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -23,9 +22,18 @@ from fkl.errors import inside, require
 from fkl.network import Topology
 from fkl.report.figures import draw_run
 from fkl.results.checkpoint import Checkpoint
-from fkl.results.folder import finished, read_summary, write_failed, write_run
-from fkl.results.records import TIMING_COLUMNS, make_records, rounds_before
-from fkl.simulation import Chunk, DivergedError, Experiment, simulate
+from fkl.results.folder import (
+    CHECKPOINT,
+    alone,
+    finish,
+    finished,
+    moved,
+    read_summary,
+    workspace,
+    write_failed,
+)
+from fkl.results.records import TIMING_COLUMNS, Tables
+from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, Streams, shared_generator
 
 
@@ -38,10 +46,13 @@ def execute(run: Run) -> bool:
         Whatever the user can mend; nothing is written then, but for the rows before a divergence.
     """
     done = finished(run)
+    if not done:
+        with alone(run.folder):
+            done = finished(run) or moved(run)  # by the process that was waited for, or one that was killed at the end
+            if not done:
+                _do(run)
     if done:
         print(f"{run.folder} is finished already")
-    else:
-        _do(run)
     print(closing_table(run, read_summary(run.folder)))
     print(f"files: {run.folder}\n")
     return not done
@@ -50,21 +61,37 @@ def execute(run: Run) -> bool:
 def _do(run: Run) -> None:
     settings = run.settings
     experiment = prepare(run)
-    checkpoint = Checkpoint(run.checkpoint_file, settings.checkpoint_s, run.digest)
-    cache = Path(run.paths.cache).expanduser()
-    problem = experiment.problem
     title = f"{run.algo.label} on {run.dataset.name}"
-    rounds = settings.replicates * problem.rounds
-    pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
-    with tqdm(total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause) as bar:
+    rounds = settings.replicates * experiment.problem.rounds
+    with workspace(run) as folder, _progress(title, rounds) as bar:
+        tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
+        checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, run.digest, tables)
         try:
             with inside("algo"):
-                chunks = simulate(experiment, settings.threads, settings.chunk, bar.update, checkpoint)
+                for chunk in simulate(experiment, settings.threads, settings.chunk, bar.update, checkpoint):
+                    tables.append(chunk)
         except DivergedError as error:
-            checkpoint.remove()
-            write_failed(run.failed_folder, run.resolved, str(error), rounds_before(experiment, error, cache))
-            error.folder = run.failed_folder
+            error.folder = write_failed(
+                run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
+            )
             raise
+        bar.close()
+        summary = read_summary(folder)
+        notes = _notes(run, experiment, tables)
+        if "converged" in summary and summary["converged"].min() < 1:
+            notes["warning"] = "the steps ended before the optimality conditions held, see the column converged"
+            print(f"{title}: {notes['warning']}", file=sys.stderr)
+        finish(run, folder, partial(draw_run, curves=tables.curves, summary=summary, title=title), notes)
+
+
+def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":
+    pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
+    return tqdm(total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause)
+
+
+def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
+    """What provenance.json tells of the run itself."""
+    problem = experiment.problem
     notes: dict[str, Any] = {
         "dataset": run.dataset.name,
         "algorithm": run.algo.label,
@@ -72,8 +99,8 @@ def _do(run: Run) -> None:
         "clients": problem.clients,
         "features": problem.dimension,
         "rows_left_out": problem.rows_left_out,
-        "threads": settings.threads,
-        "scalars_by_kind": _scalars_by_kind(chunks),
+        "threads": run.settings.threads,
+        "scalars_by_kind": tables.kinds,
     }
     if experiment.topology is not None:
         graph = experiment.topology
@@ -83,20 +110,7 @@ def _do(run: Run) -> None:
             "spectral_gap": graph.spectral_gap,
             "links": graph.links[graph.links[:, 0] < graph.links[:, 1]].tolist(),
         }
-    records = make_records(experiment, chunks, cache)
-    if "converged" in records.summary and records.summary["converged"].min() < 1:
-        notes["warning"] = "the steps ended before the optimality conditions held, see the column converged"
-        print(f"{title}: {notes['warning']}", file=sys.stderr)
-    write_run(run, records, partial(draw_run, records=records, title=title), notes)
-    checkpoint.remove()
-
-
-def _scalars_by_kind(chunks: list[Chunk]) -> dict[str, int]:
-    """Scalars of each kind of message in the whole run, all replicates together."""
-    total: Counter[str] = Counter()
-    for chunk in chunks:
-        total.update({f"{direction} {kind}": count for (direction, kind), count in chunk.ledger.kinds.items()})
-    return dict(total)
+    return notes
 
 
 def prepare(run: Run) -> Experiment:

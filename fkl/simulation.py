@@ -1,6 +1,7 @@
 """The synchronous round loop, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -52,6 +53,8 @@ class Chunk:
     ledger: Ledger
     elapsed: NDArray[np.float64]
     """Time spent in the algorithm's `init` and `step` up to the end of each round, all replicates together, (T,)."""
+    first: int
+    """Number of the first of the replicates."""
 
     @property
     def seconds(self) -> float:
@@ -90,10 +93,8 @@ class DivergedError(FklError):
     Parameters
     ----------
     algorithm : Algorithm
-    chunks : list of Chunk
-        Replicates that ended well before.
     failed : Chunk
-        Replicates that ran when it happened; its judge and ledger are right up to round t.
+        Replicates that ran when it happened; its judge and ledger are right up to round t. Those before ended well.
     t : int
         Rounds before the one in which it happened.
 
@@ -103,17 +104,17 @@ class DivergedError(FklError):
         Where these rounds were written.
     """
 
-    def __init__(self, algorithm: Algorithm, chunks: list[Chunk], failed: Chunk, t: int) -> None:
+    def __init__(self, algorithm: Algorithm, failed: Chunk, t: int) -> None:
         key = next((name for name in STEP_SIZES if hasattr(algorithm, name)), None)
         size = getattr(algorithm, key or "", None)
         size = "null, which is 1/sqrt(T)" if size is None else size
         mend = f"with algo.{key}={size}: lower it" if key else "see algo"
         super().__init__(f"{algorithm.label} diverged in round {t + 1} {mend}")
-        self.chunks, self.failed, self.t = chunks, failed, t
+        self.failed, self.t = failed, t
         self.folder: Path | None = None
 
     def __str__(self) -> str:
-        kept = "the rounds before it are in" if self.t or self.chunks else "see"
+        kept = "the rounds before it are in" if self.t or self.failed.first else "see"
         return f"{self.args[0]}; {kept} {self.folder}" if self.folder else str(self.args[0])
 
 
@@ -123,7 +124,7 @@ def simulate(
     chunk: int | None,
     advance: Callable[[int], object],
     checkpoint: Checkpoint | None = None,
-) -> list[Chunk]:
+) -> Iterator[Chunk]:
     """Run all replicates, `chunk` at a time; the numbers depend on neither chunk, threads nor checkpoints.
 
     Parameters
@@ -138,41 +139,65 @@ def simulate(
     checkpoint : Checkpoint or None
         Where to keep what is done, and to go on from.
 
+    Yields
+    ------
+    Chunk
+        Each as soon as its replicates have ended; those that had ended before a checkpoint do not come again.
+
     Raises
     ------
     DivergedError
     """
-    everyone = range(experiment.replicates)
-    chunks: list[Chunk] = []
-    with at_most(threads), np.errstate(all="ignore"):  # the judge sees whatever grows too large
-        place = checkpoint.place() if checkpoint is not None else None
-        first, together = place or (0, chunk if chunk is not None else _fitting(experiment))
-        while first < len(everyone):
-            world, ledger = make_world(experiment, tuple(everyone[first : first + together]))
-            saved = checkpoint.load(world) if checkpoint is not None and place is not None else None
-            if saved is None and place is not None:  # damaged, or of another version: all anew
-                place, first = None, 0
-                continue
-            if saved is None:
-                under_way = _begin(experiment, world, ledger)
-            else:
-                place = None
-                chunks, under_way = saved
-                world.channel.ledger = under_way.ledger
-                advance(first * world.problem.rounds + len(world.streams.replicates) * under_way.t)
-            keep = partial(_keep, checkpoint, (first, together), (chunks, under_way), world)
+    with _playing(threads):
+        resumed = _resumed(experiment, checkpoint)
+        if resumed is None:
+            first, together = 0, chunk if chunk is not None else _fitting(experiment)
+        else:
+            first, together, world, under_way = resumed
+            advance(first * world.problem.rounds + len(world.streams.replicates) * under_way.t)
+    while first < experiment.replicates:
+        with _playing(threads):
+            if resumed is None:
+                world = make_world(experiment, _some(experiment, first, together))[0]
+                under_way = _begin(experiment, world)
+            keep = partial(_keep, checkpoint, (first, together), under_way, world)
+            played = Chunk(under_way.judge, under_way.ledger, under_way.elapsed, first)
             try:
-                chunks.append(_play(experiment.algorithm, world, under_way, advance, keep))
+                _play(experiment.algorithm, world, under_way, advance, keep)
             except _NotFiniteError:
-                failed = Chunk(under_way.judge, under_way.ledger, under_way.elapsed)
-                raise DivergedError(experiment.algorithm, chunks, failed, under_way.t) from None
-            first += together
-    return chunks
+                raise DivergedError(experiment.algorithm, played, under_way.t) from None
+        yield played
+        first, resumed = first + together, None
 
 
-def _keep(checkpoint: Checkpoint | None, place: tuple[int, int], done: Any, world: World) -> None:
+@contextmanager
+def _playing(threads: int | None) -> Iterator[None]:
+    """At most so many threads, and no warnings: the judge sees whatever grows too large."""
+    with at_most(threads), np.errstate(all="ignore"):
+        yield
+
+
+def _some(experiment: Experiment, first: int, together: int) -> tuple[int, ...]:
+    """Numbers of the replicates that run together."""
+    return tuple(range(experiment.replicates)[first : first + together])
+
+
+def _resumed(experiment: Experiment, checkpoint: Checkpoint | None) -> tuple[int, int, World, UnderWay] | None:
+    """The place of a checkpoint, a world for it, and what was under way; None where there is none of this run."""
+    place = checkpoint.place() if checkpoint is not None else None
+    if checkpoint is None or place is None or place[0] >= experiment.replicates:
+        return None
+    world, _ = make_world(experiment, _some(experiment, *place))
+    under_way = checkpoint.load(world, UnderWay)
+    if under_way is None:
+        return None
+    world.channel.ledger = under_way.ledger
+    return *place, world, under_way
+
+
+def _keep(checkpoint: Checkpoint | None, place: tuple[int, int], under_way: UnderWay, world: World) -> None:
     if checkpoint is not None and checkpoint.due:
-        checkpoint.save(place, done, vars(world))
+        checkpoint.save(place, under_way, vars(world))
 
 
 def _fitting(experiment: Experiment) -> int:
@@ -202,13 +227,13 @@ class _NotFiniteError(Exception):
     """A round that the judge refused."""
 
 
-def _begin(experiment: Experiment, world: World, ledger: Ledger) -> UnderWay:
+def _begin(experiment: Experiment, world: World) -> UnderWay:
     judge = make_judge(experiment, world)
     elapsed = np.zeros(world.problem.rounds)
     start = perf_counter()
     state = experiment.algorithm.init(world)
     elapsed[0] = perf_counter() - start
-    return UnderWay(state, judge, ledger, elapsed)
+    return UnderWay(state, judge, world.channel.ledger, elapsed)
 
 
 def _play(
@@ -217,7 +242,7 @@ def _play(
     under_way: UnderWay,
     advance: Callable[[int], object],
     keep: Callable[[], None],
-) -> Chunk:
+) -> None:
     """Play the rounds that are left."""
     problem, judge = world.problem, under_way.judge
     seconds = under_way.seconds
@@ -233,7 +258,6 @@ def _play(
         advance(len(world.streams.replicates))
         keep()
     judge.close()
-    return Chunk(judge, under_way.ledger, under_way.elapsed)
 
 
 def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:

@@ -5,14 +5,17 @@ Jobs run wherever Hydra's launcher puts them, so all they share is a folder: `hy
 
 import json
 import math
-import shutil
 import sys
 import time
 import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from filelock import FileLock, Timeout
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -23,11 +26,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from fkl.config import Run, load
 from fkl.errors import FklError, refuse, require
-from fkl.results.folder import read_summary, replacing_file, write_failed
+from fkl.results.files import CannotWriteError, write_text, writing
+from fkl.results.folder import made, read_summary, write_failed
 from fkl.run import execute
 from fkl.simulation import DivergedError
 
-PLAN = "plan.json"
+NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
+"""In a sweep's folder: what its jobs tell while it is under way, the plan too, the closing list, and Hydra's own."""
 COLUMNS = ["job", "state", "seconds", "overrides", "folder", "message"]
 FINISHED, SKIPPED, FAILED, NOT_RUN = "finished", "finished already", "failed", "not run"
 
@@ -87,14 +92,15 @@ def _objective(run: Run) -> float | None:
 
 def _noted(config: DictConfig, sweep: Path, number: int, overrides: list[str]) -> float | None:
     """Do one job of a sweep and write a note of how it ended."""
-    plan = json.loads((sweep / PLAN).read_text())
+    notes = sweep / NOTES
+    plan = json.loads((notes / PLAN).read_text())
     note = {"job": number, "overrides": " ".join(overrides), "folder": "", "message": ""}
     start = time.time()
     value: float | None = math.inf
-    if plan["fail_fast"] and any(one["state"] == FAILED for one in _notes(sweep)):
+    if plan["fail_fast"] and any(one["state"] == FAILED for one in _read(notes)):
         note["state"] = NOT_RUN
     else:
-        print(f"[{number + 1}/{plan['jobs']}] {note['overrides']}{_time_left(plan, _notes(sweep))}", flush=True)
+        print(f"[{number + 1}/{plan['jobs']}] {note['overrides']}{_time_left(plan, _read(notes))}", flush=True)
         run = None
         try:
             run = load(config)
@@ -104,7 +110,7 @@ def _noted(config: DictConfig, sweep: Path, number: int, overrides: list[str]) -
             note |= {"state": FAILED, "message": _in_one_line(error), "folder": str(_leave(error, run, config))}
             print(f"fkl: {note['message']}", file=sys.stderr)
     note["seconds"] = round(time.time() - start, 1)
-    replacing_file(sweep / f"job-{number}.json", json.dumps(note))
+    write_text(notes / f"job-{number}.json", json.dumps(note))
     return value
 
 
@@ -114,21 +120,27 @@ def _in_one_line(error: Exception) -> str:
 
 def _leave(error: Exception, run: Run | None, config: DictConfig) -> Path:
     """Write a failed job's traceback into its own folder, and tell where that is."""
+    if isinstance(error, DivergedError) and error.folder is not None:
+        return error.folder  # which has its rows
     if run is None:  # its configuration could not be read, so it has no name but its place in the sweep
         hydra = HydraConfig.get()
         folder = Path(str(config.paths.outputs)) / "failed" / f"{Path(hydra.sweep.dir).name}-{hydra.job.num}"
     else:
         folder = run.failed_folder
-    if not isinstance(error, DivergedError):  # which has left its rows there
-        plain: Any = OmegaConf.to_container(config)
-        write_failed(folder, plain, "".join(traceback.format_exception(error)))
-    return folder
+    plain: Any = OmegaConf.to_container(config)
+    try:
+        return write_failed(
+            folder, plain, "".join(traceback.format_exception(error)), run.digest if run is not None else ""
+        )
+    except CannotWriteError as full:
+        print(f"fkl: {full}", file=sys.stderr)
+        return folder
 
 
-def _notes(sweep: Path) -> list[dict[str, Any]]:
+def _read(notes: Path) -> list[dict[str, Any]]:
     """What the jobs that ended told, in their order."""
-    notes = [json.loads(file.read_text()) for file in sweep.glob("job-*.json")]
-    return sorted(notes, key=lambda note: note["job"])
+    found = [json.loads(file.read_text()) for file in notes.glob("job-*.json")]
+    return sorted(found, key=lambda note: note["job"])
 
 
 def _time_left(plan: dict[str, Any], notes: list[dict[str, Any]]) -> str:
@@ -149,43 +161,83 @@ class Progress(Callback):
         Whether jobs that have not begun are left out once one has failed.
     """
 
-    under_way: Path | None = None
-    """Folder of the sweep of this process."""
-
     def __init__(self, fail_fast: bool = False) -> None:
         self.fail_fast = fail_fast
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """Write the plan that the jobs read."""
-        folder = Path(str(config.hydra.sweep.dir))
-        folder.mkdir(parents=True, exist_ok=True)
-        Progress.under_way = folder
-        plan = {"jobs": count(config), "started": time.time(), "fail_fast": self.fail_fast}
-        (folder / PLAN).write_text(json.dumps(plan))
+        jobs = count(config)
+        try:
+            notes = UNDER_WAY.enter_context(_notes(Path(str(config.hydra.sweep.dir))))
+            plan = {"jobs": jobs, "started": time.time(), "fail_fast": self.fail_fast}
+            write_text(notes / PLAN, json.dumps(plan))
+        except FklError as error:  # Hydra would make a warning of it, and go on
+            sys.exit(refuse(error))
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
-        """Write and print the closing list; a sweep with a failed job ends with exit code 2."""
+        """Print the closing list; a sweep with a failed job ends with exit code 2."""
         folder = Path(str(config.hydra.sweep.dir))
-        notes = _notes(folder)
-        table = pd.DataFrame(notes, columns=COLUMNS)
-        replacing_file(folder / "jobs.csv", table.to_csv(index=False))
-        for file in (folder / PLAN, *folder.glob("job-*.json")):
-            file.unlink()
-        counts = table["state"].value_counts()
-        print(f"{len(table)} runs: " + ", ".join(f"{count} {state}" for state, count in counts.items()))
-        print(f"files: {folder}/jobs.csv")
-        failed = table[table["state"] == FAILED]
-        for one in failed.itertuples():
-            print(f"fkl: failed: {one.overrides}: {one.message} (see {one.folder})", file=sys.stderr)
-        if len(failed):
+        ended = _read(folder / NOTES)
+        UNDER_WAY.close()
+        counts = Counter(note["state"] for note in ended)
+        print(f"{len(ended)} runs: " + ", ".join(f"{number} {state}" for state, number in counts.most_common()))
+        print(f"files: {folder / LIST}")
+        failed = [note for note in ended if note["state"] == FAILED]
+        for note in failed:
+            print(f"fkl: failed: {note['overrides']}: {note['message']} (see {note['folder']})", file=sys.stderr)
+        if failed:
             sys.exit(2)
 
 
+UNDER_WAY = ExitStack()
+"""What the sweep of this process does at its end, however it ends: write the list of its jobs, and tidy up."""
+
+
+@contextmanager
+def _notes(folder: Path) -> Iterator[Path]:
+    """Folder of the notes of a sweep under way, which become its closing list; only files of its own are deleted.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        When the folder is another sweep's that is under way, or has files of the user's that a sweep would overwrite.
+    """
+    notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
+    with made(folder), writing(folder):
+        ours = not table.exists() or table.read_text(errors="replace").startswith(",".join(COLUMNS))
+        known = table.exists() or notes.exists() or not composed.exists()
+        allowed = f"a folder without a {LIST} or {COMPOSED} that no sweep has written"
+        require(ours and known, "hydra.sweep.dir", folder, allowed)
+        new = not composed.exists()
+        lock = FileLock(folder / f"{NOTES}.lock", is_singleton=False)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            require(False, "hydra.sweep.dir", folder, "a folder in which no other sweep is under way")
+        try:
+            notes.mkdir(exist_ok=True)  # one that was killed has left its notes: nobody else is here
+            _forget(notes)
+            yield notes
+        finally:
+            if ended := _read(notes):
+                write_text(table, pd.DataFrame(ended, columns=COLUMNS).to_csv(index=False))
+            elif new:
+                composed.unlink(missing_ok=True)
+            _forget(notes)
+            with suppress(OSError):
+                notes.rmdir()
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
+
+
+def _forget(notes: Path) -> None:
+    for file in (notes / PLAN, *notes.glob("job-*.json")):
+        file.unlink(missing_ok=True)
+
+
 def abandon() -> None:
-    """Take away the folder of a sweep that ended before its first job did."""
-    folder = Progress.under_way
-    if folder is not None and not _notes(folder):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Leave nothing of a sweep that ended before its first job did."""
+    UNDER_WAY.close()
 
 
 def count(config: DictConfig) -> int:

@@ -13,7 +13,7 @@ from fkl.errors import FklError, require, shown
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
 from fkl.results.collect import Collected, FinishedRun, collect
-from fkl.results.folder import replacing_file
+from fkl.results.files import whole_file
 
 Made = TypeVar("Made")
 
@@ -78,7 +78,8 @@ def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Pa
     path = outputs / "figures" / paper / f"figure{number}"
     files = [path.with_suffix(suffix) for suffix in contents]
     for file, content in zip(files, contents.values(), strict=True):
-        replacing_file(file, content)
+        with whole_file(file) as stream:
+            stream.write(content)
     return files
 
 

@@ -1,29 +1,32 @@
 """Figures: mean over replicates with a band, for people."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fkl.results.records import Records
+    from fkl.results.records import Curves
 
+Array = NDArray[Any]
 # Okabe and Ito's palette, told apart by colour-blind readers
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 SPREAD = "mean ± 1 sd over {} replicates"
 
 
-def draw_run(folder: Path, records: "Records", title: str) -> None:
+def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str) -> None:
     """Draw the figures of one run, .png and .pdf.
 
     Of a stream mse and regret, of a batch on a graph error, distance and transmissions, of other methods error.
@@ -32,35 +35,40 @@ def draw_run(folder: Path, records: "Records", title: str) -> None:
     ----------
     folder : Path
         Where the files go.
-    records : Records
+    curves : Curves
+        Mean and spread by round.
+    summary : DataFrame
+        The last round of every replicate.
     title : str
     """
-    rounds = records.rounds
-    panels = _panels(rounds)
-    draw = band if rounds["round"].max() > 1 else points
-    for name, (label, curves) in panels.items():
+    for name, (label, parts) in _panels(curves.columns).items():
         figure, (axes,) = canvas(1)
-        for colour, (column, words) in enumerate(curves.items()):
-            if column in rounds and rounds[column].notna().any():
-                draw(axes, rounds, column, words, colour)
+        for colour, (column, words) in enumerate(parts.items()):
+            if column not in curves.columns or summary[column].isna().all():
+                continue
+            mean, deviation = curves.of(column)
+            if len(mean) > 1:
+                _band(axes, np.arange(1, len(mean) + 1), mean, deviation, words, colour)
+            else:
+                points(axes, summary[column], words, colour)
         axes.set_ylabel(label)
         axes.set_title(title)
         if name not in ("regret", "error"):  # the one can be below zero, the other is a share
             axes.set_yscale("log")
-        for suffix, content in rendered(figure, rounds["replicate"].nunique()).items():
+        for suffix, content in rendered(figure, curves.replicates).items():
             (folder / f"{name}{suffix}").write_bytes(content)
 
 
-def _panels(rounds: pd.DataFrame) -> dict[str, tuple[str, dict[str, str]]]:
+def _panels(columns: Collection[str]) -> dict[str, tuple[str, dict[str, str]]]:
     """Label of the axis, and columns with their words, of each figure."""
-    if "distance" in rounds:
-        return _batch_panels(rounds)
-    if "test_error" in rounds:
+    if "distance" in columns:
+        return _batch_panels(columns)
+    if "test_error" in columns:
         return {"error": ("share of errors", {"train_error": "training samples", "test_error": "test samples"})}
-    return _stream_panels(rounds)
+    return _stream_panels()
 
 
-def _stream_panels(rounds: pd.DataFrame) -> dict[str, tuple[str, dict[str, str]]]:
+def _stream_panels() -> dict[str, tuple[str, dict[str, str]]]:
     regrets = {
         "regret_best_kernel": "against the client's best kernel as it learned",
         "regret_hindsight": "against the best kernel ridge fit in hindsight",
@@ -71,8 +79,8 @@ def _stream_panels(rounds: pd.DataFrame) -> dict[str, tuple[str, dict[str, str]]
     }
 
 
-def _batch_panels(rounds: pd.DataFrame) -> dict[str, tuple[str, dict[str, str]]]:
-    measure, words = ("mse", "mean squared error") if "train_mse" in rounds else ("error", "share of errors")
+def _batch_panels(columns: Collection[str]) -> dict[str, tuple[str, dict[str, str]]]:
+    measure, words = ("mse", "mean squared error") if "train_mse" in columns else ("error", "share of errors")
     distances = {
         "distance": "of theta from the optimum",
         "consensus_error": "of theta from the agents' mean",
@@ -97,15 +105,18 @@ def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, colour: int)
     """Mean over replicates against the round, with one standard deviation on either side."""
     by_round = rounds.groupby("round")[column]
     mean, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)
+    _band(axes, mean.index.to_numpy(), mean.to_numpy(), deviation.to_numpy(), label, colour)
+
+
+def _band(axes: Axes, rounds: Array, mean: Array, deviation: Array, label: str, colour: int) -> None:
     shade = COLOURS[colour % len(COLOURS)]
-    axes.plot(mean.index, mean, color=shade, label=label)
-    axes.fill_between(mean.index, mean - deviation, mean + deviation, color=shade, alpha=0.2, linewidth=0)
+    axes.plot(rounds, mean, color=shade, label=label)
+    axes.fill_between(rounds, mean - deviation, mean + deviation, color=shade, alpha=0.2, linewidth=0)
     axes.set_xlabel("round")
 
 
-def points(axes: Axes, rounds: pd.DataFrame, column: str, label: str, colour: int) -> None:
+def points(axes: Axes, values: "pd.Series[float]", label: str, colour: int) -> None:
     """Values of the one round, a point a replicate beside their mean and one standard deviation on either side."""
-    values = rounds[column]
     axes.plot([colour] * len(values), values, "o", color=COLOURS[colour], alpha=0.3)
     axes.errorbar([colour + 0.2], [values.mean()], [values.std(ddof=1)], fmt="o", color=COLOURS[colour], label=label)
     axes.set_xlim(-0.5, colour + 0.7)

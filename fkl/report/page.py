@@ -24,7 +24,7 @@ from fkl.report.runs import DataSource, add_pictures, data_source, environments,
 from fkl.report.tables import Table, percent
 from fkl.report.verdicts import FAR, MISSING, TIME, VERDICTS, Verdict, cells, judge, tally
 from fkl.results.collect import Collected, collect, legible
-from fkl.results.folder import replacing_file
+from fkl.results.files import write_text
 
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -213,7 +213,7 @@ def write_page(outputs: Path, store: Store) -> str:
         inline=lambda markdown: Markup(prose.inline(markdown)),
     )
     path = outputs / "report.html"
-    replacing_file(path, page)
+    write_text(path, page)
     if not (outputs / "runs").exists():
         print(f"fkl: {outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it", file=sys.stderr)
     return f"{path}: {len(runs)} runs, {len(page.encode()) / 1e6:.1f} MB"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from fkl.results.folder import replacing_file
+from fkl.results.files import write_text
 
 HEADINGS = {"spread": "± sd", "difference_percent": "difference %", "published_spread": "published ± sd"}
 """Columns whose names are not the words that people read."""
@@ -72,7 +72,7 @@ class Table:
         texts = {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex}
         files = [path.with_suffix(suffix) for suffix in texts]
         for file, text in zip(files, texts.values(), strict=True):
-            replacing_file(file, text)
+            write_text(file, text)
         return files
 
     def _rendered(self, style: str) -> str:

@@ -1,22 +1,38 @@
-"""What a long run has done so far, in a file beside its folder: a killed run goes on from there."""
+"""What a long run has done so far, in a file: a killed run goes on from there."""
 
-import glob
-import os
-import pickle
+import json
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Protocol, TypeVar
 
-UNREADABLE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, KeyError, TypeError)
-"""What pickle raises for a file that is damaged, or that another version wrote."""
+import numpy as np
+
+from fkl.errors import shown
+from fkl.results.files import CannotWriteError, read_sealed, write_sealed
+from fkl.results.plain import NotPlainError, Reader, Writer
+
+Kept = TypeVar("Kept")
+TEXT = "text"
+"""Name of the array that holds the JSON."""
+
+
+class Follower(Protocol):
+    """What grows beside a run, such as its tables, and goes back with it to where a checkpoint was."""
+
+    @property
+    def position(self) -> Any:
+        """Where it is, as plain data."""
+        ...
+
+    def go_back(self, position: Any) -> None:
+        """Forget what came after this position."""
+        ...
 
 
 class Checkpoint:
-    """The file in which a run keeps what it has done.
-
-    A file has two parts, so that a reader can build from the first what the second refers to.
+    """The file in which a run keeps what it has done: plain data behind its SHA-256, nothing that could run.
 
     Parameters
     ----------
@@ -25,10 +41,11 @@ class Checkpoint:
         Seconds between two savings: 0 saves whenever it may, None never.
     digest : str
         Of the run; the file of another run is not read.
+    follower : Follower or None
     """
 
-    def __init__(self, file: Path, every: float | None, digest: str) -> None:
-        self.file, self._digest = file, digest
+    def __init__(self, file: Path, every: float | None, digest: str, follower: Follower | None = None) -> None:
+        self.file, self._digest, self._follower = file, digest, follower
         self._every = float("inf") if every is None else every
         self._last = time.monotonic()
 
@@ -37,69 +54,81 @@ class Checkpoint:
         """Whether it is time to save."""
         return time.monotonic() - self._last >= self._every
 
-    def place(self) -> Any | None:
-        """First part of what was saved; None where there is nothing of this run that can be read."""
-        try:
-            with self.file.open("rb") as stream:
-                digest, place = pickle.load(stream)
-        except (*UNREADABLE, ValueError):
+    def place(self) -> tuple[int, int] | None:
+        """First of the replicates that ran, and how many; None where nothing of this run can be read, which is said."""
+        found = self._read()
+        if found is None:
             return None
-        return place if digest == self._digest else None
+        place = found[0].get("place")
+        if isinstance(place, list) and len(place) == 2 and all(type(one) is int and one >= 0 for one in place):
+            return place[0], max(1, place[1])
+        self._say_anew("it names no place")
+        return None
 
-    def load(self, owner: Any) -> Any | None:
-        """Second part of what was saved, with the attributes of `owner` that it refers to; None where unreadable."""
-        try:
-            with self.file.open("rb") as stream:
-                pickle.load(stream)
-                return _Unpickler(stream, owner).load()
-        except (*UNREADABLE, ValueError):
+    def load(self, owner: Any, kind: type[Kept]) -> Kept | None:
+        """What was saved, of this kind, with the attributes of `owner` that it refers to; None where it cannot be read.
+
+        The follower goes back to where it was then.
+        """
+        found = self._read()
+        if found is None:
             return None
+        text, arrays = found
+        try:
+            reader = Reader(arrays, owner)
+            done, position = reader.value(text["done"]), reader.value(text["position"])
+            if not isinstance(done, kind):
+                raise TypeError(f"it is of {type(done).__name__}")
+            if self._follower is not None:
+                self._follower.go_back(position)
+        except Exception as error:  # whatever a file that was written by hand leads to
+            self._say_anew(f"{type(error).__name__}: {error}")
+            return None
+        return done
 
-    def save(self, place: Any, done: Any, owned: Mapping[str, Any]) -> None:
-        """Write both parts beside the file and move it there in one step.
+    def save(self, place: tuple[int, int], done: Any, owned: Mapping[str, Any]) -> None:
+        """Write the file, whole or not at all; one that cannot be written costs the run nothing.
 
         Parameters
         ----------
-        place, done : any
-            What can be pickled.
+        place : (int, int)
+            First of the replicates that run, and how many run together.
+        done : any
+            Plain data, and objects of it.
         owned : mapping of str to object
             Attributes of the reader's owner; `done` refers to them by name.
         """
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.file.with_name(f"{self.file.name}.{os.getpid()}")
+        writer = Writer(owned)
+        position = None if self._follower is None else self._follower.position
         try:
-            with partial.open("wb") as stream:
-                pickle.dump((self._digest, place), stream, pickle.HIGHEST_PROTOCOL)
-                _Pickler(stream, owned).dump(done)
-            partial.replace(self.file)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:  # a method of the user's own
-            print(f"no checkpoints: its state cannot be kept ({error})", file=sys.stderr)
+            text = {"digest": self._digest, "place": list(place), "done": writer.plain(done)}
+            text["position"] = writer.plain(position)
+            words = np.frombuffer(json.dumps(text).encode(), np.uint8)
+            write_sealed(self.file, {TEXT: words, **writer.arrays})
+        except NotPlainError as error:  # a method of the user's own
+            print(f"no checkpoints: the method's state holds {error}", file=sys.stderr)
             self._every = float("inf")
-        finally:
-            partial.unlink(missing_ok=True)
+        except CannotWriteError as error:  # there may be room the next time
+            print(f"no checkpoint: {error}", file=sys.stderr)
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        """Forget what was saved, also by a process that was killed while it saved."""
-        for file in self.file.parent.glob(f"{glob.escape(self.file.name)}*"):
-            file.unlink(missing_ok=True)
+        """Forget what was saved."""
+        self.file.unlink(missing_ok=True)
 
+    def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The JSON of this run's file, and the arrays."""
+        try:
+            arrays = read_sealed(self.file)
+            text = json.loads(arrays.pop(TEXT).tobytes())
+            if text["digest"] == self._digest:
+                return text, arrays
+            self._say_anew("another run's")
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # as above
+            self._say_anew(str(error))
+        return None
 
-class _Pickler(pickle.Pickler):
-    """Writes a name in place of each object that the reader has too."""
-
-    def __init__(self, stream: BinaryIO, owned: Mapping[str, Any]) -> None:
-        super().__init__(stream, pickle.HIGHEST_PROTOCOL)
-        self._names = {id(value): name for name, value in owned.items() if value is not None}
-
-    def persistent_id(self, value: Any) -> str | None:
-        return self._names.get(id(value))
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, stream: BinaryIO, owner: Any) -> None:
-        super().__init__(stream)
-        self._owner = owner
-
-    def persistent_load(self, name: str) -> Any:
-        return getattr(self._owner, name)
+    def _say_anew(self, why: str) -> None:
+        print(f"{self.file}: not used, the run begins anew ({shown(why)})", file=sys.stderr)

@@ -1,55 +1,141 @@
-"""A run's folder: whole or not at all."""
+"""A run's folder: whole or not at all, made by one process at a time.
 
-import hashlib
+Beside a run's folder NAME lie, while it is made, `.NAME.lock`, which one process holds, and `.NAME.partial`, the folder
+in which it works. Nothing is deleted but what carries fkl's own mark, a provenance.json that says so, and was left by a
+process that is known to be dead, since its lock is free.
+"""
+
 import json
 import os
 import platform
 import shutil
 import subprocess
-import tempfile
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import yaml
+from filelock import FileLock, Timeout
 from threadpoolctl import threadpool_info
 
 from fkl import __version__
 from fkl.config import Run
-from fkl.errors import FklError, require
-from fkl.results.records import Records
+from fkl.errors import require
+from fkl.results.files import CannotWriteError, flush_to_disk, sha256_of, write_text, writing
 
 LAST_FILE = "provenance.json"
-FLOATS = "%.10g"
-PACKAGES = ("numpy", "scipy", "pandas", "numba", "scikit-learn", "hydra-core", "omegaconf", "matplotlib")
+CHECKPOINT = "checkpoint"
+FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
+"""What provenance.json says of a folder under `state`."""
+HALF_WRITTEN = ".*.partial-*"
+LEFT_BY_A_FAILURE = ("config.yaml", "error.txt", "rounds.csv", LAST_FILE)
+PACKAGES = ("numpy", "scipy", "pandas", "numba", "scikit-learn", "networkx", "hydra-core", "omegaconf", "matplotlib")
 
 
-def finished(run: Run) -> bool:
-    """Whether this very run lies in its folder already.
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Be the only process that works at a run's folder; wait for another that does, which is said.
+
+    Folders above it that are made for that, and stay empty, are taken away again.
 
     Raises
     ------
     fkl.errors.FklError
-        When the folder holds something else, which is never overwritten, or cannot be made.
+    """
+    folder = folder.resolve()
+    lock = FileLock(_beside(folder, "lock"), is_singleton=False)
+    with made(folder.parent):
+        with writing(folder):
+            try:
+                lock.acquire(blocking=False)
+            except Timeout:
+                print(f"{folder}: another process is at it; waiting until it has ended", file=sys.stderr, flush=True)
+                lock.acquire()
+        try:
+            yield
+        finally:
+            file = Path(lock.lock_file)
+            with suppress(OSError):
+                if file.stat().st_size == 0:  # while it is held: who waits for it notices, and makes another
+                    file.unlink()
+            lock.release()
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """Make a folder and those above it; those that are new, and are empty when the block ends, go again.
+
+    Raises
+    ------
+    CannotWriteError
+    """
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for one in new:
+            with suppress(OSError):
+                one.rmdir()
+
+
+def finished(run: Run) -> bool:
+    """Whether this very run lies in its folder, whole.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        When the folder holds something else, which is never overwritten.
     """
     folder = run.folder
     require(
         folder.resolve() != Path.cwd(), "out", folder, "a folder other than the current one, which is replaced whole"
     )
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        nearest = next(parent for parent in folder.resolve().parents if parent.exists())
-        if not (nearest.is_dir() and os.access(nearest, os.W_OK)):
-            raise FklError(f"out={folder}: {nearest} is not a folder that can be written to")
         return False
+    require(_is_mine(run), "out", folder, "a new or empty folder, or one with this same run")
+    return damage(folder) is None
+
+
+def _is_mine(run: Run) -> bool:
+    """Whether what lies in a run's place is this run, damaged or not: by its digest, which is in the usual name."""
+    digest = provenance(run.folder).get("digest")
+    return run.folder.is_dir() and (run.settings.out is None or digest == run.digest)
+
+
+def damage(folder: Path) -> str | None:
+    """What is wrong with a finished run's folder, in one line; None where it is whole."""
+    told = provenance(folder)
+    files = told.get("files")
+    if "digest" in told and not {"state", "files"} & {*told}:
+        return "made by an older version of fkl: no checksums"
+    if told.get("state") != FINISHED or not isinstance(files, dict):
+        return f"{LAST_FILE} is missing, damaged or not of a finished run"
+    for name, digest in files.items():
+        try:
+            if not (folder / name).is_file():  # but a pipe or a device, say, which may never end
+                return f"{name} is missing"
+            if sha256_of(folder / name) != digest:
+                return f"{name} has changed since the run ended"
+        except OSError as error:
+            return f"{name} cannot be read ({error.strerror})"
+    return None
+
+
+def provenance(folder: Path) -> dict[str, Any]:
+    """What a folder's provenance.json tells; nothing where it cannot be read."""
     try:
-        found = json.loads((folder / LAST_FILE).read_text())["digest"]
-    except (OSError, ValueError, KeyError, TypeError):
-        found = None
-    require(found == run.digest, "out", folder, "a new or empty folder, or one with this same run")
-    return True
+        file = folder / LAST_FILE
+        told = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def read_summary(folder: Path) -> pd.DataFrame:
@@ -57,113 +143,162 @@ def read_summary(folder: Path) -> pd.DataFrame:
     return pd.read_csv(folder / "summary.csv")
 
 
-def damage(folder: Path) -> str | None:
-    """What is wrong with the folder of a finished run, in one line; None where all is as it was written."""
-    name = LAST_FILE
-    try:
-        if not (folder / name).is_file():
-            return f"{name} is missing"
-        provenance = json.loads((folder / name).read_text(encoding="utf-8"))
-        if not isinstance(provenance, dict):
-            return f"{name} is not what fkl writes"
-        if "files" not in provenance:
-            return "made by an older version of fkl: no checksums"
-        if provenance.get("state") != "finished" or not isinstance(provenance["files"], dict):
-            return f"{name} is not that of a finished run"
-        for name, checksum in provenance["files"].items():
-            if not (folder / name).is_file():  # which a pipe is not either, that nobody may ever write to
-                return f"{name} is missing"
-            if _checksum(folder / name) != checksum:
-                return f"{name} is not as it was written"
-    except OSError as error:
-        return f"{name} cannot be read ({error.strerror})"
-    except (ValueError, RecursionError):  # not JSON, not text, nested without end; a name that no file can have
-        return f"{LAST_FILE} is not what fkl writes"
-    return None
-
-
-def _checksum(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_run(run: Run, records: Records, draw: Callable[[Path], None], notes: dict[str, Any]) -> None:
-    """Write a run's files next to their place and move them there in one step; what is there already stays.
-
-    Parameters
-    ----------
-    run : Run
-    records : Records
-    draw : callable
-        Draws the run's figures into the folder it is given.
-    notes : dict
-        What else provenance.json shall tell.
-    """
-    try:
-        with replacing(run.folder) as folder:
-            for name in ("rounds", "clients", "summary"):
-                getattr(records, name).to_csv(folder / f"{name}.csv", index=False, float_format=FLOATS)
-            (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False))
-            draw(folder)
-            files = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
-            provenance = {"state": "finished", "digest": run.digest, **notes, **_environment(), "files": files}
-            (folder / LAST_FILE).write_text(json.dumps(provenance, indent=2) + "\n")
-    except FklError:
-        if not finished(run):  # by another process, of a sweep beside this one, that had the same run
-            raise
-    shutil.rmtree(run.failed_folder, ignore_errors=True)
-
-
-def write_failed(folder: Path, config: dict[str, Any], error: str, rounds: pd.DataFrame | None = None) -> None:
-    """Write what a failed run leaves: its configuration, its error, and the rows that are right."""
-    shutil.rmtree(folder, ignore_errors=True)
-    with replacing(folder) as partial:
-        (partial / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-        (partial / "error.txt").write_text(f"{error.rstrip()}\n")
-        if rounds is not None:
-            rounds.to_csv(partial / "rounds.csv", index=False, float_format=FLOATS)
-
-
 @contextmanager
-def replacing(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside `folder` that takes its place when the block ends well, and vanishes when not."""
-    folder = folder.resolve()
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        for left_behind in folder.parent.glob(f".{folder.name}.partial-*"):
-            shutil.rmtree(left_behind, ignore_errors=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
-    except OSError as error:
-        raise FklError(f"out={folder}: cannot be written ({error.strerror})") from None
-    try:
-        yield partial
-        partial.chmod(0o755)
-        try:
-            partial.replace(folder)
-        except OSError as error:
-            raise FklError(f"out={folder}: cannot be written ({error.strerror})") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+def workspace(run: Run) -> Iterator[Path]:
+    """The folder in which a run is made, which `finish` moves to its place; only for who is `alone` at the run.
 
-
-def replacing_file(path: Path, content: str | bytes) -> None:
-    """Write a file beside its place and move it there in one step.
+    What another process left there when it was killed is taken over. The folder stays behind where there is a
+    checkpoint in it to go on from: after an interruption, or on a disk that is full.
 
     Raises
     ------
     fkl.errors.FklError
-        When it cannot be written; what was there stays.
     """
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    folder = _beside(run.folder.resolve(), "partial")
+    usable = not folder.is_symlink() and (not folder.exists() or (folder.is_dir() and _is_fkls_or_empty(folder)))
+    require(usable, "out", run.folder, f"a folder beside which no {folder.name} lies that is not fkl's")
+    with writing(run.folder):
+        folder.mkdir(exist_ok=True)
+        for left_behind in folder.glob(HALF_WRITTEN):
+            left_behind.unlink()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content.encode() if isinstance(content, str) else content)
-        partial.replace(path)
-    except OSError as error:
-        raise FklError(f"{path}: cannot be written ({error.strerror})") from None
-    finally:
+        _mark(folder, UNDER_WAY, run.digest)
+        yield folder
+    except (CannotWriteError, KeyboardInterrupt, SystemExit):
+        if not (folder / CHECKPOINT).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def finish(run: Run, folder: Path, draw: Callable[[Path], None], notes: dict[str, Any]) -> None:
+    """Complete a workspace whose tables are written, and move it to the run's place in one step.
+
+    Parameters
+    ----------
+    run : Run
+    folder : Path
+        The workspace.
+    draw : callable
+        Draws the run's figures into the folder it is given.
+    notes : dict
+        What else provenance.json shall tell.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    with writing(run.folder):
+        (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False), encoding="utf-8")
+        draw(folder)
+        files = sorted(file for file in folder.iterdir() if file.name not in (LAST_FILE, CHECKPOINT))
+        for file in files:
+            with file.open("rb+") as stream:
+                flush_to_disk(stream)
+        hashes = {file.name: sha256_of(file) for file in files}
+        _mark(folder, FINISHED, run.digest, {**notes, **_environment(), "files": hashes})
+        _move(folder, run)
+    forget_failed(run.failed_folder, run.digest)
+
+
+def moved(run: Run) -> bool:
+    """Whether the run was made whole by a process that was killed before it moved it to its place: this does so."""
+    folder = _beside(run.folder.resolve(), "partial")
+    if folder.is_symlink() or provenance(folder).get("digest") != run.digest or damage(folder) is not None:
+        return False
+    with writing(run.folder):
+        _move(folder, run)
+    return True
+
+
+def _move(folder: Path, run: Run) -> None:
+    """Move a finished workspace to its place; what is damaged there is set aside, never deleted."""
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    place = run.folder.resolve()
+    if place.exists() and any(place.iterdir()):
+        if damage(place) is None and _is_mine(run):  # by a process on a file system that knows no locks
+            shutil.rmtree(folder)
+            return
+        if not _is_mine(run):
+            raise CannotWriteError(f"{run.folder}: holds something that was not there when the run began")
+        aside = next(one for one in _numbered(run.broken_folder) if not one.exists())
+        print(f"{run.folder}: {damage(place)}; moved to {aside}, and made again", file=sys.stderr)
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        place.rename(aside)
+    folder.replace(place)
+    if os.name == "posix":
+        handle = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)  # the name, too, is on the disk
+        finally:
+            os.close(handle)
+
+
+def write_failed(
+    folder: Path, config: dict[str, Any], error: str, digest: str = "", rounds: Path | None = None
+) -> Path:
+    """Write what a failed run leaves, and tell where: its configuration, its error, and the rows that are right.
+
+    Parameters
+    ----------
+    folder : Path
+        Taken where it is new, or this same run's earlier failure; else one with a number behind its name.
+    config : dict
+    error : str
+    digest : str
+        Of the run.
+    rounds : Path or None
+        File that is moved there.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    ours = {"state": FAILED, "digest": digest}
+    folder = next(one for one in _numbered(folder) if not one.exists() or ours.items() <= provenance(one).items())
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        _mark(folder, FAILED, digest)
+        (folder / "rounds.csv").unlink(missing_ok=True)
+        if rounds is not None:
+            rounds.replace(folder / "rounds.csv")
+        write_text(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
+        write_text(folder / "error.txt", f"{error.rstrip()}\n")
+    return folder
+
+
+def forget_failed(folder: Path, digest: str) -> None:
+    """Take away what this same run left when it failed, and nothing else."""
+    if {"state": FAILED, "digest": digest}.items() <= provenance(folder).items() and not folder.is_symlink():
         with suppress(OSError):
-            partial.unlink(missing_ok=True)
+            for name in LEFT_BY_A_FAILURE:
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()  # unless the user has put something there
+
+
+def _beside(folder: Path, kind: str) -> Path:
+    return folder.with_name(f".{folder.name}.{kind}")
+
+
+def _numbered(folder: Path) -> Iterator[Path]:
+    """The folder itself, then NAME-1, NAME-2, ..."""
+    yield folder
+    yield from (folder.with_name(f"{folder.name}-{number}") for number in count(1))
+
+
+def _is_fkls_or_empty(folder: Path) -> bool:
+    """Whether a workspace carries fkl's mark, or its maker was killed before it had one."""
+    told = provenance(folder)
+    marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
+    return marked or all(file.match(HALF_WRITTEN) for file in folder.iterdir())
+
+
+def _mark(folder: Path, state: str, digest: str, more: dict[str, Any] | None = None) -> None:
+    """Write a folder's provenance.json, by which it is known to be fkl's."""
+    told = {"state": state, "digest": digest, **(more or {})}
+    write_text(folder / LAST_FILE, json.dumps(told, indent=2) + "\n")
 
 
 def _environment() -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """What the best kernel would have lost in hindsight, computed once for data, dictionary and lambda, and kept."""
 
 import hashlib
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels.ridge import RECIPE, best_ridge_loss
+from fkl.results.files import CannotWriteError, DamagedError, read_sealed, write_sealed
 from fkl.simulation import Experiment
+
+LOSSES = "losses"
 
 
 def hindsight_loss(experiment: Experiment, cache: Path | None) -> NDArray[np.float64]:
@@ -28,13 +30,13 @@ def hindsight_loss(experiment: Experiment, cache: Path | None) -> NDArray[np.flo
         return np.full(problem.present.shape, np.nan)
     x, y = problem.x[problem.present].astype(np.float64), problem.y[problem.present]
     loss = np.zeros(problem.present.shape)
-    file = None if cache is None else cache / "hindsight" / f"{_digest(experiment, x, y)}.npy"
+    file = None if cache is None else cache / "hindsight" / f"{_digest(experiment, x, y)}.npz"
     best = None if file is None else _kept(file, len(y))
     if best is None:
         best = best_ridge_loss(experiment.dictionary, x, y, lam)
         if file is not None:
-            with suppress(OSError):  # a cache that cannot be written only costs time
-                _keep(file, best)
+            with suppress(CannotWriteError):  # a cache that cannot be written only costs time
+                write_sealed(file, {LOSSES: best})
     loss[problem.present] = best
     return loss
 
@@ -49,17 +51,10 @@ def _digest(experiment: Experiment, x: NDArray[np.float64], y: NDArray[np.float6
 
 
 def _kept(file: Path, samples: int) -> NDArray[np.float64] | None:
-    """What was kept; None where there is nothing, or nothing that can be read."""
+    """What was kept; None where there is nothing, or nothing that is as it was written."""
     try:
-        best = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        best = read_sealed(file).get(LOSSES)
+    except (OSError, DamagedError):
         return None
-    return best if best.shape == (samples,) else None
-
-
-def _keep(file: Path, best: NDArray[np.float64]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.partial-{os.getpid()}")
-    with partial.open("wb") as stream:
-        np.save(stream, best, allow_pickle=False)
-    partial.replace(file)
+    usable = best is not None and best.shape == (samples,) and best.dtype == np.float64 and (best >= 0).all()
+    return best if usable else None

@@ -1,6 +1,8 @@
 """A run as three tidy tables."""
 
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,13 @@ from numpy.typing import NDArray
 
 from fkl.data.problem import Problem
 from fkl.data.vertical import Vertical
-from fkl.network import UNITS
+from fkl.network import UNITS, Ledger
+from fkl.results.files import writing
 from fkl.results.hindsight import hindsight_loss
 from fkl.simulation import Chunk, DivergedError, Experiment
 
+FLOATS = "%.10g"
+TABLES = ("rounds", "clients", "summary")
 TIMING_COLUMNS = ("runtime_s", "runtime_per_client_s")
 """The only columns that differ between two runs of one configuration."""
 
@@ -42,98 +47,183 @@ Columns = dict[str, NDArray[Any]]
 """By name: (T, R) in columns of rounds, (R, K) or (K,) in columns of clients, (R,) in columns of the summary."""
 
 
-def make_records(experiment: Experiment, chunks: list[Chunk], cache: Path | None = None) -> Records:
-    """Turn what the loop brought back into tables; `cache` is where losses in hindsight are kept."""
-    problem, R = experiment.problem, experiment.replicates
+def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | None = None) -> Records:
+    """Turn what the loop brings back into tables; `cache` is where losses in hindsight are kept."""
+    best = _best_in_hindsight(experiment, cache)
+    parts = [_of_a_chunk(experiment, chunk, best) for chunk in chunks]
+    tables = {name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in TABLES}
+    return Records(**tables)
+
+
+class Tables:
+    """The three tables of a run as files that grow with each chunk of replicates, and what is summed up of them.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files go.
+    experiment : Experiment
+    cache : Path or None
+        Where losses in hindsight are kept.
+    """
+
+    def __init__(self, folder: Path, experiment: Experiment, cache: Path | None = None) -> None:
+        self._folder, self._experiment, self._cache = folder, experiment, cache
+        self._best: NDArray[np.float64] | None = None
+        self.go_back({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}})
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """Where the tables are, to `go_back` to."""
+        return {"sizes": dict(self._sizes), "curves": self.curves, "kinds": self.kinds}
+
+    def go_back(self, position: dict[str, Any]) -> None:
+        """Forget the rows that came after this position."""
+        self._sizes: dict[str, int] = dict(position["sizes"])
+        self.curves: Curves = position["curves"]
+        self.kinds: dict[str, int] = position["kinds"]
+
+    def append(self, chunk: Chunk) -> None:
+        """Write the rows of some more replicates.
+
+        Raises
+        ------
+        fkl.results.files.CannotWriteError
+        """
+        records = self._records(chunk)
+        for name in TABLES:
+            self._append(name, getattr(records, name))
+        self.curves.enter(records.rounds)
+        for (direction, kind), scalars in chunk.ledger.kinds.items():
+            name = f"{direction} {kind}"
+            self.kinds[name] = self.kinds.get(name, 0) + scalars
+
+    def rounds_before(self, error: DivergedError) -> Path | None:
+        """File of the rounds that were right when a method diverged; None where it diverged in its first round."""
+        if error.t:
+            with np.errstate(all="ignore"):  # of the round that is not kept
+                error.failed.judge.close()
+                rounds = self._records(error.failed).rounds
+            self._append("rounds", rounds[rounds["round"] <= error.t])
+        return self._file("rounds") if self._sizes["rounds"] else None
+
+    def _records(self, chunk: Chunk) -> Records:
+        if self._best is None:
+            self._best = _best_in_hindsight(self._experiment, self._cache)
+        return _of_a_chunk(self._experiment, chunk, self._best)
+
+    def _append(self, name: str, table: pd.DataFrame) -> None:
+        file, size = self._file(name), self._sizes[name]
+        with writing(file), file.open("ab") as stream:
+            stream.truncate(size)
+            table.to_csv(stream, index=False, header=size == 0, float_format=FLOATS)
+            stream.flush()
+            self._sizes[name] = stream.seek(0, os.SEEK_END)
+
+    def _file(self, name: str) -> Path:
+        return self._folder / f"{name}.csv"
+
+
+@dataclass
+class Curves:
+    """Mean and spread over replicates of every column of the rounds, by Welford's recursion, one replicate at a time.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    replicates : int
+        How many were entered.
+    mean, squares : (columns, T)
+        Mean so far, and sum of squared deviations from it.
+    """
+
+    columns: tuple[str, ...] = ()
+    replicates: int = 0
+    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    squares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    def enter(self, rounds: pd.DataFrame) -> None:
+        """Take in some more replicates, rows in order."""
+        self.columns = tuple(str(name) for name in rounds if name not in ("replicate", "round"))
+        T = int(rounds["round"].max())
+        values = rounds[list(self.columns)].to_numpy(np.float64).reshape(-1, T, len(self.columns)).swapaxes(1, 2)
+        if not self.replicates:
+            self.mean, self.squares = np.zeros(values.shape[1:]), np.zeros(values.shape[1:])
+        for one in values:  # so that sums, and figures to the byte, are the same however many run together
+            self.replicates += 1
+            off = one - self.mean
+            self.mean = self.mean + off / self.replicates
+            self.squares = self.squares + off * (one - self.mean)
+
+    def of(self, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and standard deviation (T,), the latter 0 of one replicate."""
+        place = self.columns.index(column)
+        return self.mean[place], np.sqrt(self.squares[place] / max(1, self.replicates - 1))
+
+
+def _best_in_hindsight(experiment: Experiment, cache: Path | None) -> NDArray[np.float64]:
+    """Losses (T, K) of the best function in hindsight, of a stream; nothing of other problems."""
+    return hindsight_loss(experiment, cache) if isinstance(experiment.problem, Problem) else np.zeros(0)
+
+
+def _of_a_chunk(experiment: Experiment, chunk: Chunk, best: NDArray[np.float64]) -> Records:
+    problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = problem.rounds, problem.clients
+    replicates = np.arange(chunk.first, chunk.first + R)
     if isinstance(problem, Problem):
-        by_round, by_client, at_the_end = _of_a_stream(experiment, chunks, cache)
+        by_round, by_client, at_the_end = _of_a_stream(problem, chunk, best)
     else:
-        by_round, by_client, at_the_end = _of_a_batch(chunks)
+        judge: Any = chunk.judge
+        by_round, by_client, at_the_end = dict(judge.by_round), dict(judge.by_client), dict(judge.at_the_end)
     if isinstance(problem, Vertical):  # these methods are compared by what they reach in a time
-        by_round["runtime_s"] = np.concatenate([_each(chunk, chunk.elapsed[:, None]) for chunk in chunks], axis=1)
-    sent_by_round, sent_by_client = _traffic(chunks)
+        by_round["runtime_s"] = _each(chunk, chunk.elapsed[:, None])
+    sent_by_round, sent_by_client = _traffic(chunk.ledger)
     by_round, by_client = by_round | sent_by_round, by_client | sent_by_client
 
-    rounds = {"replicate": np.repeat(np.arange(R), T), "round": np.tile(np.arange(1, T + 1), R)}
+    rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
-    clients: Columns = {"replicate": np.repeat(np.arange(R), K), "client": np.tile(np.arange(K), R)}
+    clients: Columns = {"replicate": np.repeat(replicates, K), "client": np.tile(np.arange(K), R)}
     clients["site"] = np.tile(np.array(problem.site_names)[problem.site], R)
     clients |= {name: np.broadcast_to(values, (R, K)).ravel() for name, values in by_client.items()}
-    summary: Columns = {"replicate": np.arange(R)}
+    summary: Columns = {"replicate": replicates}
     summary |= {name: values[-1] for name, values in by_round.items()} | at_the_end
-    return Records(pd.DataFrame(rounds), pd.DataFrame(clients), _timed(pd.DataFrame(summary), chunks, K))
+    summary.pop("runtime_s", None)
+    summary["runtime_s"] = _each(chunk, chunk.elapsed[-1:])
+    summary["runtime_per_client_s"] = summary["runtime_s"] / K
+    return Records(pd.DataFrame(rounds), pd.DataFrame(clients), pd.DataFrame(summary))
 
 
-def rounds_before(experiment: Experiment, error: DivergedError, cache: Path | None = None) -> pd.DataFrame | None:
-    """Rows of the rounds that were right when a method diverged; None where it diverged in its first round."""
-    ended = sum(chunk.ledger.shape[0] for chunk in error.chunks)
-    if error.t == 0 and not ended:
-        return None
-    chunks, played = error.chunks, ended
-    with np.errstate(all="ignore"):  # of the round that is not kept
-        if error.t:
-            error.failed.judge.close()
-            chunks, played = [*chunks, error.failed], ended + error.failed.ledger.shape[0]
-        rounds = make_records(replace(experiment, replicates=played), chunks, cache).rounds
-    return rounds[(rounds["replicate"] < ended) | (rounds["round"] <= error.t)]
-
-
-def _of_a_stream(experiment: Experiment, chunks: list[Chunk], cache: Path | None) -> tuple[Columns, Columns, Columns]:
-    problem = experiment.problem
-    best = hindsight_loss(experiment, cache)
+def _of_a_stream(problem: Problem, chunk: Chunk, best: NDArray[np.float64]) -> tuple[Columns, Columns, Columns]:
+    judge: Any = chunk.judge
     samples = problem.present.sum(axis=0)
     rounds = {
-        "mse": _gathered(chunks, "mse", 1),
-        "regret_best_kernel": _gathered(chunks, "mean_regret_best_kernel", 1),
-        "regret_hindsight": _gathered(chunks, "mean_loss", 1) - np.cumsum(best.mean(axis=1))[:, None],
+        "mse": judge.mse,
+        "regret_best_kernel": judge.mean_regret_best_kernel,
+        "regret_hindsight": judge.mean_loss - np.cumsum(best.mean(axis=1))[:, None],
     }
     clients = {
         "rounds": samples,
-        "mse": _gathered(chunks, "squared_error", 0) / np.maximum(samples, 1),
-        "regret_best_kernel": _gathered(chunks, "regret_best_kernel", 0),
-        "regret_hindsight": _gathered(chunks, "loss", 0) - best.sum(axis=0),
+        "mse": judge.squared_error / np.maximum(samples, 1),
+        "regret_best_kernel": judge.regret_best_kernel,
+        "regret_hindsight": judge.loss - best.sum(axis=0),
     }
     return rounds, clients, {}
 
 
-def _of_a_batch(chunks: list[Chunk]) -> tuple[Columns, Columns, Columns]:
-    def gathered(attribute: str, axis: int) -> Columns:
-        columns = [getattr(chunk.judge, attribute) for chunk in chunks]
-        return {name: np.concatenate([column[name] for column in columns], axis=axis) for name in columns[0]}
-
-    return gathered("by_round", 1), gathered("by_client", 0), gathered("at_the_end", 0)
-
-
-def _gathered(chunks: list[Chunk], attribute: str, axis: int) -> NDArray[np.float64]:
-    return np.concatenate([getattr(chunk.judge, attribute) for chunk in chunks], axis=axis)
-
-
-def _traffic(chunks: list[Chunk]) -> tuple[Columns, Columns]:
+def _traffic(ledger: Ledger) -> tuple[Columns, Columns]:
     """What was sent so far, by round, and in all, by client."""
     rounds, clients = {}, {}
-    for direction in chunks[0].ledger.tallies:
-        tallies = [chunk.ledger.tallies[direction] for chunk in chunks]
-        by_round = np.cumsum(np.concatenate([tally.by_round for tally in tallies], axis=1), axis=0)
-        by_client = np.concatenate([tally.by_client for tally in tallies], axis=0)
+    for direction, tally in ledger.tallies.items():
+        by_round = np.cumsum(tally.by_round, axis=0)
         for number, unit in enumerate(UNITS):
             name = "transmissions" if (direction, unit) == ("broadcast", "messages") else f"{direction}_{unit}"
-            rounds[name], clients[name] = by_round[..., number], by_client[..., number]
-    if chunks[0].ledger.cost is not None:
-        seconds = np.concatenate([chunk.ledger.seconds for chunk in chunks], axis=1)
-        rounds["communication_s"] = np.cumsum(seconds, axis=0)
+            rounds[name], clients[name] = by_round[..., number], tally.by_client[..., number]
+    if ledger.cost is not None:
+        rounds["communication_s"] = np.cumsum(ledger.seconds, axis=0)
     return rounds, clients
-
-
-def _timed(summary: pd.DataFrame, chunks: list[Chunk], clients: int) -> pd.DataFrame:
-    """The summary with the time that a replicate took."""
-    summary = summary.drop(columns="runtime_s", errors="ignore")
-    summary["runtime_s"] = np.concatenate([_each(chunk, chunk.elapsed[-1:]) for chunk in chunks])
-    summary["runtime_per_client_s"] = summary["runtime_s"] / clients
-    return summary
 
 
 def _each(chunk: Chunk, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Time of each replicate of a chunk, (..., R), from that of all (..., 1)."""
-    _, replicates = chunk.ledger.seconds.shape
+    replicates = chunk.ledger.shape[0]
     return np.repeat(seconds / replicates, replicates, axis=-1)

@@ -11,8 +11,8 @@ from shutil import rmtree
 from typing import Any, NamedTuple
 
 CONFIG, PROVENANCE, SUMMARY, ROUNDS = "config.yaml", "provenance.json", "summary.csv", "rounds.csv"
-MISSING, CHANGED, UNREADABLE = "is missing", "is not as it was written", "cannot be read"
-NOT_OURS = "provenance.json is not what fkl writes"
+MISSING, CHANGED, UNREADABLE = "is missing", "has changed since the run ended", "cannot be read"
+NOT_OURS = "provenance.json is missing, damaged or not of a finished run"
 FOREVER = 400_000
 """Brackets in brackets: the compiled YAML parser ends the process with fewer."""
 ENDLESS = "nested without end, or has aliases"
@@ -70,9 +70,9 @@ def _told(**keys: Any) -> Callable[[bytes], bytes]:
     return lambda text: json.dumps(json.loads(text) | keys).encode()
 
 
-def _untold(key: str) -> Callable[[bytes], bytes]:
-    """One key fewer in provenance.json."""
-    return lambda text: json.dumps({name: value for name, value in json.loads(text).items() if name != key}).encode()
+def _untold(*keys: str) -> Callable[[bytes], bytes]:
+    """Fewer keys in provenance.json."""
+    return lambda text: json.dumps({key: value for key, value in json.loads(text).items() if key not in keys}).encode()
 
 
 def _key(key: str, value: Any, said: str) -> Broken:
@@ -183,10 +183,10 @@ BROKEN = {
     "clients that are a pipe": _instead("clients.csv", os.mkfifo),
     "picture that is a link to a device": _instead("mse.png", lambda file: file.symlink_to("/dev/zero")),
     # provenance.json that is none
-    "provenance deleted": _instead(PROVENANCE, lambda file: None),
-    "provenance that is a folder": _instead(PROVENANCE, Path.mkdir),
-    "provenance that is a pipe": _instead(PROVENANCE, os.mkfifo),
-    "provenance that is a link to nowhere": _instead(PROVENANCE, lambda file: file.symlink_to("nowhere")),
+    "provenance deleted": _instead(PROVENANCE, lambda file: None, "is missing"),
+    "provenance that is a folder": _instead(PROVENANCE, Path.mkdir, "is missing"),
+    "provenance that is a pipe": _instead(PROVENANCE, os.mkfifo, "is missing"),
+    "provenance that is a link to nowhere": _instead(PROVENANCE, lambda file: file.symlink_to("nowhere"), "is missing"),
     "provenance empty": _unsigned(PROVENANCE, lambda text: b"", NOT_OURS),
     "provenance cut short": _unsigned(PROVENANCE, lambda text: text[:-9], NOT_OURS),
     "provenance twice": _unsigned(PROVENANCE, lambda text: text + text, NOT_OURS),
@@ -199,10 +199,11 @@ BROKEN = {
     "provenance with a number of 5000 digits": _unsigned(
         PROVENANCE, lambda text: text.replace(b"100,", b"9" * 5000 + b",", 1), NOT_OURS
     ),
-    "provenance of a run under way": _unsigned(PROVENANCE, _told(state="running"), "not that of a finished run"),
-    "provenance without state": _unsigned(PROVENANCE, _untold("state"), "not that of a finished run"),
-    "provenance of an older fkl": _unsigned(PROVENANCE, _untold("files"), "older version of fkl: no checksums"),
-    "checksums that are a list": _unsigned(PROVENANCE, _told(files=[1]), "not that of a finished run"),
+    "provenance of a run under way": _unsigned(PROVENANCE, _told(state="running"), NOT_OURS),
+    "provenance without state": _unsigned(PROVENANCE, _untold("state"), NOT_OURS),
+    "provenance without checksums": _unsigned(PROVENANCE, _untold("files"), NOT_OURS),
+    "provenance of an older fkl": _unsigned(PROVENANCE, _untold("state", "files"), "made by an older version of fkl"),
+    "checksums that are a list": _unsigned(PROVENANCE, _told(files=[1]), NOT_OURS),
     "checksums that are numbers": _unsigned(PROVENANCE, _told(files={SUMMARY: 1}), f"summary.csv {CHANGED}"),
     "checksums of nothing": _unsigned(PROVENANCE, _told(files={}), "files=: must be with clients.csv, config.yaml"),
     "checksums of a name that no file has": _unsigned(PROVENANCE, _told(files={"\0": ""}), MISSING),
@@ -310,8 +311,8 @@ BROKEN = {
     "picture of another sum": _signed("regret.png", lambda data: data[:29] + bytes(4) + data[33:], "not a picture"),
     # what is no folder of files
     "a file": _becomes(lambda path: path.write_text("notes"), "not a folder"),
-    "an empty folder": _becomes(Path.mkdir, "provenance.json is missing"),
-    "a folder of folders": _becomes(lambda path: (path / "runs").mkdir(parents=True), "provenance.json is missing"),
+    "an empty folder": _becomes(Path.mkdir, NOT_OURS),
+    "a folder of folders": _becomes(lambda path: (path / "runs").mkdir(parents=True), NOT_OURS),
     "a link to nowhere": _becomes(lambda path: path.symlink_to("nowhere"), "not a folder"),
     "a link to itself": _becomes(lambda path: path.symlink_to(path.name), "not a folder"),
     "a pipe": _becomes(os.mkfifo, "not a folder"),

@@ -175,7 +175,7 @@ def test_tables_and_figures_warn_too(fkl: Callable[..., Answer], good: Path, com
     BROKEN["rounds cut short"].by(good)
     answer = fkl(*command)
     lines = answer.err.splitlines()
-    assert lines[0].endswith("outputs/runs/good: rounds.csv is not as it was written")
+    assert lines[0].endswith("outputs/runs/good: rounds.csv has changed since the run ended")
     assert (answer.code, len(lines)) == ((2, 2) if command[0] == "table" else (0, 1))
 
 

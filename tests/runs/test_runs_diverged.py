@@ -40,7 +40,7 @@ def test_a_step_that_is_too_large_is_noticed_in_its_round(
     (failed,) = (tmp_path / "outputs" / "failed").iterdir()
     t = int(said.split("diverged in round ")[1].split()[0])
     if t == 1:
-        assert {file.name for file in failed.iterdir()} == {"config.yaml", "error.txt"}
+        assert {file.name for file in failed.iterdir()} == {"config.yaml", "error.txt", "provenance.json"}
         return
     assert algo not in AT_ONCE
     rounds = pd.read_csv(failed / "rounds.csv")

@@ -12,6 +12,7 @@ from fkl.algorithms.online.rfomkr import Rfomkr
 from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
 from fkl.results import hindsight
+from fkl.results.files import write_sealed
 from fkl.results.hindsight import hindsight_loss
 from fkl.simulation import Experiment
 
@@ -31,7 +32,7 @@ def test_kept_and_not_computed_twice(given: Experiment, tmp_path: Path, monkeypa
     np.testing.assert_array_equal(first[:, 0], best)
     monkeypatch.setattr(hindsight, "best_ridge_loss", None)
     np.testing.assert_array_equal(hindsight_loss(replace(given, seed=9, replicates=7), tmp_path), first)
-    assert [file.suffix for file in tmp_path.rglob("*") if file.is_file()] == [".npy"]
+    assert [file.suffix for file in tmp_path.rglob("*") if file.is_file()] == [".npz"]
 
 
 @pytest.mark.parametrize("change", ["x", "y", "dictionary", "lam"])
@@ -46,9 +47,31 @@ def test_whatever_changes_the_fit_is_another(given: Experiment, tmp_path: Path, 
         "lam": replace(given, algorithm=Raker(lam=0.1)),
     }[change]
     assert not np.array_equal(hindsight_loss(other, tmp_path), hindsight_loss(given, tmp_path))
-    assert len(list(tmp_path.rglob("*.npy"))) == 2
+    assert len(list(tmp_path.rglob("*.npz"))) == 2
 
 
 def test_nothing_to_compare_with_where_nothing_is_regularised(given: Experiment) -> None:
     """The best function would go through every sample."""
     assert np.isnan(hindsight_loss(replace(given, algorithm=Rfomkr()), None)).all()
+
+
+@pytest.mark.parametrize(
+    "damaged", ["a flipped bit", "cut short", "not a number", "below 0", "of another shape", "text"]
+)
+def test_what_is_not_as_it_was_kept_is_computed_again(given: Experiment, tmp_path: Path, damaged: str) -> None:
+    """Whatever lies in the cache, no wrong regret comes of it."""
+    right = hindsight_loss(given, tmp_path)
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    whole = file.read_bytes()
+    wrong = {
+        "not a number": np.where(np.arange(40) == 3, np.nan, right[:, 0]),
+        "below 0": -right[:, 0],
+        "of another shape": right[:7, 0],
+        "text": np.array(["a"] * 40),
+    }
+    if damaged in wrong:
+        write_sealed(file, {hindsight.LOSSES: wrong[damaged]})
+    else:
+        file.write_bytes(whole[:-9] if damaged == "cut short" else whole[:300] + bytes([whole[300] ^ 4]) + whole[301:])
+    np.testing.assert_array_equal(hindsight_loss(given, tmp_path), right)
+    assert file.read_bytes() == whole

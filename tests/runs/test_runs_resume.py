@@ -1,22 +1,29 @@
 """A run that is killed at any moment goes on from its last checkpoint to the same files, byte for byte."""
 
+import json
 import pickle
 import random
 import signal
 import subprocess
 import sys
 import time
+import zipfile
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from fkl.results.checkpoint import Checkpoint
+from fkl.results.files import SEAL, write_sealed
 from fkl.results.records import TIMING_COLUMNS
 
 KILLS = 10
 LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=20", "chunk=2")
+PLACE = (1, 2)
 
 
 def start(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
@@ -41,7 +48,7 @@ def test_killed_at_ten_random_moments_the_files_are_the_same(tmp_path: Path) -> 
     assert whole.communicate(timeout=300)[1] is not None
     assert whole.returncode == 0
     moments = random.Random(0)
-    file = tmp_path / ".killed.checkpoint"
+    file = tmp_path / ".killed.partial" / "checkpoint"
     for _ in range(KILLS):
         before = stamp(file)
         run = start(tmp_path, "out=killed", "checkpoint_s=0.01")
@@ -58,36 +65,166 @@ def test_killed_at_ten_random_moments_the_files_are_the_same(tmp_path: Path) -> 
     assert again.returncode == 0, errors
     assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "whole"]
     assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
+    for figure in ("mse.png", "regret.pdf"):
+        assert (tmp_path / "killed" / figure).read_bytes() == (tmp_path / "whole" / figure).read_bytes()
 
 
-def test_a_damaged_or_foreign_checkpoint_is_not_read(tmp_path: Path) -> None:
-    mine = Checkpoint(tmp_path / "file", 0, "mine")
-    assert mine.place() is None
-    mine.save((1, 2), {"t": 3}, {})
-    assert (mine.place(), mine.load(None)) == ((1, 2), {"t": 3})
-    assert Checkpoint(tmp_path / "file", 0, "another").place() is None
-    whole = mine.file.read_bytes()
-    mine.file.write_bytes(whole[:-4])
-    assert mine.load(None) is None
-    mine.file.write_bytes(b"garbage")
-    assert mine.place() is None
-    mine.remove()
+@dataclass
+class State:
+    """What a method may keep."""
+
+    theta: np.ndarray
+    parts: list[Any] = field(default_factory=list)
+
+
+class Pair(NamedTuple):
+    """Two things."""
+
+    one: Any
+    other: Any
+
+
+def checkpoint(folder: Path, digest: str = "mine") -> Checkpoint:
+    return Checkpoint(folder / "file", 0, digest)
+
+
+def test_whatever_a_method_may_keep_comes_back_as_it_was(tmp_path: Path) -> None:
+    """Arrays to the bit, of any type; generators where they were; what is one object stays one."""
+    shared, generator = np.asfortranarray(np.random.default_rng(0).normal(size=(3, 4))), np.random.default_rng(5)
+    spawned = np.random.Generator(np.random.Philox(7)).spawn(1)[0]
+    parts = [shared, generator, spawned, {("a", 1): {2.5}, b"key": [np.nan, None]}, Pair(True, "word"), np.float32(0.1)]
+    state = State(shared, [*parts, np.zeros(0), np.array(["é", "b"]), 2**70, -np.inf, ()])
+    state.parts.append(state)
+    checkpoint(tmp_path).save(PLACE, state, {})
+    found = checkpoint(tmp_path).load(None, State)
+    assert found is not None and checkpoint(tmp_path).place() == PLACE
+    assert found.theta is found.parts[0] and found.parts[-1] is found
+    assert found.theta.flags.f_contiguous and found.theta.tobytes() == shared.tobytes()
+    for drawn, expected in zip(found.parts[1:3], (generator, spawned), strict=True):
+        assert drawn.random(5).tolist() == expected.random(5).tolist()
+        assert drawn.spawn(1)[0].random() == expected.spawn(1)[0].random()
+    assert repr(found.parts[3]) == repr(parts[3]) and type(found.parts[4]) is Pair and found.parts[4] == parts[4]
+    assert (found.parts[5], found.parts[5].dtype) == (np.float32(0.1), np.float32)
+    assert [found.parts[7].tolist(), *found.parts[8:11]] == [["é", "b"], 2**70, -np.inf, ()]
+
+
+def test_another_run_s_checkpoint_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert checkpoint(tmp_path).place() is None
+    assert capsys.readouterr().err == ""
+    checkpoint(tmp_path).save(PLACE, State(np.ones(3)), {})
+    assert checkpoint(tmp_path, "another").place() is None
+    assert "not used, the run begins anew (another run's)" in capsys.readouterr().err
+    checkpoint(tmp_path).remove()
     assert list(tmp_path.iterdir()) == []
 
 
+def flipped(whole: bytes, place: int) -> bytes:
+    """A file with one bit of one byte turned over."""
+    return whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+
+
+def test_no_flipped_bit_and_no_cut_is_overlooked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the seal, the text and the arrays: each is told, and the run begins anew."""
+    checkpoint(tmp_path).save(PLACE, State(np.ones(3)), {})
+    whole = (tmp_path / "file").read_bytes()
+    damaged = [flipped(whole, place) for place in range(len(whole))] + [whole[:end] for end in range(0, len(whole), 7)]
+    for content in [*damaged, b"", b"garbage", whole + b"\0", pickle.dumps(("mine", (0, 1)))]:
+        (tmp_path / "file").write_bytes(content)
+        assert checkpoint(tmp_path).place() is None
+        assert checkpoint(tmp_path).load(None, State) is None
+        assert capsys.readouterr().err.count("begins anew (its SHA-256") == 2
+
+
+def planted(done: Any, place: Any = PLACE, **more: Any) -> dict[str, Any]:
+    """JSON of a checkpoint by hand."""
+    return {"digest": "mine", "place": place, "done": done, "position": None} | more
+
+
+def an_object(kind: str, **state: Any) -> dict[str, Any]:
+    pairs = [[key, value] for key, value in state.items()]
+    return {"number": 0, "object": kind, "state": {"number": 1, "dict": pairs}}
+
+
+NESTED: Any = 0
+for _ in range(400):
+    NESTED = {"number": 2, "list": [NESTED]}
+PLANTED = {
+    "a class that runs when it is dropped": planted(an_object("tempfile:_TemporaryFileCloser", name="own.csv")),
+    "a process": planted(an_object("subprocess:Popen", args="touch owned")),
+    "a function": planted(an_object("os:system")),
+    "a module that is not there": planted(an_object("evil:Evil")),
+    "a module that is not loaded": planted(an_object("antigravity:Thing")),
+    "no class": planted(an_object("fkl.results.plain:GENERATORS")),
+    "another dataclass": planted(an_object("fkl.network.ledger:CostModel", latency_s=1.0)),
+    "an attribute of the owner that there is not": planted({"owned": "secret"}),
+    "an array that there is not": planted({"number": 0, "array": "array7"}),
+    "a generator of no kind": planted({"number": 0, "generator": {"number": 1, "list": ["os", 1]}}),
+    "no kind at all": planted({"number": 0}),
+    "a number": planted(7),
+    "a forward reference": planted({"again": 12}),
+    "very deep": planted(NESTED),
+    "no place": planted(None, place=None),
+    "a place of words": planted(None, place=["a", "b"]),
+    "a place below 0": planted(None, place=[-1, 2]),
+    "no digest": {"place": [0, 1]},
+    "a list": [1, 2, 3],
+}
+"""What somebody who can write files may plant, its SHA-256 right."""
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_what_is_planted_neither_runs_nor_counts(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is imported, called or deleted; the run begins anew and says so."""
+    monkeypatch.chdir(tmp_path)
+    Path("own.csv").write_text("mine")
+    Path("evil.py").write_text("open('owned', 'w')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    write_sealed(tmp_path / "file", {"text": np.frombuffer(json.dumps(PLANTED[what]).encode(), np.uint8)})
+    assert checkpoint(tmp_path).load(SimpleNamespace(), State) is None or checkpoint(tmp_path).place() is None
+    assert "begins anew" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["evil.py", "file", "own.csv"]
+    assert not {"evil", "antigravity"} & set(sys.modules)
+
+
+def test_arrays_of_objects_and_compressed_ones_are_not_read(tmp_path: Path) -> None:
+    """The one could run code, the other could be a bomb."""
+    for write in (np.savez, np.savez_compressed):
+        with (tmp_path / "arrays").open("wb") as stream:
+            write(stream, text=np.array([print], dtype=object) if write is np.savez else np.zeros(1000, np.uint8))
+        seal_by_hand(tmp_path / "arrays", tmp_path / "file")
+        assert checkpoint(tmp_path).place() is None
+    with zipfile.ZipFile(tmp_path / "arrays", "w") as archive:
+        archive.writestr("text.npy", b"no array")
+    seal_by_hand(tmp_path / "arrays", tmp_path / "file")
+    assert checkpoint(tmp_path).place() is None
+
+
+def seal_by_hand(arrays: Path, file: Path) -> None:
+    import hashlib
+
+    content = arrays.read_bytes()
+    file.write_bytes(f"{hashlib.sha256(content).hexdigest()}\n".encode() + content)
+    assert len(file.read_bytes()) == SEAL + len(content)
+
+
 def test_what_the_reader_has_is_written_by_name(tmp_path: Path) -> None:
-    owner = SimpleNamespace(data=list(range(100000)))
-    checkpoint = Checkpoint(tmp_path / "file", 0, "digest")
-    checkpoint.save(None, {"data": owner.data}, vars(owner))
-    assert checkpoint.file.stat().st_size < 1000
-    assert checkpoint.load(owner)["data"] is owner.data
+    owner = SimpleNamespace(data=np.arange(100000))
+    checkpoint(tmp_path).save(PLACE, State(owner.data), vars(owner))
+    assert (tmp_path / "file").stat().st_size < 2000
+    found = checkpoint(tmp_path).load(owner, State)
+    assert found is not None and found.theta is owner.data
 
 
-def test_a_state_that_cannot_be_pickled_is_told_once_and_costs_the_run_nothing(tmp_path, capsys) -> None:
-    checkpoint = Checkpoint(tmp_path / "file", 0, "digest")
-    with pytest.raises((pickle.PicklingError, AttributeError)):
-        pickle.dumps(lambda: 0)
-    checkpoint.save(None, lambda: 0, {})
-    assert not checkpoint.due
-    assert "no checkpoints" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "state", [lambda: 0, print, State, np.array([1, None]), object(), Path("file"), sys.stderr, type("Mine", (), {})()]
+)
+def test_a_state_that_is_no_data_is_told_once_and_costs_the_run_nothing(
+    state: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = checkpoint(tmp_path)
+    kept.save(PLACE, State(np.ones(1), [state]), {})
+    assert not kept.due
+    assert "no checkpoints: the method's state holds " in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

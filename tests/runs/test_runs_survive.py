@@ -1,5 +1,6 @@
-"""A run that is killed leaves nothing that looks finished; the same command completes it."""
+"""A run that is killed leaves nothing that looks finished, the same command completes it, a user's files stay."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,70 +13,292 @@ import pandas as pd
 import pytest
 from conftest import SMALL, Answer
 
-from fkl.results.folder import replacing
+from fkl.results import folder as results_folder
+from fkl.results.files import CannotWriteError, whole_file
+from fkl.results.folder import damage
 
 LONG = ("run", *SMALL, "kernels.D=400", "replicates=40", "chunk=1", "out=here")
+COMMAND = (sys.executable, "-P", "-m", "fkl.cli")
 
 
-def start(folder: Path) -> "subprocess.Popen[bytes]":
-    """A long run in a process of its own."""
-    command = [sys.executable, "-m", "fkl.cli", *LONG]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+def start(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
+    """A run in a process of its own."""
+    return subprocess.Popen([*COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def wait_for_output(run: "subprocess.Popen[bytes]", words: bytes) -> None:
+    """Wait until the run has said this."""
+    assert run.stderr is not None
+    os.set_blocking(run.stderr.fileno(), False)
+    seen, deadline = b"", time.monotonic() + 120
+    while words not in seen and time.monotonic() < deadline:
+        seen += run.stderr.read() or b""
+        time.sleep(0.01)
+    os.set_blocking(run.stderr.fileno(), True)
+    assert words in seen and run.poll() is None, "the run ended too early"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 @pytest.mark.slow
 def test_kill_9_in_the_middle_leaves_nothing_and_the_same_command_completes(tmp_path: Path) -> None:
-    """Killed while the bar moves, there is no folder; run again, there is one, and no leftovers."""
-    run = start(tmp_path)
-    assert run.stderr is not None
-    os.set_blocking(run.stderr.fileno(), False)
-    seen, deadline = b"", time.monotonic() + 120
-    while b"round/s" not in seen and time.monotonic() < deadline:
-        seen += run.stderr.read() or b""
-        time.sleep(0.01)
-    assert run.poll() is None, "the run ended before it could be killed"
+    """Killed while the bar moves, there is no folder that one sees; run again, there is one, and no leftovers."""
+    run = start(tmp_path, *LONG)
+    wait_for_output(run, b"round/s")
     run.send_signal(signal.SIGKILL)
     run.wait()
-    assert list(tmp_path.iterdir()) == []
-    again = start(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".here.lock", ".here.partial"]
+    again = start(tmp_path, *LONG)
     _, errors = again.communicate(timeout=300)
     assert again.returncode == 0, errors
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     assert len(pd.read_csv(tmp_path / "here" / "summary.csv")) == 40
+    assert damage(tmp_path / "here") is None
 
 
-def test_killed_while_writing_the_files_are_not_in_the_run_s_folder(tmp_path: Path) -> None:
-    """A process that dies inside the writing leaves only a hidden partial folder, which the next writer removes."""
-    child = "import os, sys; from pathlib import Path; from fkl.results.folder import replacing\n"
-    child += "with replacing(Path(sys.argv[1])) as f: (f / 'summary.csv').write_text('half'); os.kill(os.getpid(), 9)"
-    folder = tmp_path / "run"
-    dead = subprocess.run([sys.executable, "-c", child, str(folder)], check=False)
-    assert dead.returncode == -signal.SIGKILL
-    assert not folder.exists()
-    assert [path.name.startswith(".run.partial-") for path in tmp_path.iterdir()] == [True]
-    with replacing(folder) as partial:
-        (partial / "summary.csv").write_text("whole")
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert (folder / "summary.csv").read_text() == "whole"
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [False, True], ids=["ends", "is killed"])
+def test_of_two_processes_with_the_same_run_one_waits(tmp_path: Path, killed: bool) -> None:
+    """And takes the finished result, or takes over when the first one has died; both end well."""
+    first = start(tmp_path, *LONG)
+    wait_for_output(first, b"round/s")
+    second = start(tmp_path, *LONG)
+    wait_for_output(second, b"another process is at it")
+    if killed:
+        first.send_signal(signal.SIGKILL)
+    first.communicate(timeout=300)
+    out, errors = second.communicate(timeout=300)
+    assert second.returncode == 0, errors
+    assert (b"finished already" in out) is not killed
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert damage(tmp_path / "here") is None
+
+
+@pytest.mark.slow
+def test_two_sweeps_that_share_jobs_both_end_well(tmp_path: Path) -> None:
+    """Whichever comes first to a job does it."""
+    sweep = ("run", "-m", *SMALL, "kernels.N=5", "seed=1,2,3")
+    both = [start(tmp_path, *sweep), start(tmp_path, *sweep)]
+    answers = [one.communicate(timeout=300) for one in both]
+    assert [one.returncode for one in both] == [0, 0], answers
+    lists = [pd.read_csv(file) for file in tmp_path.glob("outputs/sweeps/*/jobs.csv")]
+    assert sorted(state for table in lists for state in table["state"]) == ["finished"] * 3 + ["finished already"] * 3
+    runs = sorted((tmp_path / "outputs" / "runs").iterdir())
+    assert len(runs) == 3 and all(damage(run) is None for run in runs)
+
+
+@pytest.mark.parametrize("moment", ["_mark", "_move", "sha256_of"])
+def test_killed_while_writing_the_files_the_same_command_completes(tmp_path: Path, moment: str) -> None:
+    """At the folder's mark, and on both sides of the last one: nothing looks finished, and then all is there."""
+    child = f"import os, sys; from fkl import cli; from fkl.results import folder; folder.{moment} = lambda *_: "
+    child += "os.kill(os.getpid(), 9); cli.main()"
+    words = ("run", *SMALL, "kernels.N=5", "out=here")
+    dead = subprocess.run([sys.executable, "-P", "-c", child, *words], cwd=tmp_path, capture_output=True, check=False)
+    assert dead.returncode == -signal.SIGKILL, dead.stderr
+    assert not (tmp_path / "here").exists()
+    again = start(tmp_path, *words)
+    out, errors = again.communicate(timeout=300)
+    assert again.returncode == 0, errors
+    assert (b"finished already" in out) == (moment == "_move")  # it only had to be moved
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert damage(tmp_path / "here") is None
 
 
 def test_an_error_while_writing_leaves_nothing(tmp_path: Path) -> None:
-    """The partial folder goes with the error."""
-    with pytest.raises(RuntimeError), replacing(tmp_path / "run") as partial:
-        (partial / "summary.csv").write_text("half")
+    """The half-written file goes with the error."""
+    with pytest.raises(RuntimeError), whole_file(tmp_path / "file") as stream:
+        stream.write(b"half")
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_same_run_of_two_processes_is_kept_from_the_faster_one(
-    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, seed: int
+def test_a_folder_that_another_made_meanwhile_is_kept(
+    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The slower one, which began before there was a folder, leaves it as it is; a different run is still refused."""
-    assert fkl("run", *SMALL, "out=here").code == 0
-    before = {path.name: path.stat().st_mtime_ns for path in Path("here").iterdir()}
+    """As on a file system without locks: the slower run leaves what the faster one made; a user's folder stays too."""
+    words = ("run", *SMALL, "kernels.N=5", "out=here")
+    assert fkl(*words).code == 0
+    before = contents(Path("here"))
     monkeypatch.setattr("fkl.run.finished", lambda run: False)  # as it was when it began
-    answer = fkl("run", *SMALL, "out=here", f"seed={seed}")
-    assert (answer.code, "out=here: must be a new or empty folder" in answer.err) == ((0, False), (2, True))[seed]
-    assert {path.name: path.stat().st_mtime_ns for path in Path("here").iterdir()} == before
+    assert fkl(*words).code == 0
+    assert contents(Path("here")) == before
+    answer = fkl(*words, "seed=1")
+    assert answer.code == 2 and "here: holds something that was not there" in answer.err
+    assert contents(Path("here")) == before
     assert [path.name for path in Path().glob(".*")] == []
+
+
+@pytest.mark.parametrize("where", ["a.failed", ".a.partial", "a.broken", ".a.lock", "a.failed-1"])
+@pytest.mark.parametrize("outcome", ["finishes", "fails", "is refused"])
+def test_what_lies_beside_a_run_stays(fkl: Callable[..., Answer], where: str, outcome: str) -> None:
+    """Folders and files of the user's, whatever their names, and a finished run with such a name."""
+    beside = Path(where)
+    if where == ".a.lock":
+        beside.write_text("mine")
+    elif where == "a.failed":
+        assert fkl("run", *SMALL, "kernels.N=5", "seed=1", "out=a.failed").code == 0
+    else:
+        (beside / "deep").mkdir(parents=True)
+        (beside / "deep" / "diary.txt").write_text("mine")
+    before = contents(Path())
+    more = {"finishes": "seed=2", "fails": "algo.eta=1e30", "is refused": "algo.M=99"}[outcome]
+    answer = fkl("run", *SMALL, "kernels.N=5", "out=a", more)
+    assert answer.code == (0 if outcome == "finishes" and where != ".a.partial" else 2)
+    assert before.items() <= contents(Path()).items()
+    if outcome == "is refused":
+        assert contents(Path()) == before
+
+
+def test_a_failure_is_forgotten_by_the_same_run_only(
+    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it succeeds; what the user has put beside its error stays."""
+    words = ("run", *SMALL, "kernels.N=5", "out=a")
+
+    def breaks(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fkl.results.records._of_a_chunk", breaks)
+        for seed in ("seed=1", "seed=2"):
+            with pytest.raises(RuntimeError):
+                fkl(*words, seed)
+    assert sorted(path.name for path in Path().iterdir()) == ["a.failed", "a.failed-1"]
+    Path("a.failed-1/mine.txt").write_text("mine")
+    assert fkl(*words, "seed=1").code == 0
+    assert sorted(path.name for path in Path().iterdir()) == ["a", "a.failed-1"]
+    assert Path("a.failed-1/mine.txt").read_text() == "mine"
+
+
+def break_summary(run: Path) -> None:
+    (run / "summary.csv").write_text("replicate,mse\n0,0.1\n")
+
+
+def break_rounds(run: Path) -> None:
+    os.truncate(run / "rounds.csv", 100)
+
+
+def remove_figure(run: Path) -> None:
+    (run / "mse.png").unlink()
+
+
+def break_config(run: Path) -> None:
+    (run / "config.yaml").write_bytes(b"\x00\xff")
+
+
+def break_provenance(run: Path) -> None:
+    (run / "provenance.json").write_text('{"state": "finished"')
+
+
+def provenance_of_another_kind(run: Path) -> None:
+    (run / "provenance.json").write_text("[1, 2]")
+
+
+BREAK = [break_summary, break_rounds, remove_figure, break_config, break_provenance, provenance_of_another_kind]
+
+
+@pytest.mark.parametrize("damaged", BREAK)
+def test_a_damaged_run_is_set_aside_and_made_again(
+    fkl: Callable[..., Answer], tmp_path: Path, damaged: Callable[[Path], None]
+) -> None:
+    """The same command tells what is wrong, keeps what there is, and leaves the files that it left before."""
+    words = ("run", *SMALL, "kernels.N=5")
+    assert fkl(*words).code == 0
+    (run,) = (tmp_path / "outputs" / "runs").iterdir()
+    whole = contents(run)
+    damaged(run)
+    broken = contents(run)
+    answer = fkl(*words)
+    assert answer.code == 0 and "moved to outputs/broken/" in answer.err
+    (aside,) = (tmp_path / "outputs" / "broken").iterdir()
+    assert contents(aside) == broken
+    again = contents(run)
+    for timed in ("summary.csv", "provenance.json"):
+        del whole[timed], again[timed]
+    assert again == whole
+    assert "finished already" in fkl(*words).out
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+class FullDisk:
+    """A disk that has no room from the n-th file on that is called so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        opened = Path.open
+
+        def refuse(path: Path, mode: str = "r", *rest: object, **more: object) -> object:
+            if name in path.name and any(letter in mode for letter in "wax"):
+                full()
+            return opened(path, mode, *rest, **more)  # type: ignore[call-overload]
+
+        monkeypatch.setattr(Path, "open", refuse)
+
+
+@pytest.mark.parametrize("name", ["rounds.csv", "clients.csv", "config.yaml", "provenance.json", "mse"])
+def test_a_full_disk_is_one_line_with_the_path(
+    fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Exit code 2, and nothing is left that takes room."""
+    if name == "mse":
+        monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    else:
+        FullDisk(monkeypatch, name)
+    answer = fkl("run", *SMALL, "kernels.N=5", "out=here")
+    told = [line for line in answer.err.splitlines() if line.startswith("fkl: ")]
+    assert answer.code == 2 and len(told) == 1 and "cannot be written" in told[0] and "here" in told[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_that_cannot_be_written_only_warns(
+    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FullDisk(monkeypatch, "checkpoint")
+    answer = fkl("run", *SMALL, "kernels.N=5", "out=here", "checkpoint_s=0")
+    assert answer.code == 0 and "no checkpoint: " in answer.err
+    assert damage(Path("here")) is None
+
+
+def test_a_full_disk_keeps_the_checkpoint(
+    fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once there is room again, the run goes on from it."""
+    words = ("run", *SMALL, "kernels.N=5", "out=here", "checkpoint_s=0", "chunk=1")
+    with monkeypatch.context() as patch:
+        FullDisk(patch, "clients.csv")
+        assert fkl(*words).code == 2
+    assert (tmp_path / ".here.partial" / results_folder.CHECKPOINT).exists()
+    assert fkl(*words).code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert fkl(*words, "out=whole").code == 0
+    for name in ("rounds.csv", "clients.csv", "mse.png"):
+        assert Path("here", name).read_bytes() == Path("whole", name).read_bytes()
+
+
+def test_what_is_called_finished_is_on_the_disk(fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file is synchronised before the folder gets its name, and the name itself afterwards."""
+    synchronised: list[str] = []
+    real = os.fsync
+
+    def told(handle: int) -> None:
+        synchronised.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", told)
+    assert fkl("run", *SMALL, "kernels.N=5", "out=here").code == 0
+    names = {path.name for path in Path("here").iterdir()}
+    assert names - {"provenance.json"} <= set(synchronised)
+    assert any(name.startswith(".provenance.json") for name in synchronised)
+    assert synchronised[-1] == Path.cwd().name
+    assert json.loads(Path("here/provenance.json").read_text())["files"].keys() == names - {"provenance.json"}
+
+
+def test_a_disk_error_says_which_path() -> None:
+    with pytest.raises(CannotWriteError, match="nowhere/file: cannot be written"):  # noqa: SIM117
+        with whole_file(Path("/proc/nowhere/file")):
+            pass

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from conftest import SMALL, small
 
-from fkl import run as one_run
+from fkl.results import records
 from fkl.results.records import TIMING_COLUMNS
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")
@@ -71,7 +71,7 @@ def test_an_unexpected_error_leaves_its_traceback_and_is_retried(fkl, tmp_path, 
         raise RuntimeError("a bug\nof two lines")
 
     with monkeypatch.context() as patch:
-        patch.setattr(one_run, "make_records", breaks)
+        patch.setattr(records, "_of_a_chunk", breaks)
         answer = fkl(*SWEEP, "algo=pof_mkl")
     assert answer.code == 2
     assert "RuntimeError: a bug (see" in answer.err
@@ -87,7 +87,7 @@ def test_a_single_run_s_unexpected_error_leaves_its_traceback_too(fkl, tmp_path,
     def breaks(*_):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(one_run, "make_records", breaks)
+    monkeypatch.setattr(records, "_of_a_chunk", breaks)
     with pytest.raises(RuntimeError, match="a bug"):
         fkl("run", *SMALL)
     [failed] = tmp_path.glob("outputs/failed/*")
@@ -138,3 +138,83 @@ def test_an_objective_is_a_column(fkl):
     answer = fkl("run", *SMALL, "objective=luck")
     assert answer.code == 2
     assert "objective=luck: must be one of mse, " in answer.err
+
+
+MISTAKEN = ("run", "-m", "dataset=diabetes", "algo=pof_mkl,vmkofl")
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("sweep", ["outputs", "outputs/runs", ".", "mine", "new/deep"])
+def test_a_mistaken_sweep_leaves_every_folder_as_it_was(fkl, tmp_path, sweep):
+    """Whatever folder it is told to write to, finished runs and the user's own files stay, and nothing is added."""
+    assert fkl("run", *SMALL, "kernels.N=5").code == 0
+    (tmp_path / "mine").mkdir()
+    for name in ("diary.txt", "job-1.json", "plan.json"):
+        (tmp_path / "mine" / name).write_text("mine")
+    before = contents_of(tmp_path)
+    answer = fkl(*MISTAKEN, f"hydra.sweep.dir={sweep}")
+    assert answer.code == 2 and "vmkofl: not known" in answer.err
+    assert contents_of(tmp_path) == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_sweep_deletes_none_of_the_user_s_files(fkl, tmp_path):
+    """Files with the names that a sweep's notes have had."""
+    for name in ("job-0.json", "job-1.json", "plan.json"):
+        (tmp_path / name).write_text("mine")
+    assert fkl(*SWEEP, "hydra.sweep.dir=.").code == 0
+    assert [(tmp_path / name).read_text() for name in ("job-0.json", "job-1.json", "plan.json")] == ["mine"] * 3
+    assert not (tmp_path / ".fkl-sweep").exists()
+    assert len(pd.read_csv(tmp_path / "jobs.csv")) == 2
+    assert "2 finished already" in fkl(*SWEEP, "hydra.sweep.dir=.").out  # its own list may be written anew
+
+
+@pytest.mark.parametrize("name", ["jobs.csv", "multirun.yaml"])
+def test_a_sweep_overwrites_none_of_the_user_s_files(fkl, tmp_path, name):
+    (tmp_path / name).write_text("name,boss\nAda,none\n")
+    answer = fkl(*SWEEP, "hydra.sweep.dir=.")
+    assert answer.code == 2
+    assert answer.err.startswith("fkl: hydra.sweep.dir=.: must be a folder without a jobs.csv or multirun.yaml")
+    assert contents_of(tmp_path) == {name: b"name,boss\nAda,none\n"}
+
+
+def test_two_sweeps_do_not_share_a_folder(fkl, tmp_path):
+    """The second is refused while the first is under way; what a killed one has left is taken over."""
+    from filelock import FileLock
+
+    (tmp_path / "sweep" / ".fkl-sweep").mkdir(parents=True)
+    (tmp_path / "sweep" / ".fkl-sweep" / "job-7.json").write_text("{}")
+    (tmp_path / "sweep" / "multirun.yaml").write_text("of the killed one")
+    before = contents_of(tmp_path)
+    with FileLock(tmp_path / "sweep" / ".fkl-sweep.lock"):
+        answer = fkl(*SWEEP, "hydra.sweep.dir=sweep")
+    assert answer.code == 2 and "sweep: must be a folder in which no other sweep is under way" in answer.err
+    assert before.items() <= contents_of(tmp_path).items()
+    assert fkl(*SWEEP, "hydra.sweep.dir=sweep").code == 0
+    assert sorted(path.name for path in (tmp_path / "sweep").iterdir()) == ["jobs.csv", "multirun.yaml"]
+
+
+def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch):
+    """Ctrl-C in the second job: the first is in the list, and no notes are left."""
+    from fkl import sweep
+
+    execute, calls = sweep.execute, []
+
+    def interrupted(run):
+        calls.append(run)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return execute(run)
+
+    monkeypatch.setattr(sweep, "execute", interrupted)
+    assert fkl(*SWEEP).code == 130
+    assert jobs(tmp_path)["state"].tolist() == ["finished"]
+    assert list(tmp_path.glob("outputs/sweeps/*/.*")) == []
+
+
+def test_the_same_job_twice_in_a_sweep_is_done_once(fkl, tmp_path):
+    assert "1 finished, 1 finished already" in fkl("run", "-m", *SMALL, "kernels.N=5", "seed=1,1").out

@@ -232,6 +232,10 @@ class _World:
     keys: Keys
     count: Count = uncounted
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the function that counts: a checkpoint holds data only."""
+        return {name: value for name, value in vars(self).items() if name != "count"}
+
     @classmethod
     def of(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "_World":
         d = x.shape[1]

@@ -77,7 +77,7 @@ def _row(candidate: Candidate, runs: list[FinishedRun]) -> dict[str, Any]:
         "training_samples": samples(runs[0]),
         "folds": len(runs),
         "error_percent": 100 * errors[lowest],
-        "fold_sd_points": 100 * float(np.std([_errors([run])[1][lowest] for run in runs], ddof=1)),
+        "fold_sd_points": 100 * float(pd.Series([_errors([run])[1][lowest] for run in runs]).std(ddof=1)),
         "length_is": length or "",
         "length_of_lowest": lengths[lowest],
         "shortest_as_good": lengths[shortest],

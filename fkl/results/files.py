@@ -1,0 +1,124 @@
+"""Files that are written whole or not at all, and files of arrays that are read as they were written or not at all."""
+
+import hashlib
+import os
+import secrets
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.errors import FklError
+
+SEAL = 65
+"""Bytes before the arrays of a sealed file: the SHA-256 of what follows in hexadecimal digits, and a line's end."""
+
+
+class CannotWriteError(FklError):
+    """A disk that is full, a quota, a folder that is read-only: what was done so far is worth keeping."""
+
+
+class DamagedError(ValueError):
+    """A sealed file that is not as it was written; says what is wrong with it."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the path in one line where the file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWriteError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+@contextmanager
+def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
+    """A stream to a file beside `path` that takes its place when the block ends well, and vanishes when not.
+
+    Parameters
+    ----------
+    path : Path
+    durable : bool
+        Whether it must be on the disk, and not only on its way there, when the block has ended.
+
+    Raises
+    ------
+    CannotWriteError
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}")
+        try:
+            with partial.open("x+b") as stream:
+                yield stream
+                if durable:
+                    flush_to_disk(stream)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with whole_file(path) as stream:
+        stream.write(text.encode())
+
+
+def flush_to_disk(stream: BinaryIO) -> None:
+    """Wait until the disk has what was written."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return _sha256_from_here(stream)
+
+
+def _sha256_from_here(stream: Any) -> str:
+    return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_sealed(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays behind the SHA-256 of all of them.
+
+    Raises
+    ------
+    CannotWriteError
+    """
+    with whole_file(path, durable=False) as stream:  # one that a crash of the machine cuts short is not read
+        stream.write(bytes(SEAL))
+        np.savez(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+        stream.seek(SEAL)
+        digest = _sha256_from_here(stream)
+        stream.seek(0)
+        stream.write(f"{digest}\n".encode())
+
+
+def read_sealed(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the arrays of a sealed file. Nothing in it can run: it holds numbers and text, no objects.
+
+    Raises
+    ------
+    OSError
+        Where there is no such file, or none that can be opened.
+    DamagedError
+    """
+    with path.open("rb") as stream:
+        seal = stream.read(SEAL)
+        if seal != f"{_sha256_from_here(stream)}\n".encode():
+            raise DamagedError("its SHA-256 is not the one it was written with")
+        stream.seek(SEAL)
+        try:
+            with np.load(stream, allow_pickle=False) as content:
+                if any(member.compress_type != zipfile.ZIP_STORED for member in content.zip.infolist()):
+                    raise DamagedError("its arrays are compressed, which fkl's are not")
+                return dict(content)
+        except (ValueError, EOFError, OSError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+            raise DamagedError(f"it holds no arrays ({error})") from None

@@ -1,0 +1,185 @@
+"""Objects as plain data, JSON and arrays, and back: what a checkpoint is made of.
+
+Nothing in such data can run. A class is named, never imported: reading takes only classes that this process has loaded
+already, that are fkl's own or dataclasses or named tuples, and that do nothing when they are dropped.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+GENERATORS = {name: getattr(np.random, name) for name in ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")}
+
+
+class NotPlainError(TypeError):
+    """An object that is no data: a function, an open file, a class that is unknown here."""
+
+
+class Writer:
+    """Turns objects into JSON, with arrays set apart.
+
+    Parameters
+    ----------
+    owned : mapping of str to object
+        What the reader has too; it is written as its name.
+
+    Attributes
+    ----------
+    arrays : dict of str to array
+    """
+
+    def __init__(self, owned: Mapping[str, Any]) -> None:
+        self.arrays: Arrays = {}
+        self._owned = {id(value): name for name, value in owned.items() if value is not None}
+        self._known: dict[int, tuple[int, Any]] = {}  # number by id, and the object, so that no id is used again
+
+    def plain(self, value: Any) -> Any:
+        """JSON for a value.
+
+        Raises
+        ------
+        NotPlainError
+        """
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if id(value) in self._owned:
+            return {"owned": self._owned[id(value)]}
+        if id(value) in self._known:
+            return {"again": self._known[id(value)][0]}
+        kind = type(value)
+        if kind in (tuple, set, frozenset, bytes):  # without a number: none of these can hold itself
+            items = list(value)
+            return {kind.__name__: items if kind is bytes else list(map(self.plain, items))}
+        number = len(self._known)
+        self._known[id(value)] = number, value
+        return {"number": number, **self._numbered(value)}
+
+    def _numbered(self, value: Any) -> dict[str, Any]:
+        kind = type(value)
+        if kind is list:
+            return {"list": list(map(self.plain, value))}
+        if kind is dict:
+            return {"dict": [[self.plain(key), self.plain(item)] for key, item in value.items()]}
+        if isinstance(value, np.ndarray | np.generic):
+            return {"scalar" if isinstance(value, np.generic) else "array": self._set_apart(value)}
+        if kind is np.random.Generator:
+            return {"generator": self._generator(value)}
+        if isinstance(value, tuple):
+            return {"named": _name(kind), "items": list(map(self.plain, value))}
+        return {"object": _name(kind), "state": self.plain(_state(value))}
+
+    def _set_apart(self, value: Any) -> str:
+        array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise NotPlainError("an array of objects")
+        name = f"array{len(self.arrays)}"
+        self.arrays[name] = array
+        return name
+
+    def _generator(self, value: np.random.Generator) -> Any:
+        bits: Any = value.bit_generator
+        if type(bits).__name__ not in GENERATORS or not isinstance(bits.seed_seq, np.random.SeedSequence):
+            raise NotPlainError(f"a random generator of {type(bits).__name__}")
+        seed = bits.seed_seq
+        children = {"entropy": seed.entropy, "spawn_key": seed.spawn_key, "pool_size": seed.pool_size}
+        return self.plain([bits.state, children | {"n_children_spawned": seed.n_children_spawned}])
+
+
+class Reader:
+    """Turns what a `Writer` made into objects again.
+
+    Parameters
+    ----------
+    arrays : dict of str to array
+    owner : object
+        Whose attributes the owned names are.
+    """
+
+    def __init__(self, arrays: Arrays, owner: Any) -> None:
+        self._arrays, self._owner = arrays, owner
+        self._known: dict[int, Any] = {}
+
+    def value(self, plain: Any) -> Any:
+        """The value that this JSON is of.
+
+        Raises
+        ------
+        NotPlainError
+            For a class that is unknown here; other errors for what no `Writer` made.
+        """
+        if not isinstance(plain, dict):
+            return plain
+        if "owned" in plain:
+            return getattr(self._owner, plain["owned"])
+        if "again" in plain:
+            return self._known[plain["again"]]
+        for kind in (tuple, set, frozenset):
+            if kind.__name__ in plain:
+                return kind(map(self.value, plain[kind.__name__]))
+        if "bytes" in plain:
+            return bytes(plain["bytes"])
+        return self._numbered(plain, partial(self._known.__setitem__, plain["number"]))
+
+    def _numbered(self, plain: dict[str, Any], know: Any) -> Any:
+        made: Any
+        if "list" in plain:
+            know(made := [])
+            made.extend(map(self.value, plain["list"]))
+        elif "dict" in plain:
+            know(made := {})
+            made.update((self.value(key), self.value(item)) for key, item in plain["dict"])
+        elif "array" in plain:
+            know(made := self._arrays[plain["array"]])
+        elif "scalar" in plain:
+            know(made := self._arrays[plain["scalar"]][()])
+        elif "generator" in plain:
+            know(made := self._generator(plain["generator"]))
+        elif "named" in plain:
+            know(made := tuple.__new__(_class(plain["named"]), list(map(self.value, plain["items"]))))
+        else:
+            made = object.__new__(_class(plain["object"]))
+            know(made)
+            for name, item in self.value(plain["state"]).items():
+                object.__setattr__(made, name, item)
+        return made
+
+    def _generator(self, plain: Any) -> np.random.Generator:
+        state, seed = self.value(plain)
+        bits = GENERATORS[state["bit_generator"]](np.random.SeedSequence(**seed))
+        bits.state = state
+        return np.random.Generator(bits)
+
+
+def _state(value: Any) -> dict[str, Any]:
+    """Attributes of an object of data."""
+    kind = type(value)
+    if isinstance(value, type | int | float | str | bytes | list | dict | set | frozenset):
+        raise NotPlainError(f"a {kind.__name__}")  # a kind of number or container with something of its own
+    _class(_name(kind))  # what could not be read again is not written
+    if getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None):
+        return dict(value.__getstate__())
+    names = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ()) if hasattr(value, name)]
+    return {name: getattr(value, name) for name in names} | getattr(value, "__dict__", {})
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _class(name: str) -> type:
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type) or _name(found) != name:
+        raise NotPlainError(f"a {path}, which {module} has not at its top")
+    data = is_dataclass(found) or (issubclass(found, tuple) and hasattr(found, "_fields"))
+    if hasattr(found, "__del__") or not (data or module.partition(".")[0] == "fkl"):
+        raise NotPlainError(f"a {path} of {module}, which is no dataclass")
+    return found
