@@ -40,7 +40,9 @@ def require_memory(needed: int, what: str, keys: str) -> None:
     """
     available = available_bytes()
     if needed > available:
-        raise FklError(f"memory: {what}: at least {shown_bytes(needed)}, but {shown_bytes(available)} free; lower {keys}")
+        raise FklError(
+            f"memory: {what}: at least {shown_bytes(needed)}, but {shown_bytes(available)} free; lower {keys}"
+        )
 
 
 def shown_bytes(count: int) -> str:
