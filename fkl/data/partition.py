@@ -95,7 +95,7 @@ class BySite:
         """
         sites = len(table.site_names)
         if sites < 2:
-            raise FklError("partition=by_site: the data set has one site only; use partition=iid")
+            raise FklError(f"partition=by_site: {table.where} has one site only; use partition=iid")
         rounds = self.own + self.other * (sites - 1)
         per_site = [np.flatnonzero(table.site == site) for site in range(sites)]
         most = min(len(rows) for rows in per_site) // rounds
@@ -267,7 +267,7 @@ def _take(
 def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Problem:
     """Streams from the rows (K, T) of each client; `present` (K, T) says which entries count, all if None."""
     if not isinstance(table.x, np.ndarray):
-        raise FklError("partition: these features are stored sparse, which partition=vertical takes only")
+        raise FklError(f"partition: the features of {table.where} are stored sparse, as partition=vertical takes only")
     if present is None:
         present = np.ones(rows.shape, dtype=np.bool_)
     here, at = np.ascontiguousarray(present.T), np.ascontiguousarray(rows.T)

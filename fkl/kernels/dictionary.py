@@ -15,6 +15,8 @@ MOST_KERNELS = 10_000
 MOST_FEATURES = 10_000_000
 NARROWEST, WIDEST = 1e-30, 1e30
 """Bandwidths whose inverses float32 holds."""
+HIGHEST_DEGREE = 100
+"""Of a polynomial."""
 FAMILIES = ("rbf", "laplacian", "polynomial")
 # 1 / s^2 of an rbf from the inverse of what its bandwidth means
 SQUARES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
@@ -31,7 +33,7 @@ class Dictionary:
     Parameters
     ----------
     family : {"rbf", "laplacian", "polynomial"}
-        exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s, which has no random features.
+        exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s with whole s, which has no random features.
     N : int
         Number of kernels.
     laplacians : int
@@ -86,6 +88,10 @@ class Dictionary:
             self.largest,
             f"equal to smallest={self.smallest} where N=1",
         )
+        if self.family == "polynomial":
+            whole = self.smallest >= 1 and self.largest <= HIGHEST_DEGREE and bool(np.all(self.bandwidths % 1 == 0))
+            allowed = f"degrees that are whole numbers from 1 to {HIGHEST_DEGREE}, as are those between it and largest"
+            require(whole, "smallest", self.smallest, allowed)
         require(self.bandwidth_is in SQUARES, "bandwidth_is", self.bandwidth_is, ", ".join(SQUARES))
         require(1 <= self.D <= MOST_FEATURES, "D", self.D, f"a whole number from 1 to {MOST_FEATURES}")
         require(self.map in ("pairs", "cosine"), "map", self.map, "pairs or cosine")
@@ -102,7 +108,12 @@ class Dictionary:
     def bandwidths(self) -> NDArray[np.float64]:
         """The N bandwidths, ascending within a family."""
         sizes = [size for size in (self.N - self.laplacians, self.laplacians) if size]
-        return np.concatenate([np.geomspace(self.smallest, self.largest, size) for size in sizes])
+        grid = np.concatenate([np.geomspace(self.smallest, self.largest, size) for size in sizes])
+        nearest = np.rint(grid)
+        degrees = self.family == "polynomial" and np.allclose(
+            grid, nearest, rtol=1e-9
+        )  # geomspace rounds between its ends
+        return nearest if degrees else grid
 
     @cached_property
     def scales(self) -> NDArray[np.float64]:

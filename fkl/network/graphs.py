@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import pathlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from math import isqrt
 import networkx as nx
 import numpy as np
 
+from fkl.data import own_file
 from fkl.errors import FklError, require
 from fkl.network.topology import Topology, connected
 
@@ -249,7 +249,7 @@ class EdgeList:
             For whatever the file has that it should not; names the file, and the line where there is one.
         """
         lines: dict[tuple[int, int], int] = {}
-        for number, line in enumerate(io.StringIO(self._words(), newline=None), 1):
+        for number, line in enumerate(io.StringIO(own_file.text(self.path, self._raw), newline=None), 1):
             where, words = f"{self.path}, line {number}", line.split()
             if not words or words[0].startswith("#"):
                 continue
@@ -263,20 +263,7 @@ class EdgeList:
 
     @cached_property
     def _raw(self) -> bytes:
-        path = pathlib.Path(self.path)
-        try:
-            require(path.is_file(), "path", self.path, "a file that is there")
-            return path.read_bytes()
-        except OSError as error:
-            raise FklError(f"{self.path}: cannot be read ({error.strerror})") from None
-
-    def _words(self) -> str:
-        try:
-            return self._raw.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = self._raw.count(b"\n", 0, error.start) + 1
-            byte = self._raw[error.start]
-            raise FklError(f"{self.path}, line {line}: byte 0x{byte:02x} is not text in UTF-8") from None
+        return own_file.read(self.path)
 
 
 def _edge(words: list[str], agents: int, where: str) -> tuple[int, int]:

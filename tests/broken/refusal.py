@@ -18,7 +18,7 @@ def give_files(folder: Path) -> None:
 
 def lines(err: str) -> list[str]:
     """What was said besides the progress bar, which wipes itself out."""
-    return [line for line in err.splitlines() if line.strip() and "round/s" not in line]
+    return [line for line in err.splitlines() if line.strip() and not re.search("round/s|s/round", line)]
 
 
 def require_refused(answer: Answer, folder: Path, said: str, call: object = "") -> None:
