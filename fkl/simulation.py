@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Algorithm, World
 from fkl.data.problem import Batch, Problem, Repeated
 from fkl.data.vertical import Vertical
+from fkl.diverged import blame
 from fkl.errors import FklError
 from fkl.judge import BatchJudge, FittedJudge, Judge, ScoredJudge, StreamJudge
 from fkl.kernels import Dictionary
@@ -24,8 +25,6 @@ from fkl.network.ledger import BETWEEN_PARTIES, BETWEEN_PEERS, WITH_A_SERVER
 from fkl.results.checkpoint import Checkpoint
 from fkl.streams import Streams
 
-STEP_SIZES = ("eta", "gamma", "rho")
-"""What methods call the key that a divergence is due to."""
 CHUNK_BYTES = 2**30
 BATCH_CHUNK_BYTES = 2**24
 """Iterations over one and the same matrices go several times faster from the processor's cache."""
@@ -105,10 +104,7 @@ class DivergedError(FklError):
     """
 
     def __init__(self, algorithm: Algorithm, failed: Chunk, t: int) -> None:
-        key = next((name for name in STEP_SIZES if hasattr(algorithm, name)), None)
-        size = getattr(algorithm, key or "", None)
-        size = "null, which is 1/sqrt(T)" if size is None else size
-        mend = f"with algo.{key}={size}: lower it" if key else "see algo"
+        mend = blame(algorithm, len(failed.elapsed))
         super().__init__(f"{algorithm.label} diverged in round {t + 1} {mend}")
         self.failed, self.t = failed, t
         self.folder: Path | None = None

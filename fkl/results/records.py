@@ -65,7 +65,8 @@ def summary_columns(experiment: Experiment) -> list[str]:
     else:
         problem = replace(problem, rounds=1)
     short = replace(experiment, problem=problem, replicates=1)
-    return list(_of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), np.zeros((1, 1))).summary)
+    records = _of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), np.zeros((1, 1)))
+    return [str(name) for name in records.summary]
 
 
 class Tables:
