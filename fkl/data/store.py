@@ -236,7 +236,7 @@ def _member(source: Path | BinaryIO, name: str, where: str, stack: ExitStack, ne
     for member in archive.namelist():
         _refuse_escape(member, where)
     for member in archive.namelist():
-        if PurePosixPath(member).name == name:
+        if PurePosixPath(member).name == name and not member.endswith("/"):  # which is a folder
             return cast(BinaryIO, stack.enter_context(archive.open(member)))
     inner = [] if nested else [member for member in archive.namelist() if member.lower().endswith(".zip")]
     for member in inner:
