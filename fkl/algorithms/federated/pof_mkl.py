@@ -77,7 +77,7 @@ class PofMkl(Descent):
         w = softmax(state.log_w)
         y_hat = (w * f).sum(axis=-1)  # eq. (6)
 
-        # With many clients an array (R, K, N) is most of the memory there is, so those not needed again are written over.
+        # With many clients arrays (R, K, N) are most of the memory, so those not needed again are written over.
         residual = np.subtract(f, y[:, None], out=f)
         loss = residual**2
         loss += self.lam * squared_norms(theta)[:, None]
