@@ -30,7 +30,7 @@ def require_memory(needed: int, what: str, keys: str) -> None:
     needed : int
         Bytes, at least.
     what : str
-        What they are for, as a sentence begins, for example ``"3000 rows of 48 features"``.
+        What they are for, as a sentence begins, for example ``"the 3000 rows of 48 features"``.
     keys : str
         Keys to lower, for example ``"dataset.rows or dataset.dimension"``.
 
@@ -41,7 +41,8 @@ def require_memory(needed: int, what: str, keys: str) -> None:
     available = available_bytes()
     if needed > available:
         raise FklError(
-            f"memory: {what}: at least {shown_bytes(needed)}, but {shown_bytes(available)} free; lower {keys}"
+            f"out of memory: {what} would take at least {shown_bytes(needed)}, and {shown_bytes(available)} is free; "
+            f"lower {keys}"
         )
 
 
@@ -72,18 +73,20 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 @contextmanager
 def no_more_than_there_is() -> Iterator[None]:
-    """Let what takes more than `available_bytes` in this block end in a MemoryError, before the kernel ends it.
+    """Let what takes more than `available_bytes` in this block end in a MemoryError, before the kernel kills it.
 
-    Only where the system can count a process's own data (Linux); elsewhere nothing changes.
+    Only where the system counts a process's own data (Linux); elsewhere nothing changes.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     held = _statm(5)
-    if held is None:
-        yield
-        return
-    resource.setrlimit(resource.RLIMIT_DATA, (held + available_bytes(), hard))
+    if held is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (held + available_bytes(), hard))
     try:
         yield
+    except SystemError as error:  # what numba's parallel loops make of it
+        if not isinstance(error.__cause__, MemoryError):
+            raise
+        raise error.__cause__ from None
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 

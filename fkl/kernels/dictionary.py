@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.errors import require
 from fkl.kernels.bank import CompiledBank, FeatureBank
+from fkl.memory import require_memory
 from fkl.streams import Role, Streams
 
 MOST_KERNELS = 10_000
@@ -155,6 +156,10 @@ class Dictionary:
         )
         # The heavy tail of the Laplacian's Cauchy frequencies would cost float32 angles all their digits.
         narrow: type[np.floating] = np.float64 if precision == "float64" or "laplacian" in self.families else np.float32
+        R, one = len(streams.replicates), (1 if self.shared else self.N) * dimension * self.D
+        keys = "kernels.D or kernels.N" if R == 1 else f"kernels.D, kernels.N or chunk={R}"
+        features = f"the random features of {self.N} kernels and {R} replicates"
+        require_memory(2 * R * one * np.dtype(narrow).itemsize, features, keys)  # twice while they are put together
         draws = [self._draw(dimension, generator, narrow) for generator in streams.generators(Role.FEATURES)]
         rho = np.stack([frequencies for frequencies, _ in draws])
         phase = np.stack([phase for _, phase in draws])
