@@ -1,21 +1,16 @@
 """A file of the user's own, read only as far as memory can hold it."""
 
-import bz2
-import gzip
 import hashlib
 import io
-import lzma
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from fkl.data.store import CHUNK, DAMAGE
+from fkl.data.store import CHUNK, DAMAGE, OPENERS
 from fkl.errors import FklError, require
 from fkl.memory import available_bytes, require_memory, shown_bytes
 
-UNPACK: dict[str, Callable[[BinaryIO], object]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters besides tab, line feed and carriage return: of a binary file, or meant for a terminal."""
 PER_BYTE = 6
@@ -54,7 +49,7 @@ def unpacked(path: str, raw: bytes) -> bytes:
     FklError
         If it is damaged, or longer than memory can hold.
     """
-    unpack = UNPACK.get(Path(path).suffix.lower())
+    unpack = OPENERS.get(Path(path).suffix.lower())
     if unpack is None:
         return raw
     most = available_bytes() // PER_BYTE

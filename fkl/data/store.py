@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from fkl.errors import FklError
 from fkl.memory import available_bytes, shown_bytes
@@ -25,7 +25,7 @@ from fkl.memory import available_bytes, shown_bytes
 CHUNK = 1 << 20
 TIMEOUT_SECONDS = 30
 EMBEDDED = "wave_farm"
-OPENERS: dict[str, Callable[[Path], object]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+OPENERS: dict[str, Callable[[Any], object]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 PER_BYTE = 2
 """Bytes of memory that a byte of a file takes while it is put together."""
 LARGEST = 2**35

@@ -34,7 +34,19 @@ FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
 """What provenance.json says of a folder under `state`."""
 HALF_WRITTEN = ".*.partial-*"
 LEFT_BY_A_FAILURE = ("config.yaml", "error.txt", "rounds.csv", LAST_FILE)
-PACKAGES = ("numpy", "scipy", "pandas", "numba", "scikit-learn", "networkx", "hydra-core", "omegaconf", "matplotlib")
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "pandas",
+    "numba",
+    "llvmlite",
+    "scikit-learn",
+    "networkx",
+    "xlrd",
+    "hydra-core",
+    "omegaconf",
+    "matplotlib",
+)
 
 
 @contextmanager
