@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from fkl import conf_folder
 from fkl.errors import FklError, refuse
@@ -43,9 +43,11 @@ def main() -> None:
         print(USAGE)
         return
     try:
+        _require_text(sys.argv)
         if command not in commands:
             raise FklError(f"{command}: no such command; there are {', '.join(commands)}")
         commands[command](rest)
+        print(end="", flush=True)  # here, where an error can still be said
     except FklError as error:
         sys.exit(refuse(error))
     except KeyboardInterrupt:
@@ -53,6 +55,18 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(refuse(FklError(f"{where}{error.strerror or error}")))
+
+
+def _require_text(words: list[str]) -> None:
+    """Refuse bytes that are no text, which no file of ours could hold."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise FklError(f"{word}: not text in UTF-8") from None
 
 
 def _run(arguments: list[str]) -> None:
@@ -61,38 +75,23 @@ def _run(arguments: list[str]) -> None:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from fkl import sweep
     from fkl.compose_errors import in_one_line
+    from fkl.composing.job import abandon, job
+    from fkl.composing.loader import guard
+    from fkl.composing.options import understood
 
-    sys.path.append(str(Path.cwd()))  # where a user's own modules lie; what is installed goes before
+    os.environ["PYTHONSAFEPATH"] = "1"  # or the workers of a sweep would find their modules in the current folder first
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that its errors reach us, to be said in one line
     fail_fast = ["hydra.callbacks.sweep.fail_fast=true"] * ("--fail-fast" in arguments)
-    words = [*(word for word in arguments if word != "--fail-fast"), *fail_fast]
-    _require_options(words)
+    words = understood([*(word for word in arguments if word != "--fail-fast"), *fail_fast])
     sys.argv = ["fkl run", *words]
+    guard()
     try:
-        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(sweep.job)()
+        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
     except (HydraException, OmegaConfBaseException) as error:
-        sweep.abandon()
         raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*arguments} != set())) from None
-    except ValueError as error:
-        if "Config group override" not in str(error):
-            raise
-        raise FklError("a group's choice is a name, not null; ~topology leaves the group out") from None
-    except OSError as error:  # of Hydra's own folders
-        raise FklError(f"{error.filename}: {error.strerror}") from None
-
-
-def _require_options(words: list[str]) -> None:
-    """Refuse options that Hydra does not know, for which it would print its usage."""
-    from hydra._internal.utils import get_args_parser
-
-    def refuse_option(message: str) -> NoReturn:
-        raise FklError(f"{message}; options such as -m stand before KEY=VALUE, and --hydra-help lists them")
-
-    parser = get_args_parser()
-    parser.error = refuse_option  # type: ignore[method-assign]
-    parser.parse_args(words)
+    finally:
+        abandon()  # a sweep that did not get to its end
 
 
 def _list(arguments: list[str]) -> None:

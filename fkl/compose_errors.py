@@ -2,7 +2,9 @@
 
 from hydra.errors import ConfigCompositionException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+
+from fkl import conf_folder
 
 
 def in_one_line(error: Exception, sweep: bool = False) -> str:
@@ -10,12 +12,15 @@ def in_one_line(error: Exception, sweep: bool = False) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         known = ", ".join(sorted(error.options or []))
-        return f"{group or 'config'}={name}: not known" + (f"; there are {known}" if known else "")
+        more = ", and what `fkl list` names" if any((conf_folder() / group).glob("*/")) else ""
+        return f"{group or 'config'}={name}: not known" + (f"; there are {known}{more}" if known else "")
     if isinstance(error, OverrideParseException):
         return f"{error.override}: not understood; write KEY=VALUE"
     cause = error.__cause__
     if isinstance(error, ConfigCompositionException) and isinstance(cause, OmegaConfBaseException):
         parent = cause.parent_node
+        if not isinstance(cause, ConfigKeyError | ConfigAttributeError):
+            return f"{cause.full_key}: {str(cause).splitlines()[0]}"
         if isinstance(parent, DictConfig) and cause.full_key:
             known = ", ".join(sorted(str(key) for key in parent if key not in ("_target_", "hydra")))
             hint = f"; in a sweep that chooses its group, write ++{cause.full_key}" if sweep else ""

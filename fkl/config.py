@@ -8,7 +8,10 @@ algorithms (also a user's own, by import path) all follow it.
 import hashlib
 import json
 import math
+import sys
+import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -205,15 +208,49 @@ def instantiate(node: dict[str, Any] | None, group: str) -> Any:
     if not isinstance(node, dict) or "_target_" not in node:
         raise BadValue("_target_", None, "the import path of a class")
     path = str(node["_target_"])
-    module, _, name = path.rpartition(".")
-    try:
-        target = getattr(source.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise BadValue("_target_", path, f"the import path of a class ({error})") from None
+    target = _imported(path)
     lacking = [part for part in PARTS[group] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
     return build(target, {key: value for key, value in node.items() if key != "_target_"}, group)
+
+
+def _imported(path: str) -> Any:
+    """What an import path names; whatever the user's own module does wrong is said in one line, with its place."""
+    module, _, name = path.rpartition(".")
+    try:
+        with _own_modules():
+            return getattr(source.import_module(module), name)
+    except (Exception, SystemExit) as error:
+        place = _place(error)
+        said = f"{place}{type(error).__name__}: {error}" if place else error
+        raise BadValue("_target_", path, f"the import path of a class ({said})") from None
+
+
+@contextmanager
+def _own_modules() -> Iterator[None]:
+    """Find a user's own modules in the current folder, after whatever is installed, and only in this block.
+
+    For longer, a file there could pass for any module that some library would like to have, Hydra's plugins among
+    them.
+    """
+    here = str(Path.cwd())
+    added = [here] if here not in sys.path else []
+    sys.path += added
+    try:
+        yield
+    finally:
+        if added and here in sys.path:
+            sys.path.remove(here)
+
+
+def _place(error: BaseException) -> str:
+    """File and line of an error inside a module; empty where there was no module to run."""
+    if isinstance(error, SyntaxError):
+        return ""  # which names them itself
+    *_, last = traceback.extract_tb(error.__traceback__)
+    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__)
+    return "" if ours else f"{last.filename}, line {last.lineno}: "
 
 
 def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> Any:
@@ -240,6 +277,9 @@ def _require_folder(key: str, value: str, allowed: str) -> None:
     """Refuse what names no folder that a file system could hold, with our own files beside it."""
     short = all(len(part.encode()) <= LONGEST_NAME for part in Path(value).parts)
     require(value.strip() != "" and short, key, value, f"{allowed}; no name longer than {LONGEST_NAME} bytes")
+    require(value.isprintable(), key, value, f"{allowed}, without control characters")
+    home = value.startswith("~") and key != "cache"  # some libraries would take it for a home folder, others not
+    require(not home, key, value, f"{allowed}; write $HOME for ~")
 
 
 def _require_bool(taken: Any, key: str, given: Any) -> None:

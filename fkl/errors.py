@@ -9,6 +9,9 @@ TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum 
 LETTERS_SHOWN = 200
 """Of a value: a whole file name, but not the thousand digits of a slip."""
 
+LINE = 1500
+"""Letters of a message, which a hostile file may be in."""
+
 
 class FklError(Exception):
     """Anything the user can mend: a configuration key, a file, a row, a missing network."""
@@ -42,9 +45,15 @@ def shown(value: object) -> str:
     return words if len(words) <= LETTERS_SHOWN else words[:LETTERS_SHOWN] + "..."
 
 
+def printable(text: str) -> str:
+    """Text for a terminal, which takes some characters for orders: these are shown by their numbers."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
 def refuse(error: FklError) -> int:
     """Say in one line what the user can mend, and return the exit code for it."""
-    print("fkl:", *str(error).splitlines(), file=sys.stderr)
+    said = printable(" ".join(str(error).split()))
+    print("fkl:", said if len(said) <= LINE else said[:LINE] + "...", file=sys.stderr)
     return 2
 
 

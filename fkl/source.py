@@ -12,7 +12,16 @@ from pathlib import Path
 from types import ModuleType
 
 PACKAGE = Path(__file__).parent
-SHOWS_OR_STARTS = ("cli.py", "compose_errors.py", "conformance.py", "errors.py", "sweep.py", "papers", "report")
+SHOWS_OR_STARTS = (
+    "cli.py",
+    "compose_errors.py",
+    "composing",
+    "conformance.py",
+    "errors.py",
+    "sweep.py",
+    "papers",
+    "report",
+)
 """What of fkl decides no number of a run."""
 SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 INSTALLED = {"site-packages", "dist-packages"}

@@ -16,10 +16,8 @@ from typing import Any
 
 import pandas as pd
 from filelock import FileLock, Timeout
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -241,11 +239,13 @@ def abandon() -> None:
 
 
 def count(config: DictConfig) -> int:
-    """Jobs that a sweep will have; Hydra must be initialized."""
-    sweeper = config.hydra.sweeper
-    if "n_trials" in sweeper:  # a search says so itself
-        return int(sweeper.n_trials)
-    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    words = [f"{key}={value}" for key, value in (sweeper.params or {}).items()]
-    batches = BasicSweeper.split_arguments(parser.parse_overrides([*words, *config.hydra.overrides.task]), None)
-    return len(batches[0])
+    """Jobs that a sweep will have; Hydra must be initialized.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        If there would be none, or more than anyone waits for, or the sweeper cannot vary what it is told to.
+    """
+    from fkl.composing.jobs import jobs
+
+    return jobs(config, GlobalHydra.instance().config_loader())

@@ -66,6 +66,7 @@ def fkl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     """Call `fkl` in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FKL_DATA", raising=False)
+    monkeypatch.setenv("PYTHONSAFEPATH", "")  # what a run makes of it ends with the test
 
     def call(*arguments: str) -> Answer:
         monkeypatch.setattr(sys, "argv", ["fkl", *arguments])

@@ -227,7 +227,11 @@ def test_a_bomb_is_unpacked_only_as_far_as_memory_holds_it(tmp_path, suffix, mon
 @pytest.mark.parametrize(
     ("content", "free", "said"),
     [
-        (PLAIN * 1000, 10_000, r"own\.csv, .* of text would take at least .* and 9\.77 KiB is free; lower the number of its rows"),
+        (
+            PLAIN * 1000,
+            10_000,
+            r"own\.csv, .* of text would take at least .* and 9\.77 KiB is free; lower the number of its rows",
+        ),
         ("1,2\n" * 1000, 100_000, r"own\.csv, 2,000 cells would take at least .* and 97\.7 KiB is free"),
     ],
 )

@@ -1,0 +1,260 @@
+"""What a configuration may say to Hydra itself: nothing that runs code, and no number that a launcher chokes on.
+
+A configuration folder may be another's, and Hydra makes objects of whatever `_target_` it finds under ``hydra``; so
+that node is compared with lists of what is allowed before Hydra acts on it.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+
+from fkl.errors import BadValue, FklError, require
+
+PROGRESS = "fkl.sweep.Progress"
+SAMPLER = re.compile(r"optuna\.samplers\.[A-Za-z]+Sampler")
+LOGGING = {"hydra_logging": ("none", "disabled", "default"), "job_logging": ("none", "disabled", "stdout")}
+"""Hydra's own choices that write to the terminal or nowhere."""
+FIXED: dict[str, tuple[Any, str]] = {
+    "run.dir": (".", "., since out or paths.outputs says where files go"),
+    "sweep.subdir": (".", "., since paths.outputs says where files go"),
+    "output_subdir": (None, "null, since each run keeps its configuration"),
+    "job.chdir": (False, "false, since paths start where fkl was called"),
+    "job.env_set": ({}, "empty; set variables in the shell that calls fkl"),
+    "job.env_copy": ([], "empty; set variables in the shell that calls fkl"),
+}
+"""Keys that would write beside a run's files, move where it looks for its own, or change what its libraries do."""
+COMMAND_LINE_ONLY = ("setup", "additional_parameters")
+"""Keys of a launcher that are shell commands."""
+
+
+class Limit(NamedTuple):
+    """What a value must be, as a function and in words."""
+
+    holds: Callable[[Any], bool]
+    allowed: str
+
+
+def _one_of(*words: str | None) -> Limit:
+    return Limit(lambda value: value in words, ", ".join("null" if word is None else word for word in words))
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _can_be_made(folder: Any) -> bool:
+    """Whether a folder is there and can be written to, or can be made."""
+    if folder is None:
+        return True
+    whole = Path(folder).absolute()
+    nearest = next(parent for parent in (whole, *whole.parents) if parent.exists())
+    return str(folder).strip() != "" and nearest.is_dir() and os.access(nearest, os.W_OK)
+
+
+A_FOLDER = Limit(_can_be_made, "a folder that can be written to")
+AT_LEAST_1 = Limit(lambda value: _whole(value) and value >= 1, "a whole number from 1")
+AT_LEAST_1_OR_NULL = Limit(lambda value: value is None or AT_LEAST_1.holds(value), "a whole number from 1, or null")
+AT_LEAST_0 = Limit(lambda value: _whole(value) and value >= 0, "a whole number from 0")
+NULL = Limit(lambda value: value is None, "null")
+MOST_WORKERS = 4096
+STORAGE = re.compile(r"sqlite:///.+|(mysql|postgresql)(\+[a-z0-9]+)?://.+")
+SUBMITIT = {
+    "submitit_folder": A_FOLDER,
+    "timeout_min": AT_LEAST_1,
+    "cpus_per_task": AT_LEAST_1_OR_NULL,
+    "gpus_per_node": AT_LEAST_1_OR_NULL,
+    "gpus_per_task": AT_LEAST_1_OR_NULL,
+    "cpus_per_gpu": AT_LEAST_1_OR_NULL,
+    "tasks_per_node": AT_LEAST_1,
+    "mem_gb": AT_LEAST_1_OR_NULL,
+    "nodes": AT_LEAST_1,
+    "signal_delay_s": AT_LEAST_0,
+    "max_num_timeout": AT_LEAST_0,
+    "array_parallelism": AT_LEAST_1,
+}
+JOBLIB = {
+    "n_jobs": Limit(
+        lambda value: _whole(value) and 0 < abs(value) <= MOST_WORKERS,
+        f"a whole number from 1 to {MOST_WORKERS}, or -1 for all cores",
+    ),
+    "temp_folder": A_FOLDER,
+    "backend": _one_of(None, "loky"),
+    "prefer": _one_of("processes"),
+    "require": NULL,
+    "verbose": AT_LEAST_0,
+    "timeout": Limit(lambda value: value is None or value > 0, "seconds above 0, or null"),
+    "pre_dispatch": Limit(
+        lambda value: re.fullmatch(r"all|[1-9]\d{0,8}( ?\* ?n_jobs)?", str(value)) is not None,
+        "all, a whole number from 1, or that times n_jobs, for example 2*n_jobs",
+    ),
+    "batch_size": Limit(
+        lambda value: re.fullmatch(r"auto|[1-9]\d{0,8}", str(value)) is not None, "auto or a whole number from 1"
+    ),
+    "max_nbytes": Limit(
+        lambda value: value is None or re.fullmatch(r"\d{1,15}[KMG]?", str(value)) is not None,
+        "bytes, for example 1M, or null",
+    ),
+    "mmap_mode": _one_of("r", "r+", "w+", "c", None),
+}
+BASIC = {"max_batch_size": AT_LEAST_1_OR_NULL}
+OPTUNA = {
+    "n_trials": AT_LEAST_1,
+    "n_jobs": AT_LEAST_1,
+    "direction": Limit(lambda value: getattr(value, "name", value) in ("minimize", "maximize"), "minimize or maximize"),
+    "max_failure_rate": Limit(lambda value: 0 <= value <= 1, "a number from 0 to 1"),
+    "storage": Limit(
+        lambda value: value is None or STORAGE.fullmatch(str(value)) is not None,
+        "the URL of a sqlite, mysql or postgresql database, or null",
+    ),
+    "custom_search_space": Limit(lambda value: value is None, "null: it would run code that a configuration names"),
+    "search_space": Limit(lambda value: value is None, "null; write KEY=interval(LOW,HIGH) for a key to search over"),
+}
+PLUGINS: dict[str, dict[str, dict[str, Limit]]] = {
+    "launcher": {"basic": {}, "joblib": JOBLIB, "submitit_local": SUBMITIT, "submitit_slurm": SUBMITIT},
+    "sweeper": {"basic": BASIC, "optuna": OPTUNA},
+}
+"""Launchers and sweepers, by the name of their choice, and what their keys must be."""
+
+
+def require_allowed(config: DictConfig, words: Sequence[str], *, sweep: bool) -> None:
+    """Refuse what a configuration may not say to Hydra.
+
+    Parameters
+    ----------
+    config : DictConfig
+        As Hydra composed it.
+    words : sequence of str
+        Of the command line.
+    sweep : bool
+        Whether a sweep is about to begin, so that its launcher and sweeper matter.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Names the key and what is allowed.
+    """
+    hydra = config.hydra
+    _require_callbacks(hydra)
+    _require_logging(hydra)
+    for key, (value, allowed) in FIXED.items():
+        given = OmegaConf.select(hydra, key)
+        plain = OmegaConf.to_container(given) if OmegaConf.is_config(given) else given
+        require(plain == value, f"hydra.{key}", plain, allowed)
+    _require_folders(hydra)
+    for kind in PLUGINS:
+        _require_no_target_inside(hydra, kind)
+    if sweep:
+        for kind in PLUGINS:
+            _require_plugin(hydra, kind, words)
+        require(A_FOLDER.holds(hydra.sweep.dir), "hydra.sweep.dir", hydra.sweep.dir, A_FOLDER.allowed)
+
+
+def _raw(node: Any) -> Any:
+    """Plain data in which interpolations stay as they are, so that none can turn into something else later."""
+    return OmegaConf.to_container(node, resolve=False) if OmegaConf.is_config(node) else node
+
+
+def _require_callbacks(hydra: DictConfig) -> None:
+    callbacks = _raw(hydra.callbacks)
+    own = isinstance(callbacks, dict) and isinstance(callbacks.get("sweep"), dict)
+    for name, node in callbacks.items() if isinstance(callbacks, dict) else ():
+        target = node.get("_target_") if isinstance(node, dict) else node
+        key = f"hydra.callbacks.{name}._target_"
+        require(name == "sweep" and target == PROGRESS, key, target, f"left out; the only callback is {PROGRESS}")
+        own &= set(node) == {"_target_", "fail_fast"} and isinstance(node["fail_fast"], bool)
+    require(own, "hydra.callbacks", callbacks, "left as it is, but for sweep.fail_fast, which is true or false")
+
+
+def _require_logging(hydra: DictConfig) -> None:
+    for group, names in LOGGING.items():
+        files = [resources.files("hydra.conf") / "hydra" / group / f"{name}.yaml" for name in names]
+        known = [OmegaConf.to_container(OmegaConf.create(file.read_text(encoding="utf-8"))) for file in files]
+        allowed = f"{', '.join(names)}, with its keys as they are"
+        require(_raw(hydra[group]) in known, f"hydra/{group}", hydra.runtime.choices.get(f"hydra/{group}"), allowed)
+    verbose = _raw(hydra.verbose)
+    words = verbose if isinstance(verbose, list) else [verbose]
+    named = isinstance(verbose, bool) or all(isinstance(word, str) for word in words)
+    require(named, "hydra.verbose", verbose, "true, false or names of loggers")
+
+
+def _require_folders(hydra: DictConfig) -> None:
+    for folder in hydra.searchpath:
+        there = Path(folder.removeprefix("file://")).is_dir()
+        require(there, "hydra.searchpath", folder, "folders that are there")
+
+
+def _require_no_target_inside(hydra: DictConfig, kind: str) -> None:
+    """What Hydra would make on the way to a launcher or sweeper."""
+    if OmegaConf.is_missing(hydra, kind):
+        return
+    for key, target in _targets(_raw(hydra[kind]), f"hydra.{kind}"):
+        if key == f"hydra.{kind}._target_":
+            classes = [target_of(kind, name) for name in available(kind)]
+            require(target in classes, key, target, f"left as hydra/{kind} has it; there are {', '.join(classes)}")
+        else:
+            sampler = key.startswith("hydra.sweeper.sampler") and SAMPLER.fullmatch(str(target)) is not None
+            require(sampler, key, target, "left out, or a sampler of optuna.samplers under hydra.sweeper.sampler")
+
+
+def _targets(node: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Every `_target_` inside plain data, and where it is."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for name, value in items:
+        if name == "_target_":
+            yield f"{key}._target_", value
+        else:
+            yield from _targets(value, f"{key}.{name}")
+
+
+def available(kind: str) -> list[str]:
+    """Launchers or sweepers that are installed."""
+    return [name for name in PLUGINS[kind] if f"{name}.yaml" in ConfigStore.instance().repo["hydra"][kind]]
+
+
+def target_of(kind: str, name: str) -> str:
+    """Class of a launcher or sweeper."""
+    return str(_schema(kind, name)._target_)
+
+
+def _schema(kind: str, name: str) -> DictConfig:
+    return ConfigStore.instance().load(f"hydra/{kind}/{name}.yaml").node
+
+
+def _require_plugin(hydra: DictConfig, kind: str, words: Sequence[str]) -> None:
+    """Compare a launcher's or sweeper's keys with those that its class has, and with what they can be."""
+    choice = hydra.runtime.choices.get(f"hydra/{kind}")
+    group, names = f"hydra/{kind}", available(kind)
+    if OmegaConf.is_missing(hydra, kind):  # a choice that there is not is only skipped when a sweep is composed
+        raise FklError(f"{group}={choice}: not known; there are {', '.join(names)}")
+    require(OmegaConf.is_dict(hydra[kind]), f"hydra.{kind}", hydra[kind], f"left as {group}={choice} has it")
+    node: Any = OmegaConf.to_container(hydra[kind], resolve=True)
+    name = next((name for name in names if target_of(kind, name) == node.get("_target_")), None)
+    if name is None:
+        raise BadValue(group, choice, ", ".join(names))
+    if name == "submitit_slurm":
+        require(shutil.which("sbatch") is not None, group, name, "another one where there is no sbatch")
+    known = set(_schema(kind, name))
+    for key, value in node.items():
+        if key not in known:
+            raise FklError(f"hydra.{kind}.{key}: no such key; there are {', '.join(sorted(map(str, known)))}")
+        if (limit := PLUGINS[kind][name].get(key)) is not None:
+            require(limit.holds(value), f"hydra.{kind}.{key}", value, limit.allowed)
+        _require_one_line(f"hydra.{kind}.{key}", value)
+    for key in COMMAND_LINE_ONLY:
+        told = any(word.lstrip("+").startswith(f"hydra.launcher.{key}") for word in words)
+        allowed = "given on the command line, not in a file: it holds shell commands"
+        require(told or not node.get(key), f"hydra.{kind}.{key}", node.get(key), allowed)
+
+
+def _require_one_line(key: str, value: Any) -> None:
+    """A line break in a job's settings would be a line of the script that a cluster runs."""
+    words = value if isinstance(value, list) else [value]
+    for word in words:
+        require(not isinstance(word, str) or word.isprintable(), key, value, "words of one line")

@@ -1,0 +1,133 @@
+"""Hydra's loader of configurations, which can be another's files: it reads them with limits, and checks what it made.
+
+Hydra makes its loader itself and offers no other place between composing a configuration and acting on it (it sets up
+logging, then makes callbacks), so `guard` puts this one in its place. Workers of a sweep get it too: it is pickled
+with the sweep's context.
+"""
+
+import traceback
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+import hydra._internal.hydra
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.core_plugins import (
+    file_config_source,
+    importlib_resources_config_source,
+    structured_config_source,
+)
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.default_element import InputDefault
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fkl.composing.hydra_node import require_allowed
+from fkl.composing.interpolation import require_bounded
+from fkl.composing.jobs import jobs, require_composed
+from fkl.composing.yaml_file import read_mapping, read_text
+from fkl.errors import BadValue, FklError
+
+UNFORESEEN = (AssertionError, AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError)
+"""What Hydra raises, besides its own errors, where words or files make no sense to it."""
+
+
+class FileConfigSource(file_config_source.FileConfigSource):
+    """A configuration folder whose files are read with limits."""
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """One YAML, or a line about what is wrong with it."""
+        file = Path(self.path) / self._normalize_file_name(config_path)
+        text = read_text(file)
+        try:
+            header = self._get_header_dict(text[:512])
+            config = OmegaConf.create(read_mapping(text, file))
+        except (OmegaConfBaseException, ValueError) as error:
+            raise FklError(f"{file}: {error}") from None
+        return ConfigResult(self.provider, f"file://{self.path}", config, header)
+
+
+class ImportlibResourcesConfigSource(importlib_resources_config_source.ImportlibResourcesConfigSource):
+    """Hydra's own configuration; reading another package's would import it."""
+
+    def __init__(self, provider: str, path: str) -> None:
+        _require_hydra_s_own(path, "pkg://hydra.conf")
+        super().__init__(provider, path)
+
+
+class StructuredConfigSource(structured_config_source.StructuredConfigSource):
+    """What plugins have registered; a module that a path names would be imported."""
+
+    def __init__(self, provider: str, path: str) -> None:
+        _require_hydra_s_own(path, "structured://")
+        super().__init__(provider, path)
+
+
+def _require_hydra_s_own(path: str, own: str) -> None:
+    if path != own:
+        raise FklError(f"{path}: a configuration folder must be a folder, not a Python package")
+
+
+class ConfigLoader(ConfigLoaderImpl):
+    """Hydra's loader, whose compositions cannot run code or fail without a word."""
+
+    def load_configuration(
+        self,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
+    ) -> DictConfig:
+        """Compose, and refuse what `fkl` does not let a configuration do."""
+        sweep = run_mode is RunMode.MULTIRUN
+        if not validate_sweep_overrides:  # Hydra asks whether a file wants a sweep; in fkl only -m does
+            return OmegaConf.create({"hydra": {"mode": None}})
+        try:
+            with warnings.catch_warnings(action="ignore"):  # each would be lines besides the one that refuses
+                config = super().load_configuration(config_name, overrides, run_mode, from_shell)
+        except (HydraException, OmegaConfBaseException):
+            raise  # `fkl.compose_errors` has words for these
+        except UNFORESEEN as error:
+            with suppress(ValueError):  # of words that cannot be read
+                self._require_names(overrides)
+            if isinstance(error, RecursionError):
+                raise FklError(f"{_deepest(error)}: its defaults lead back to itself") from None
+            raise FklError(f"this cannot be composed ({type(error).__name__}: {error})") from error
+        require_bounded(OmegaConf.to_container(config, resolve=False))  # type: ignore[arg-type]
+        require_allowed(config, overrides, sweep=sweep)
+        if sweep:
+            jobs(config, self)
+            require_composed(config, self)
+        return config
+
+    def _require_names(self, overrides: list[str]) -> None:
+        """Refuse a group's choice that is no name, for which Hydra has no line that tells which."""
+        for override in OverridesParser.create().parse_overrides(overrides):
+            group, value = override.key_or_group, override.value()
+            if not isinstance(value, str | list) and self.repository.group_exists(group):
+                raise BadValue(group, value, f"the name of a choice; ~{group} leaves the group out")
+
+
+def _deepest(error: RecursionError) -> str:
+    """The file whose defaults Hydra was following when it could not any more; only its own frames know."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if "parent" in frame.f_locals]
+    parents = [frame.f_locals["parent"] for frame in frames]
+    names = [parent.get_config_path() for parent in parents if isinstance(parent, InputDefault)]
+    return f"{names[-1]}.yaml" if names else "configuration"
+
+
+def guard() -> None:
+    """From now on, let Hydra compose with this module's loader and sources in this process."""
+    Plugins.instance()  # registers Hydra's own sources, so it must come first
+    SourcesRegistry.instance().types |= {
+        "file": FileConfigSource,
+        "pkg": ImportlibResourcesConfigSource,
+        "structured": StructuredConfigSource,
+    }
+    hydra._internal.hydra.ConfigLoaderImpl = ConfigLoader  # type: ignore[attr-defined,misc]

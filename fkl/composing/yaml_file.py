@@ -1,0 +1,123 @@
+"""A user's YAML, read with limits: what no configuration can be is told by file and line, and nothing hangs."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf._utils import get_yaml_loader
+
+from fkl.errors import FklError
+
+LONGEST = 2**18
+"""Bytes of a file; all of fkl's own together have a fifth of that."""
+MOST = 30_000
+"""Keys, values and hundreds of letters, once every alias stands for what it names."""
+DEEPEST = 50
+PLAIN = ("bool", "float", "int", "map", "merge", "null", "seq", "str")
+TAGS = {f"tag:yaml.org,2002:{name}" for name in PLAIN}
+LETTERS_EACH = 100
+
+
+def read_text(file: Path) -> str:
+    """Text of a file, or a line about what it is instead."""
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(LONGEST + 1)
+    except OSError as error:
+        raise FklError(f"{file}: cannot be read ({error.strerror})") from None
+    if len(raw) > LONGEST:
+        raise FklError(f"{file}: longer than {LONGEST} bytes, which no configuration needs")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise FklError(f"{file}, line {line}: byte {raw[error.start]:#x} is not text in UTF-8") from None
+
+
+def read_mapping(text: str, file: Path) -> dict[str, Any]:
+    """Keys and values of a YAML text.
+
+    Raises
+    ------
+    FklError
+        If it is something else, names file and line.
+    """
+    try:
+        loader = _loader()(text)
+        root = loader.get_single_node()
+        if not isinstance(root, yaml.MappingNode) or not root.value:
+            raise FklError(f"{file}: {_kind(root)}; must be keys and values")
+        _require_small(root, file)
+        return loader.construct_document(root)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise FklError(f"{_place(file, mark)}: {error.problem or error.context}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise FklError(f"{file}, line {line}: {error.character:#x} is no character of a text") from None
+    except _TooMuchError as error:
+        raise FklError(f"{file}: {error}") from None
+    except (ValueError, TypeError) as error:  # a number of 5000 digits, a list as a key
+        raise FklError(f"{file}: {error}") from None
+
+
+class _TooMuchError(Exception):
+    """More than a configuration can be."""
+
+
+def _loader() -> Any:
+    """OmegaConf's loader, which stops where there is too much."""
+
+    class Loader(get_yaml_loader()):  # type: ignore[misc]
+        nodes = depth = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+            self.nodes += 1
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise _TooMuchError(f"nested more than {DEEPEST} deep")
+            if self.nodes > MOST:
+                raise _TooMuchError(f"more than {MOST} keys and values")
+            node: yaml.Node | None = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
+    return Loader
+
+
+def _kind(root: yaml.Node | None) -> str:
+    if root is None or isinstance(root, yaml.MappingNode):
+        return "empty"
+    return "a list" if isinstance(root, yaml.SequenceNode) else "a single value"
+
+
+def _place(file: Path, mark: yaml.Mark | None) -> str:
+    return f"{file}" if mark is None else f"{file}, line {mark.line + 1}"
+
+
+def _require_small(root: yaml.Node, file: Path) -> None:
+    """Refuse tags that name types, aliases that contain themselves, and those that stand for too much."""
+    sizes: dict[int, int | None] = {}
+
+    def size(node: yaml.Node) -> int:
+        known = sizes.get(id(node), 0)
+        if known is None:
+            raise FklError(f"{_place(file, node.start_mark)}: an alias inside what it names")
+        if known:
+            return known
+        if node.tag not in TAGS:
+            kind = node.tag.removeprefix("tag:yaml.org,2002:")
+            raise FklError(f"{_place(file, node.start_mark)}: {kind}: no such type; there are {', '.join(PLAIN)}")
+        sizes[id(node)] = None
+        total = 1
+        if isinstance(node, yaml.ScalarNode):
+            total += len(node.value) // LETTERS_EACH
+        else:
+            pairs = isinstance(node, yaml.MappingNode)
+            total += sum(size(part) for item in node.value for part in (item if pairs else (item,)))
+        if total > MOST:
+            raise FklError(f"{_place(file, node.start_mark)}: more than {MOST} keys and values, aliases counted")
+        sizes[id(node)] = total
+        return total
+
+    size(root)

@@ -1,0 +1,293 @@
+"""Configuration folders that are broken or hostile, and what must be said about each; nothing of them may run."""
+
+from typing import NamedTuple
+
+POF = "_target_: fkl.algorithms.federated.pof_mkl.PofMkl\n"
+"""A good algorithm, so that what else its file says is what is refused."""
+
+
+class Folder(NamedTuple):
+    """Files of a folder that `--config-dir` names, the words of a call, and a pattern of the line that refuses it."""
+
+    said: str
+    content: str | bytes = ""
+    call: str = "algo=x"
+    file: str = "algo/x.yaml"
+    more: tuple[tuple[str, str], ...] = ()
+
+
+def setting(said: str, text: str) -> Folder:
+    """A choice that sets keys outside its group, as experiments do."""
+    return Folder(said, f"# @package _global_\n{text}\n", "+experiment=x", "experiment/x.yaml")
+
+
+def to_hydra(said: str, text: str, default: str = "", call: str = "+experiment=x") -> Folder:
+    """A choice that speaks to Hydra itself."""
+    defaults = f"defaults:\n{default}\n" if default else ""
+    return setting(said, f"{defaults}hydra: {text}" if text == "5" else f"{defaults}hydra:\n  {text}")._replace(
+        call=call
+    )
+
+
+def searching(said: str, sweeper: str, more: str = "") -> Folder:
+    """A choice that sets up a search."""
+    call = "-m +experiment=x objective=mse algo.eta=interval(0.1,1)"
+    return to_hydra(said, f"sweeper: {sweeper}", f"- override /hydra/sweeper: optuna{more}", call)
+
+
+def main(said: str, searched: str) -> Folder:
+    """A primary configuration that has more folders searched."""
+    return Folder(
+        said, f"defaults: [config, _self_]\nhydra: {{searchpath: {searched}}}\n", "--config-name=own", "own.yaml"
+    )
+
+
+def bomb(levels: int, width: int) -> str:
+    """Each line stands for the one above `width` times."""
+    lines = ["a0: &a0 lol"]
+    for level in range(levels):
+        lines.append(f"a{level + 1}: &a{level + 1} [{', '.join([f'*a{level}'] * width)}]")
+    return "\n".join(lines) + "\n"
+
+
+def merge_bomb(levels: int) -> str:
+    """Mappings that merge the one above twice."""
+    lines = ["a0: &a0 {x: 1}"]
+    for level in range(levels):
+        lines.append(f"a{level + 1}: &a{level + 1} {{y: {{<<: *a{level}}}, z: {{<<: *a{level}}}}}")
+    return "\n".join(lines) + "\n"
+
+
+def doubling(levels: int) -> str:
+    """Interpolations that each stand for the one before twice."""
+    lines = ["a0: lolololol"]
+    lines += [f"a{level + 1}: ${{algo.a{level}}}${{algo.a{level}}}" for level in range(levels)]
+    return "\n".join(lines) + "\n"
+
+
+def doubling_lists(levels: int) -> str:
+    """The same with lists."""
+    lines = ["a0: [lol]"]
+    lines += [f"a{level + 1}: ['${{algo.a{level}}}', '${{algo.a{level}}}']" for level in range(levels)]
+    return "\n".join(lines) + "\n"
+
+
+X = r"conf/algo/x\.yaml"
+LOGGING = "hydra/job_logging=none: must be none, disabled, stdout"
+NOT_CODE = "the only callback is fkl.sweep.Progress"
+FOLDERS: dict[str, Folder] = {
+    # What is no YAML
+    "tab": Folder(rf"{X}, line 2: found character '\\t'", f"{POF}\tM: 2\n"),
+    "tab after a key": Folder(rf"{X}, line 2: ", f"{POF}M:\t\t- 2\n\t- 3\n"),
+    "duplicate key": Folder(rf"{X}, line 3: found duplicate key M", f"{POF}M: 1\nM: 2\n"),
+    "duplicate target": Folder(rf"{X}, line 2: found duplicate key _target_", POF + POF),
+    "utf-16": Folder(rf"{X}, line 1: byte 0xff is not text in UTF-8", POF.encode("utf-16")),
+    "utf-32": Folder(rf"{X}, line 1: byte 0xff is not text in UTF-8", POF.encode("utf-32")),
+    "latin-1": Folder(rf"{X}, line 2: byte 0xfc is not text in UTF-8", f"{POF}# für\n".encode("latin-1")),
+    "cut in a letter": Folder(rf"{X}, line 2: byte 0xc3 is not text", f"{POF}# ü".encode()[:-1]),
+    "binary": Folder(rf"{X}, line 1: byte 0x80 is not text", b"\x80\x04\x95" + bytes(range(256))),
+    "zeros": Folder(rf"{X}, line 1: 0x0 is no character of a text", bytes(100)),
+    "escape code": Folder(rf"{X}, line 2: 0x1b is no character of a text", f"{POF}M: \x1b[31m2\n"),
+    "bell": Folder(rf"{X}, line 2: 0x7 is no character of a text", f"{POF}M: \a\n"),
+    "gzip": Folder(rf"{X}, line 1: byte 0x8b is not text", b"\x1f\x8b\x08\x00"),
+    "pickle": Folder(rf"{X}, line 1: byte 0x80 is not text", b"\x80\x04cos\nsystem\n(S'touch ran'\ntR."),
+    "empty": Folder(f"{X}: empty; must be keys and values", ""),
+    "blank": Folder(f"{X}: empty", "\n\n  \n"),
+    "comments only": Folder(f"{X}: empty", "# nothing\n# at all\n"),
+    "byte order mark only": Folder(f"{X}: empty", "\ufeff"),
+    "null": Folder(f"{X}: a single value; must be keys and values", "null\n"),
+    "a word": Folder(f"{X}: a single value", "pof_mkl\n"),
+    "a number": Folder(f"{X}: a single value", "5\n"),
+    "a list": Folder(f"{X}: a list; must be keys and values", "- a\n- b\n"),
+    "an empty list": Folder(f"{X}: a list", "[]\n"),
+    "no keys": Folder(f"{X}: empty", "{}\n"),
+    "two documents": Folder(f"{X}, line 2: but found another document", f"{POF}---\n{POF}"),
+    "only a separator": Folder(f"{X}: a single value", "---\n"),
+    "open quote": Folder(rf"{X}, line \d: found unexpected end of stream", f"{POF}M: 'two\n"),
+    "open bracket": Folder(rf"{X}, line \d: ", f"{POF}M: [1, 2\n"),
+    "open brace": Folder(rf"{X}, line \d: ", f"{POF}M: {{a: 1\n"),
+    "bad indent": Folder(rf"{X}, line 2: ", f"{POF}  M: 2\n"),
+    "no colon": Folder(rf"{X}, line \d: ", f"{POF}M 2\n"),
+    "a colon in a value": Folder(rf"{X}, line 2: mapping values are not allowed here", f"{POF}M: a: 2\n"),
+    "at sign": Folder(rf"{X}, line 2: found character '@'", f"{POF}M: @two\n"),
+    "backtick": Folder(rf"{X}, line 2: found character '`'", f"{POF}M: `ls`\n"),
+    "percent": Folder(rf"{X}, line 2: found character '%'", f"{POF}M: %s\n"),
+    "bad escape": Folder(rf"{X}, line 2: found unknown escape character 'q'", f'{POF}M: "\\q"\n'),
+    "no such alias": Folder(rf"{X}, line 2: found undefined alias 'nope'", f"{POF}M: *nope\n"),
+    "twice anchored": Folder(rf"algo\.b: no such key|{X}", f"{POF}M: &a 1\nb: &a 2\n"),
+    "bad directive": Folder(rf"{X}, line 1: ", "%YAML 9.9\n---\n" + POF),
+    # Tags that name types
+    "python object": Folder(
+        rf"{X}, line 2: python/object/apply:os.system: no such type", f"{POF}M: !!python/object/apply:os.system [ls]\n"
+    ),
+    "python name": Folder(rf"{X}, line 2: .*: no such type", f"{POF}M: !!python/name:os.system\n"),
+    "python module": Folder(rf"{X}, line 2: .*: no such type", f"{POF}M: !!python/module:os\n"),
+    "a path": Folder(rf"{X}, line 2: .*: no such type", f"{POF}M: !!python/object/apply:pathlib.Path [x]\n"),
+    "own tag": Folder(rf"{X}, line 2: !own: no such type; there are bool", f"{POF}M: !own 2\n"),
+    "bytes": Folder(rf"{X}, line 2: binary: no such type", f"{POF}M: !!binary aGk=\n"),
+    "a set": Folder(rf"{X}, line 2: set: no such type", f"{POF}M: !!set {{a, b}}\n"),
+    "a time": Folder(rf"{X}, line 2: timestamp: no such type", f"{POF}M: !!timestamp 2020-01-01\n"),
+    "a tagged root": Folder(rf"{X}, line 1: !x: no such type", f"!x\n{POF}"),
+    "a default value": Folder(rf"{X}, line 2: value: no such type", f"{POF}M: =\n"),
+    "wrong tag": Folder(rf"{X}.*: ", f"{POF}M: !!int two\n"),
+    # What hangs, or fills the memory
+    "alias bomb": Folder(f"{X}.*more than 30000 keys and values", POF + bomb(10, 10)),
+    "wide alias bomb": Folder(f"{X}.*more than 30000 keys and values", POF + bomb(2, 400)),
+    "merge bomb": Folder(f"{X}.*more than 30000 keys and values", POF + merge_bomb(30)),
+    "long words under aliases": Folder(
+        f"{X}.*more than 30000", f"{POF}a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 2000)}]\n"
+    ),
+    "alias of itself": Folder(f"{X}, line 2: an alias inside what it names", f"{POF}M: &a [*a]\n"),
+    "aliases of each other": Folder(f"{X}, line 2: an alias inside", f"{POF}M: &a {{b: &b [*a]}}\n"),
+    "merged into itself": Folder(f"{X}, line 2: an alias inside", f"{POF}M: &a {{<<: *a}}\n"),
+    "deep lists": Folder(f"{X}: nested more than 50 deep", f"{POF}M: {'[' * 50_000}\n"),
+    "deep keys": Folder(f"{X}: nested more than 50 deep", POF + "".join(f"{' ' * n}a:\n" for n in range(400))),
+    "long file": Folder(f"{X}: longer than 262144 bytes", POF + "# x\n" * 70_000),
+    "many keys": Folder(f"{X}.*more than 30000", POF + "M: [" + "1," * 50_000 + "]\n"),
+    "long number": Folder(f"{X}: Exceeds the limit", f"{POF}M: {'9' * 5000}\n"),
+    "doubling words": Folder(r"algo\.a\d+: stands for more than", POF + doubling(60)),
+    "doubling lists": Folder(r"algo\.a\d+: stands for more than", POF + doubling_lists(60)),
+    "a chain of interpolations": Folder(
+        r"algo\.a\d+: stands for another key", POF + "".join(f"a{n}: ${{algo.a{n + 1}}}\n" for n in range(5000))
+    ),
+    # What Hydra and OmegaConf cannot compose
+    "list as a key": Folder(f"{X}", f"{POF}[1, 2]: 3\n"),
+    "null as a key": Folder(f"{X}", f"{POF}null: 3\n"),
+    "a number as a key": Folder("algo.3: no such key", f"{POF}3: 3\n"),
+    "a truth as a key": Folder("algo.True: no such key", f"{POF}yes: 3\n"),
+    "unknown key": Folder("algo.nope: no such key; there are M", f"{POF}nope: 3\n"),
+    "open interpolation": Folder(f"{X}", f"{POF}M: ${{\n"),
+    "empty interpolation": Folder(f"{X}", f"{POF}M: ${{}}\n"),
+    "unknown interpolation": Folder("algo.M: Interpolation key 'nope' not found", f"{POF}M: ${{nope}}\n"),
+    "unknown resolver": Folder("algo.M: Unsupported interpolation type nope", f"{POF}M: ${{nope:1}}\n"),
+    "its own interpolation": Folder("algo.M: ", f"{POF}M: ${{algo.M}}\n"),
+    "interpolation of each other": Folder("algo.(M|xi): ", f"{POF}M: ${{algo.xi}}\nxi: ${{algo.M}}\n"),
+    "missing value": Folder("algo.M: Missing mandatory value", f"{POF}M: ???\n"),
+    "bad package": Folder(f"{X}", f"# @package a b c\n{POF}"),
+    "no package": Folder(f"{X}", f"# @package\n{POF}"),
+    "odd package": Folder("algo._target_=None: must be", f"# @package algo..x\n{POF}"),
+    "package of a number": Folder("algo._target_=None: must be", f"# @package seed\n{POF}"),
+    "defaults of itself": Folder("algo/x.yaml: its defaults lead back to itself", f"defaults: [x, _self_]\n{POF}"),
+    "defaults of each other": Folder(
+        "algo/[xy].yaml: its defaults lead back",
+        f"defaults: [y, _self_]\n{POF}",
+        more=(("algo/y.yaml", f"defaults: [x, _self_]\n{POF}"),),
+    ),
+    "defaults of its own folder": Folder("algo/x.yaml: its defaults lead back", f"defaults: [x@x]\n{POF}"),
+    "unknown default": Folder("algo=nope: not known", f"defaults: [nope, _self_]\n{POF}"),
+    "defaults no list": Folder("algo/x', defaults must be a list", f"defaults: nope\n{POF}"),
+    "defaults a number": Folder("Unsupported type in defaults : int", f"defaults: [5]\n{POF}"),
+    "defaults a mapping": Folder("algo/x', defaults must be a list", f"defaults: {{a: b}}\n{POF}"),
+    "defaults of two keys": Folder("In algo/x: Too many keys", f"defaults: [{{a: b, c: d}}]\n{POF}"),
+    "defaults of lists": Folder("Unsupported type in defaults : ListConfig", f"defaults: [[pof_mkl]]\n{POF}"),
+    "defaults null": Folder("Unsupported type in defaults : NoneType", f"defaults: [null]\n{POF}"),
+    "defaults twice self": Folder("Duplicate _self_ defined in algo/x", f"defaults: [_self_, _self_]\n{POF}"),
+    "defaults overriding nothing": Folder(
+        "In 'algo/x': Could not override 'nope", f"defaults: [{{override /nope: a}}, _self_]\n{POF}"
+    ),
+    "defaults of a folder": Folder("algo=.: not known", f"defaults: [., _self_]\n{POF}"),
+    "defaults outside": Folder("passwd: not known", f"defaults: [../../../../../../etc/passwd, _self_]\n{POF}"),
+    "defaults by interpolation": Folder("algo/\\${nope}", f"defaults: ['${{nope}}', _self_]\n{POF}"),
+    # What would run code, or reach beyond a run
+    "a callback": to_hydra(NOT_CODE, "callbacks: {x: {_target_: joblib.load, filename: evil.pkl}}"),
+    "another callback": to_hydra("callbacks.sweep._target_=os.system", "callbacks: {sweep: {_target_: os.system}}"),
+    "a callback with a key": to_hydra("hydra.callbacks=.*: must be left as it is", "callbacks: {sweep: {command: ls}}"),
+    "a callback's argument": to_hydra(
+        "hydra.callbacks=.*: must be left as it is", "callbacks: {sweep: {fail_fast: {_target_: os.system}}}"
+    ),
+    "a callback by interpolation": to_hydra(NOT_CODE, "callbacks: {x: {_target_: '${oc.env:HOME}'}}"),
+    "callbacks by interpolation": to_hydra("hydra.callbacks", "callbacks: ${algo}"),
+    "a list of callbacks": to_hydra("experiment/x.*Cannot merge", "callbacks: [{_target_: os.system}]"),
+    "a logging factory": to_hydra(LOGGING, "job_logging: {handlers: {x: {(): os.system}}}"),
+    "a log file": to_hydra(LOGGING, "job_logging: {handlers: {x: {class: logging.FileHandler, filename: ran}}}"),
+    "a log to a host": to_hydra(LOGGING, "job_logging: {handlers: {x: {class: logging.handlers.SocketHandler}}}"),
+    "a log by interpolation": to_hydra(LOGGING, "job_logging: ${paths}"),
+    "a log from outside": to_hydra(LOGGING, "job_logging: {root: {handlers: ['ext://os.system']}}"),
+    "a log filter": to_hydra("hydra/hydra_logging=none: must be", "hydra_logging: {filters: {x: {(): os.system}}}"),
+    "a log formatter": to_hydra("hydra/hydra_logging=none", "hydra_logging: {formatters: {x: {class: os.system}}}"),
+    "loud loggers": to_hydra("hydra.verbose=.*: must be true, false", "verbose: [{a: b}]"),
+    "a launcher": to_hydra("hydra.launcher._target_=os.system: must be", "launcher: {_target_: os.system}"),
+    "inside a launcher": to_hydra("Key 'x' not in 'BasicLauncherConf'", "launcher: {x: {_target_: os.system}}"),
+    "a sweeper": to_hydra("hydra.sweeper._target_=os.system: must be", "sweeper: {_target_: os.system}"),
+    "inside a sweeper": to_hydra("Key 'x' not in 'BasicSweeperConf'", "sweeper: {x: {_target_: os.system}}"),
+    "a search's storage": searching("storage._target_=joblib.load", "{storage: {_target_: joblib.load}}"),
+    "a storage of pickles": searching("storage=redis://x: must be", "{storage: 'redis://x'}"),
+    "a search's space": searching("custom_search_space=os.system: must be null", "{custom_search_space: os.system}"),
+    "a search's old space": searching("search_space=.*: must be null", "{search_space: {x: {type: float}}}"),
+    "a search's sampler": searching("sampler._target_=os.system", "{sampler: {_target_: os.system}}"),
+    "a sampler's part": searching(
+        "sampler.independent_sampler._target_=os.system: must be left out",
+        "{sampler: {independent_sampler: {_target_: os.system}}}",
+        "\n- override /hydra/sweeper/sampler: cmaes",
+    ),
+    "a sampler's list": searching(
+        "sampler.source_trials.0._target_=os.system",
+        "{sampler: {source_trials: [{_target_: os.system}]}}",
+        "\n- override /hydra/sweeper/sampler: cmaes",
+    ),
+    "a sampler's back door": searching(
+        "sampler._target_=optuna.samplers._base.os.system", "{sampler: {_target_: optuna.samplers._base.os.system}}"
+    ),
+    "a search's direction": searching("direction._target_=os.system", "{direction: {_target_: os.system}}"),
+    "commands of a cluster": to_hydra(
+        "hydra.launcher.setup|sbatch",
+        "launcher: {setup: ['touch ran']}",
+        "- override /hydra/launcher: submitit_slurm",
+        "-m +experiment=x seed=1,2",
+    ),
+    "lines of a cluster": to_hydra(
+        "hydra.launcher.name=a touch ran: must be words of one line",
+        'launcher: {name: "a\\ntouch ran"}',
+        "- override /hydra/launcher: submitit_local",
+        "-m +experiment=x seed=1,2",
+    ),
+    "an expression": to_hydra(
+        "hydra.launcher.pre_dispatch=.*: must be all",
+        'launcher: {pre_dispatch: \'__import__("os").system("touch ran")\'}',
+        "- override /hydra/launcher: joblib",
+        "-m +experiment=x seed=1,2",
+    ),
+    "no sweep in params": to_hydra(
+        r"seed=range\(0\): no values", "sweeper: {params: {seed: range(0)}}", call="-m +experiment=x"
+    ),
+    "code in params": to_hydra(
+        NOT_CODE, "sweeper: {params: {+hydra.callbacks.x._target_: joblib.load}}", call="-m +experiment=x"
+    ),
+    "open params": to_hydra("seed=1,: not understood", "sweeper: {params: {seed: '1,'}}", call="-m +experiment=x"),
+    "environment": to_hydra("hydra.job.env_set=.*: must be empty", "job: {env_set: {LD_PRELOAD: ./evil.so}}"),
+    "copied environment": to_hydra("hydra.job.env_set=.*: must be empty", "job: {env_copy: [HOME]}"),
+    "environment that is not there": to_hydra("NO_SUCH_VARIABLE", "job: {env_copy: [NO_SUCH_VARIABLE]}"),
+    "a folder to run in": to_hydra("hydra.run.dir=ran: must be", "run: {dir: ran}"),
+    "folders of jobs": to_hydra("hydra.sweep.subdir=ran: must be", "sweep: {subdir: ran}"),
+    "another folder": to_hydra("hydra.job.chdir=True: must be", "job: {chdir: true}"),
+    "a folder for notes": to_hydra("hydra.output_subdir=ran: must be", "output_subdir: ran"),
+    "a folder from a choice": to_hydra("only supported from the primary config", "searchpath: [nowhere]"),
+    "no mapping": to_hydra("experiment/x", "5"),
+    "a package as a folder": main("pkg://antigravity: a configuration folder must be", "['pkg://antigravity']"),
+    "a package of the working directory": main("pkg://evil: a configuration folder must be", "['pkg://evil']"),
+    "a module as a folder": main("structured://evil: a configuration folder must be", "['structured://evil']"),
+    "a host as a folder": main("http://x: a conf|supported types", "['http://x']"),
+    "a number as a folder": main("must be a list of strings", "[5]"),
+    "no such folder": main("hydra.searchpath=nowhere: must be folders that are there", "[nowhere]"),
+    "a target in the working directory": Folder(r"evil.py, line 1: RuntimeError: ran\)", "_target_: evil.Evil\n"),
+    "a target with a path": Folder("must be the import path", "_target_: ../evil.Evil\n"),
+    "a target from a list": Folder("must be the import path", "_target_: [os.system]\n"),
+    "a target that is a function": Folder("must be the import path of a dataclass", "_target_: joblib.load\n"),
+    "a target that ends": Folder(r"ends.py, line 1: SystemExit: 0\)", "_target_: ends.Ends\n"),
+    "a target that cannot be parsed": Folder(r"halved.py, line 1\)", "_target_: halved.Halved\n"),
+    "a target inside": Folder("algo.M=.*: must be a whole number", f"{POF}M: {{_target_: evil.Evil}}\n"),
+    "a null byte": setting("out=.*: must be .*, without control", r'out: "a\0b"'),
+    "a line break": setting("out=a b: must be .*, without control", r'out: "a\nb"'),
+    "an escape code": setting(r"out=\\x1b\[31mred: must be", r'out: "\e[31mred"'),
+    "a title": setting(r"precision=\\x1b\]0;mine\\x07: must be", r'precision: "\e]0;mine\a"'),
+    "a letter that turns lines": setting(r"scaling=a\\u202eb: must be", r'scaling: "a\u202eb"'),
+    "another end of line": setting(r"scaling=a\\x85?b?|scaling=a b", r'scaling: "a\Nb"'),
+    "a home folder": setting("out=~: must be", "out: '~'"),
+    "a folder above all": setting("out=/: must be", "out: /"),
+    "an empty folder": setting("paths.outputs=: must be", "paths: {outputs: ''}"),
+    "a long folder": setting("out=.*no name longer", f"out: {'x' * 5000}"),
+    "a mapping as a seed": setting("seed=.*: must be a whole number", "seed: {a: b}"),
+    "an interpolated key": setting("an interpolation that makes keys", "out: '${${paths.data}}'"),
+    "yaml in an interpolation": setting("an interpolation that makes keys", "seed: ${oc.create:'[1,2]'}"),
+}
+"""What can be wrong with a user's own configuration."""
