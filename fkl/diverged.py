@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.data.problem import Problem
+
 STEP_SIZES = ("eta", "gamma", "rho")
 """What methods call the step size."""
 OTHER_STEPS = ("step_factor", "alpha", "eta_k")
@@ -63,7 +65,7 @@ def worse_than_zero(problem: Any, mse: NDArray[np.float64]) -> str | None:
     mse : (R,)
         Mean squared error of each replicate at the end, over the samples of the problem or some of them.
     """
-    y = problem.y[problem.present] if hasattr(problem, "present") else problem.y
+    y = problem.y[problem.present] if isinstance(problem, Problem) else problem.y
     zero = float(np.square(y, dtype=np.float64).mean())
     worse = int((mse > WORSE * zero).sum())
     if not worse:
