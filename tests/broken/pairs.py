@@ -35,8 +35,8 @@ PAIRS = {
     "algo=poly_2 kernels.smallest=1000 kernels.largest=1000": f"kernels.smallest=1000.0: {DEGREES}",
     "algo=rfomkr kernels=poly_2": "kernels.family=polynomial: must be rbf or laplacian: it has no random features",
     "algo=raker kernels=poly_2": "kernels.family=polynomial: must be rbf or laplacian: it has no random features",
-    "algo=ofskl kernels=rbf partition=iid partition.rounds=50": "kernels.N=51: must be 1 for OFSKL",
-    "algo=ofskl kernels=omkr partition=iid partition.rounds=50": "kernels.N=76: must be 1 for OFSKL",
+    "algo=ofskl kernels=rbf partition=iid partition.clients=4 partition.rounds=9": "kernels.N=51: must be 1 for OFSKL",
+    "algo=ofskl kernels=omkr partition=iid partition.clients=4 partition.rounds=9": "kernels.N=76: must be 1 for OFSKL",
     "algo=dkla kernels=rbf partition=agents": "kernels.N=51: must be 1: DKLA learns one kernel",
     "algo=coke kernels=graph_omkl partition=agents": "kernels.N=76: must be 1: COKE learns one kernel",
 }

@@ -78,6 +78,16 @@ def test_errors_beyond_those_of_predicting_0_are_told() -> None:
     assert "of 2 of 3 replicates, 44.8 at worst, is more than 2 times the 0.667 of predicting 0" in said
 
 
+@pytest.mark.parametrize("kind", ["partition=agents topology=ring algo=cta", "partition=vertical algo=fdskl"])
+def test_samples_of_other_kinds_are_counted_too(kind: str) -> None:
+    """Batches and features of parties, whose samples are all there."""
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        experiment = prepare(load(compose("config", [*SMALL, "scaling=unit_box", *kind.split(" ")])))
+    zero = np.square(experiment.problem.y).mean()
+    assert worse_than_zero(experiment.problem, np.array([1.9 * zero])) is None
+    assert worse_than_zero(experiment.problem, np.array([2.1 * zero])) is not None
+
+
 @pytest.mark.parametrize(("eta", "told"), [(0.1, False), (1.0, False), (5.0, True)])
 def test_raker_with_steps_that_are_too_large_is_told_and_no_other(eta: float, told: bool) -> None:
     with initialize_config_dir(str(conf_folder()), version_base="1.3"):
