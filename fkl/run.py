@@ -167,7 +167,9 @@ def prepare(run: Run) -> Experiment:
 
 def _table(run: Run, generator: np.random.Generator) -> Table:
     with inside("dataset"):
-        return normalise(run.dataset.load(Store(Path(run.paths.data)), generator), run.settings.scaling)
+        table = run.dataset.load(Store(Path(run.paths.data)), generator)
+        where = getattr(run.dataset, "path", run.dataset.name)
+        return normalise(replace(table, where=where), run.settings.scaling)
 
 
 def _batch(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
