@@ -170,7 +170,7 @@ class Store:
         url = file.url if self.mirror is None else f"{self.mirror.rstrip('/')}/{file.archive}"
         folder = self.folder / file.dataset
         # The process id keeps two runs that fetch at the same time out of each other's way.
-        partial = folder / f"{file.archive}.{os.getpid()}.partial"
+        partial, is_new = folder / f"{file.archive}.{os.getpid()}.partial", not folder.exists()
         fetcher = pooch.create(
             folder, base_url="", registry={partial.name: None}, urls={partial.name: url}, retry_if_failed=self.retries
         )
@@ -185,8 +185,9 @@ class Store:
         finally:
             with suppress(OSError):  # it is not there after success, and its folder may not be one
                 partial.unlink()
-            with suppress(OSError):  # stays where it holds something
-                folder.rmdir()
+            with suppress(OSError):  # stays where it holds something, or was there before
+                if is_new:
+                    folder.rmdir()
         return target
 
 

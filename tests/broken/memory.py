@@ -141,8 +141,10 @@ def _methods() -> list[TooLarge]:
         TooLarge((*svc, more, "algo.cache_mib=1000000"), GIB // 8, rf"LIBSVM's cache .*{FREE}algo\.cache_mib=1e\+06"),
         TooLarge((*merged, more), GIB // 4, rf"matrix of \d+ x \d+ samples .*{FREE}the number of samples"),
         TooLarge((*network, *wide), GIB // 8, r"free.*; lower algo\.parameters=10000000"),
-        TooLarge((*small("parsimonious_centralized"), "algo.centres=1000000"), GIB // 16, r"; lower algo\.centres=1000"),
-        TooLarge((*small("parsimonious_federated"), "algo.centres=1000000"), GIB // 16, r"; lower algo\.centres=1000"),
+        *(
+            TooLarge((*small(f"parsimonious_{kind}"), "algo.centres=1000000"), GIB // 16, r"; lower algo\.centres=1000")
+            for kind in ("centralized", "federated")
+        ),
     ]
 
 
