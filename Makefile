@@ -1,11 +1,13 @@
 # Everything sets itself up: a virtual environment in .venv, from the package index alone.
 PYTHON ?= python3
-VENV ?= .venv
+LOCKED ?= # yes: in .venv-locked, with exactly the versions of requirements.lock
+VENV ?= .venv$(if $(LOCKED),-locked)
+CONSTRAINTS ?= $(if $(LOCKED),requirements.lock)
 PAPER ?= # all of them
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
 
-.PHONY: run test lint format bench reproduce-tables clean
+.PHONY: run test lint format bench reproduce-tables lock lowest clean
 
 run: $(VENV)/ready
 	$(BIN)/fkl run
@@ -32,12 +34,26 @@ bench: $(VENV)/ready
 reproduce-tables: $(VENV)/ready
 	$(BIN)/python scripts/reproduce_tables.py $(if $(READINGS),--readings) $(PAPER)
 
+# Writes the newest versions that pyproject.toml allows into requirements.lock, for all systems and Pythons.
+lock: $(BIN)/uv
+	$(BIN)/uv pip compile --universal --upgrade --extra dev --quiet --custom-compile-command 'make lock' \
+		--output-file requirements.lock pyproject.toml
+
+# Runs the tests with the oldest versions that pyproject.toml allows; they exist for Python 3.11 and 3.12.
+lowest: $(BIN)/uv
+	$(BIN)/uv pip compile --resolution lowest-direct --python $(BIN)/python --extra dev --quiet \
+		--output-file $(VENV)/lowest.txt pyproject.toml
+	$(MAKE) test VENV=.venv-lowest CONSTRAINTS=$(VENV)/lowest.txt
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-locked .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find fkl -name '*.nb[ci]' -delete
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet $(CONSTRAINTS:%=--constraint %) --editable '.[dev]'
 	touch $@
+
+$(BIN)/uv: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet uv

@@ -89,12 +89,10 @@ def _run(arguments: list[str]) -> None:
     guard()
     try:
         hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
-    except FklError:
-        abandon()
-        raise
     except (HydraException, OmegaConfBaseException) as error:
-        abandon()
         raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*arguments} != set())) from None
+    finally:
+        abandon()  # a sweep that did not get to its end
 
 
 def _list(arguments: list[str]) -> None:

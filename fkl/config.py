@@ -6,8 +6,6 @@ algorithms (also a user's own, by import path) all follow it.
 """
 
 import hashlib
-import importlib
-import inspect
 import json
 import math
 import sys
@@ -22,7 +20,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
-from fkl import __version__
+from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
@@ -141,9 +139,9 @@ class Run:
     topology: Any
     resolved: dict[str, Any]
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Hash of everything that decides numbers: configuration, data files' checksums, version of fkl."""
+        """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
         decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
         checksums = [file.sha256 for file in self.dataset.files]
         for name in ("dataset", "topology"):
@@ -151,8 +149,10 @@ class Run:
                 fingerprint = getattr(getattr(self, name), "fingerprint", None)
             if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
                 checksums.append(fingerprint)
-        checksums += filter(None, (_own_source(getattr(self, name)) for name in (*NODES, *OPTIONAL_NODES)))
-        return hashlib.sha256(json.dumps([__version__, decisive, checksums], sort_keys=True).encode()).hexdigest()[:12]
+        targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
+        modules = [source.of_module(target.rpartition(".")[0]) for target in targets]
+        all_of_it = [__version__, source.of_fkl(), modules, decisive, checksums]
+        return hashlib.sha256(json.dumps(all_of_it, sort_keys=True).encode()).hexdigest()[:12]
 
     @cached_property
     def folder(self) -> Path:
@@ -174,13 +174,6 @@ class Run:
             return Path(f"{Path(self.settings.out)}{suffix}")
         name = f"{self.dataset.name}-{type(self.algo).__module__.rsplit('.', 1)[-1]}-{self.digest}"
         return Path(self.paths.outputs) / kind / name
-
-
-def _own_source(node: Any) -> str | None:
-    """Hash of the file that a user's own class is in; None for fkl's, whose version says enough."""
-    if node is None or type(node).__module__.partition(".")[0] == "fkl":
-        return None
-    return hashlib.sha256(Path(inspect.getfile(type(node))).read_bytes()).hexdigest()
 
 
 def load(config: DictConfig) -> Run:
@@ -227,7 +220,7 @@ def _imported(path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
         with _own_modules():
-            return getattr(importlib.import_module(module), name)
+            return getattr(source.import_module(module), name)
     except (Exception, SystemExit) as error:
         place = _place(error)
         said = f"{place}{type(error).__name__}: {error}" if place else error
@@ -256,7 +249,8 @@ def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return ""  # which names them itself
     *_, last = traceback.extract_tb(error.__traceback__)
-    return "" if "importlib" in last.filename or last.filename == __file__ else f"{last.filename}, line {last.lineno}: "
+    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__)
+    return "" if ours else f"{last.filename}, line {last.lineno}: "
 
 
 def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> Any:

@@ -13,6 +13,7 @@ from fkl.kernels.rows import Rows
 LARGEST = 1e60
 """Entry of a theta that is still one: from here on its errors, or their spread over replicates, may be none."""
 LARGEST_ERROR = LARGEST**2
+CLIENTS_AT_A_TIME = 4096
 PENDING_BYTES = 2**20
 """Of the iterations of one replicate that are judged together: one product in place of many."""
 
@@ -67,10 +68,12 @@ class StreamJudge:
         self.mse[t] = self.squared_error.sum(axis=1) / self._samples[t]
         self.mean_loss[t] = self.loss.mean(axis=1)
         if outcome.loss is not None:
-            seen = outcome.loss * present[:, None]
-            self.kernel_loss = (
-                seen if self.kernel_loss is None else np.add(self.kernel_loss, seen, out=self.kernel_loss)
-            )
+            if self.kernel_loss is None:
+                self.kernel_loss = outcome.loss * present[:, None]
+            else:
+                for start in range(0, len(present), CLIENTS_AT_A_TIME):  # so that no copy is as large as the losses
+                    some = slice(start, start + CLIENTS_AT_A_TIME)
+                    self.kernel_loss[:, some] += outcome.loss[:, some] * present[some, None]
             self.mean_regret_best_kernel[t] = self.regret_best_kernel.mean(axis=1)
         known = self.mean_loss[t] if outcome.loss is None else self.mean_loss[t] + self.mean_regret_best_kernel[t]
         return bool((np.abs(known) < LARGEST_ERROR).all())  # False for NaN

@@ -1,6 +1,7 @@
 """One run, from a checked configuration to a folder of records."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from fkl.data.normalise import normalise
 from fkl.data.problem import Batch, Problem, Repeated, Table
 from fkl.data.store import Store
 from fkl.data.vertical import FeatureGroups, Vertical
+from fkl.diverged import worse_than_zero
 from fkl.errors import inside, require
 from fkl.network import Topology
 from fkl.report.figures import draw_run
@@ -32,7 +34,7 @@ from fkl.results.folder import (
     workspace,
     write_failed,
 )
-from fkl.results.records import TIMING_COLUMNS, Tables
+from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, Streams, shared_generator
 
@@ -61,6 +63,10 @@ def execute(run: Run) -> bool:
 def _do(run: Run) -> None:
     settings = run.settings
     experiment = prepare(run)
+    if settings.objective is not None:
+        with inside("algo"):
+            columns = summary_columns(experiment)[1:]
+        require(settings.objective in columns, "objective", settings.objective, f"one of {', '.join(columns)}")
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * experiment.problem.rounds
     with workspace(run) as folder, _progress(title, rounds) as bar:
@@ -78,9 +84,9 @@ def _do(run: Run) -> None:
         bar.close()
         summary = read_summary(folder)
         notes = _notes(run, experiment, tables)
-        if "converged" in summary and summary["converged"].min() < 1:
-            notes["warning"] = "the steps ended before the optimality conditions held, see the column converged"
-            print(f"{title}: {notes['warning']}", file=sys.stderr)
+        if warnings := list(_warnings(experiment, summary)):
+            notes["warning"] = "; ".join(warnings)
+            print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
         finish(run, folder, partial(draw_run, curves=tables.curves, summary=summary, title=title), notes)
 
 
@@ -111,6 +117,15 @@ def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
             "links": graph.links[graph.links[:, 0] < graph.links[:, 1]].tolist(),
         }
     return notes
+
+
+def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
+    """What the user should know of numbers that are finite, and yet no result."""
+    if "converged" in summary and summary["converged"].min() < 1:
+        yield "the steps ended before the optimality conditions held, see the column converged"
+    error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
+    if error is not None and (worse := worse_than_zero(experiment.problem, summary[error].to_numpy())) is not None:
+        yield worse
 
 
 def prepare(run: Run) -> Experiment:
@@ -152,7 +167,9 @@ def prepare(run: Run) -> Experiment:
 
 def _table(run: Run, generator: np.random.Generator) -> Table:
     with inside("dataset"):
-        return normalise(run.dataset.load(Store(Path(run.paths.data)), generator), run.settings.scaling)
+        table = run.dataset.load(Store(Path(run.paths.data)), generator)
+        where = getattr(run.dataset, "path", run.dataset.name)
+        return normalise(replace(table, where=where), run.settings.scaling)
 
 
 def _batch(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:

@@ -23,7 +23,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from fkl.config import Run, load
-from fkl.errors import FklError, refuse, require
+from fkl.errors import FklError, printable, refuse, require
 from fkl.results.files import CannotWriteError, write_text, writing
 from fkl.results.folder import made, read_summary, write_failed
 from fkl.run import execute
@@ -113,7 +113,7 @@ def _noted(config: DictConfig, sweep: Path, number: int, overrides: list[str]) -
 
 
 def _in_one_line(error: Exception) -> str:
-    return str(error) if isinstance(error, FklError) else f"{type(error).__name__}: {error}".splitlines()[0]
+    return printable(str(error) if isinstance(error, FklError) else f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 def _leave(error: Exception, run: Run | None, config: DictConfig) -> Path:

@@ -26,7 +26,7 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "dkla": {"test_mse": 0.028436395, "distance": 0.095063928, "transmissions": 400},
     "dsg": {"test_error": 0.45454545, "link_scalars": 0},
     "em_kofl": {"mse": 0.091637392, "regret_hindsight": 3.1016988, "uplink_scalars": 10720},
-    "fd_svrg": {"test_error": 0.32727273, "link_scalars": 5440},
+    "fd_svrg": {"test_error": 0.33636364, "link_scalars": 5440},
     "fdskl": {"test_error": 0.45454545, "link_scalars": 6596},
     "libsvm": {"test_error": 0.22727273, "link_scalars": 0},
     "ofmkl_avg": {"mse": 0.070846247, "regret_hindsight": 2.2656883, "uplink_scalars": 130560},
@@ -50,6 +50,9 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "vm_kofl": {"mse": 0.068298683, "regret_hindsight": 2.1641807, "uplink_scalars": 138720},
 }
 """Means over 5 replicates of columns of the summary, in the small scenario of `fkl.conformance` and in doubles."""
+
+SWITCHES = {"fd_svrg": ("algo.eta=0.01",)}
+"""With its usual 0.1 its descent is chaotic here: the last digits, which differ by processor, decide its errors."""
 
 PUBLISHED = "test_data_classification.py::test_published_shape_and_labels"
 DATASETS: dict[str, str] = {
@@ -110,7 +113,7 @@ def test_everything_that_can_be_chosen_has_a_scenario_or_a_reason(group: str, ta
 @pytest.mark.parametrize("algo", [name for name, known in ALGORITHMS.items() if not isinstance(known, str)])
 def test_an_algorithm_s_numbers_are_what_they_were(algo: str) -> None:
     known = ALGORITHMS[algo]
-    run = scenario(f"algo={algo}", "precision=float64")
+    run = scenario(f"algo={algo}", "precision=float64", *SWITCHES.get(algo, ()))
     experiment = prepare(run)
     chunks = simulate(experiment, None, None, lambda _: None)
     found = make_records(experiment, chunks, Path(run.paths.cache).expanduser()).summary.mean()

@@ -233,7 +233,8 @@ class Batched(Split):
 
 def softmax(log_weights: Array) -> Array:
     """exp(log_weights), normalised over the last axis."""
-    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
+    weights = log_weights - log_weights.max(axis=-1, keepdims=True)
+    np.exp(weights, out=weights)
     weights /= weights.sum(axis=-1, keepdims=True)
     return weights
 
@@ -246,7 +247,9 @@ def squared_norms(theta: Array) -> Array:
 def mixture_norm(weights: Array, theta: Array) -> Array:
     """|sum_i w_i theta_i|^2 of each client, for weights (R, K, N) and theta (R, N, P): shape (R, K)."""
     gram = np.matmul(theta, theta.swapaxes(1, 2))
-    return (np.matmul(weights, gram) * weights).sum(axis=-1)
+    products = np.matmul(weights, gram)
+    products *= weights
+    return products.sum(axis=-1)
 
 
 def mean_gradient(bank: FeatureBank, x: Array, pull: Array, weight: Array, theta: Array, lam: float) -> Array:

@@ -1,38 +1,33 @@
 """A table of the user's own, as text."""
 
-import bz2
 import csv
-import gzip
 import hashlib
 import io
-import lzma
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.data import own_file
 from fkl.data.problem import Table
-from fkl.data.store import DAMAGE, DataFile, Store
+from fkl.data.store import DataFile, Store
 from fkl.errors import FklError, require
+from fkl.memory import require_memory
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 """By the words that a command line takes where it does not take the sign; the earlier wins where two fit as well."""
 MISSING = frozenset({"", "na", "nan", "?", "null"})
-DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    ".xz": lzma.decompress,
-    ".gz": gzip.decompress,
-    ".bz2": bz2.decompress,
-}
 NO_DELIMITER = '"+-.\r\n\0'
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 SNIFFED_LINES = 50
 LEAST_ROWS = 2
+PER_CELL = 72
+"""Bytes of memory that a cell takes beside its text."""
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60
 
@@ -97,7 +92,7 @@ class CsvFile:
         FklError
             If there is no such file, or it cannot be read.
         """
-        return hashlib.sha256(self._raw()).hexdigest()
+        return own_file.fingerprint(self.path)
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Read the file; neither argument is used.
@@ -120,7 +115,7 @@ class CsvFile:
             columns = {name: cells for name, cells in columns.items() if name not in words}
         features = tuple(name for name in columns if name != self.target)
         if not features:
-            raise FklError(f"{self.path}: no column is left beside the target {self.target}")
+            raise FklError(f"{self.path}: no column is left beside the target {_short(self.target)}")
         holes = {name: np.array([cell.lower() in MISSING for cell in cells]) for name, cells in columns.items()}
         keep = self._complete(columns, holes, lines)
         values = {
@@ -130,36 +125,23 @@ class CsvFile:
         if self.missing == "mean":
             for name in features:
                 self._put_mean(name, values[name], name in words)
-        return Table.of_one_site(np.column_stack([values[name] for name in features]), values[self.target], features)
-
-    def _raw(self) -> bytes:
-        path = Path(self.path)
-        try:
-            require(path.is_file(), "path", self.path, "a file that is there")
-            return path.read_bytes()
-        except OSError as error:
-            raise FklError(f"{self.path}: cannot be read ({error.strerror})") from None
+        x = np.column_stack([values[name] for name in features])
+        return Table.of_one_site(x, values[self.target], features, self.path)
 
     def _words(self) -> str:
         """The file's content."""
-        raw = self._raw()
+        raw = own_file.read(self.path)
         if hashlib.sha256(raw).hexdigest() != self.fingerprint:
             raise FklError(f"{self.path}: has changed since this run began; start it again")
-        decompress = DECOMPRESS.get(Path(self.path).suffix.lower())
-        try:
-            raw = raw if decompress is None else decompress(raw)
-        except (*DAMAGE, ValueError) as error:
-            raise FklError(f"{self.path}: cannot be decompressed, it is damaged or cut short: {error}") from None
-        try:
-            return raw.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = raw.count(b"\n", 0, error.start) + 1
-            raise FklError(f"{self.path}, line {line}: byte 0x{raw[error.start]:02x} is not text in UTF-8") from None
+        return own_file.text(self.path, own_file.unpacked(self.path, raw))
 
     def _read(self) -> tuple[list[str], list[int], list[list[str]]]:
         """Names of the columns, and of every row below them its line and its cells, all of one number."""
         words = self._words()
         delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter) or _sniffed(words)
+        count = words.count(delimiter) + words.count("\n")
+        needed = own_file.PER_BYTE * len(words) + PER_CELL * count
+        require_memory(needed, f"{self.path}, {count:,} cells", own_file.LOWER)
         lines: list[int] = []
         rows: list[list[str]] = []
         try:
@@ -185,12 +167,14 @@ class CsvFile:
 
     def _names(self, cells: list[str], line: int) -> list[str]:
         names = [" ".join(cell.split()) for cell in cells]  # a name may be quoted over two lines, a message may not
+        seen: set[str] = set()
         for number, name in enumerate(names):
             # Most often a column that was not meant: row numbers, or a delimiter at the line's end.
             if not name:
                 raise FklError(f"{self.path}, line {line}: column {number + 1} has no name")
-            if name in names[:number]:
+            if name in seen:
                 raise FklError(f"{self.path}, line {line}: two columns are named {_short(name)}")
+            seen.add(name)
         return names
 
     def _require_rows(self, count: int, what: str) -> None:
@@ -202,7 +186,7 @@ class CsvFile:
         row, first = next(((row, cell) for row, cell in enumerate(cells) if not _is_missing(cell)), (0, ""))
         if not first or _number(first) is not None:
             return False
-        where = f"{self.path}, line {lines[row]}, column {name}: {_short(first)!r} is not a number"
+        where = f"{self.path}, line {lines[row]}, column {_short(name)}: {_short(first)!r} is not a number"
         if DECIMAL_COMMA.fullmatch(first):  # coded as a word it would be nonsense that nobody notices
             raise FklError(f"{where}; decimals are written with a point")
         if name == self.target:
@@ -224,7 +208,9 @@ class CsvFile:
             use = "dataset.missing=drop leaves such rows out"
             if name != self.target:
                 use += ", dataset.missing=mean puts the column's mean in"
-            raise FklError(f"{self.path}, line {lines[row]}, column {name}: {columns[name][row]!r} is missing; {use}")
+            raise FklError(
+                f"{self.path}, line {lines[row]}, column {_short(name)}: {columns[name][row]!r} is missing; {use}"
+            )
         keep: NDArray[np.bool_] = ~(holes[self.target] if self.missing == "mean" else holed)
         what = "target" if self.missing == "mean" else "cell"
         self._require_rows(int(keep.sum()), f"rows without a missing {what}")
@@ -240,7 +226,7 @@ class CsvFile:
         if bad.any():
             row = int(bad.argmax())
             cell = _short(cells[row])
-            raise FklError(f"{self.path}, line {lines[row]}, column {name}: {cell!r} is not a finite number")
+            raise FklError(f"{self.path}, line {lines[row]}, column {_short(name)}: {cell!r} is not a finite number")
         return values
 
     def _put_mean(self, name: str, values: NDArray[np.float64], words: bool) -> None:
@@ -250,9 +236,9 @@ class CsvFile:
             return
         if words:
             drop = "dataset.missing=drop leaves such rows out"
-            raise FklError(f"{self.path}, column {name}: cells are missing, and words have no mean; {drop}")
+            raise FklError(f"{self.path}, column {_short(name)}: cells are missing, and words have no mean; {drop}")
         if holes.all():
-            raise FklError(f"{self.path}, column {name}: all cells are missing, so there is no mean")
+            raise FklError(f"{self.path}, column {_short(name)}: all cells are missing, so there is no mean")
         values[holes] = values[~holes].mean()
 
 

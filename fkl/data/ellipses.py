@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.errors import require
+from fkl.memory import require_memory
 
 BOX = np.array([[-18.0, -8.0], [10.0, 20.0]])
 """Lower and upper corner of the space of x'. The paper does not give it; this square holds both ellipses."""
@@ -17,6 +18,8 @@ RADII = np.array([9.0, 30.0])
 A = np.array([1.0, 0.25])
 """Diagonal of the matrix that makes circles into ellipses."""
 MAX_ROWS = 10_000_000
+ROW_BYTES = 100
+"""Held of a sample, at least, while all are drawn: three times its features, their noise, label and site."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Ellipses:
             x of shape (rows + test_rows, 2), y of -1 and 1; sites are the subspaces, those of the lowest first
             coordinate first.
         """
+        count = self.rows + self.test_rows
+        require_memory(count * ROW_BYTES, f"the {count} rows", "dataset.rows or dataset.test_rows")
         site = np.arange(self.rows) * self.per_side**2 // self.rows
         low, high = self.subspaces()
         learned = rng.uniform(low[site], high[site])

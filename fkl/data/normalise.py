@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.data.problem import Table
-from fkl.errors import FklError
+from fkl.errors import FklError, shown
 
 SCALINGS = ("unit_ball", "unit_box", "none")
 LARGEST = 1e30
@@ -32,35 +32,38 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     Raises
     ------
     FklError
-        If a value is not finite (names row and column), values are too large or too small to be scaled, or too large
-        to be left as they are, all features are 0, or the target is constant.
+        If a value is not finite, values are too large or too small to be scaled, or too large to be left as they are,
+        all features are 0, or the target is constant; names the file or data set, and row, of those used, and column.
     """
-    _require_finite(table.y[:, None], ("the target",))
+    where = table.where
+    _require_finite(table.y[:, None], ("the target",), where)
     if not isinstance(table.x, np.ndarray):
         if scaling != "none":
-            raise FklError(f"scaling={scaling}: must be none for features that are stored sparse")
+            raise FklError(f"scaling={scaling}: must be none for {where}, whose features are stored sparse")
         return table  # whose loader has looked at every number
-    _require_finite(table.x, table.feature_names)
+    _require_finite(table.x, table.feature_names, where)
     if scaling == "none":
-        _require_small(table.y[:, None], ("the target",))
-        _require_small(table.x, table.feature_names)
+        _require_small(table.y[:, None], ("the target",), where)
+        _require_small(table.x, table.feature_names, where)
         return table
     low, high = float(table.y.min()), float(table.y.max())
     if low == high:
-        raise FklError(f"the target is {low} in every row: it cannot be scaled to [0, 1]")
-    _require_extent(high - low, low, high, "the target")
-    x = _unit_ball(table.x) if scaling == "unit_ball" else _unit_box(table)
+        raise FklError(f"{where}: the target is {low} in every row: it cannot be scaled to [0, 1]")
+    _require_extent(high - low, low, high, f"{where}: the target")
+    x = _unit_ball(table) if scaling == "unit_ball" else _unit_box(table)
     return replace(table, x=x, y=(table.y - low) / (high - low))
 
 
-def _unit_ball(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unit_ball(table: Table) -> NDArray[np.float64]:
+    x = table.x
     with np.errstate(over="ignore", under="ignore"):
         squared_norms = np.einsum("nd,nd->n", x, x)
     largest = float(np.sqrt(squared_norms.max()))
     if not np.isfinite(largest):
-        raise FklError(f"row {int(squared_norms.argmax()) + 1}: its features are too large to take their norm")
+        row = int(squared_norms.argmax()) + 1
+        raise FklError(f"{table.where}, row {row}: its features are too large to take their norm")
     if largest < np.sqrt(np.finfo(np.float64).tiny):  # squares below that have lost digits, or all of them
-        raise FklError("all features of all rows are 0, or as good as: they cannot be scaled to norm 1")
+        raise FklError(f"{table.where}: all features of all rows are 0, or as good as; they cannot be scaled to norm 1")
     return x / largest
 
 
@@ -69,7 +72,8 @@ def _unit_box(table: Table) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         extent = high - low
     for column in np.flatnonzero(np.isinf(extent))[:1]:
-        _require_extent(extent[column], low[column], high[column], f"column {table.feature_names[column]}")
+        what = f"{table.where}: column {shown(table.feature_names[column])}"
+        _require_extent(extent[column], low[column], high[column], what)
     return (table.x - low) / np.where(extent > 0, extent, 1.0)
 
 
@@ -78,16 +82,17 @@ def _require_extent(extent: float, low: float, high: float, what: str) -> None:
         raise FklError(f"{what} goes from {low} to {high}, which is too far to be scaled to [0, 1]")
 
 
-def _require_small(values: NDArray[np.float64], names: tuple[str, ...]) -> None:
+def _require_small(values: NDArray[np.float64], names: tuple[str, ...], where: str) -> None:
     large = np.abs(values) > LARGEST
     if large.any():
         row, column = np.argwhere(large)[0]
-        where = f"row {row + 1}, column {names[column]}: {values[row, column]}"
-        raise FklError(f"{where} is too large for scaling=none; must be at most {LARGEST:g}")
+        cell = f"{where}, row {row + 1}, column {shown(names[column])}: {values[row, column]}"
+        raise FklError(f"{cell} is too large for scaling=none; must be at most {LARGEST:g}")
 
 
-def _require_finite(values: NDArray[np.float64], names: tuple[str, ...]) -> None:
+def _require_finite(values: NDArray[np.float64], names: tuple[str, ...], where: str) -> None:
     finite = np.isfinite(values)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
-        raise FklError(f"row {row + 1}, column {names[column]}: {values[row, column]} is not a finite number")
+        cell = f"{where}, row {row + 1}, column {shown(names[column])}: {values[row, column]}"
+        raise FklError(f"{cell} is not a finite number")

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from fkl.data.problem import Problem, Table
 from fkl.errors import BadValue, FklError, require
+from fkl.memory import require_memory
 
 ORDERS = ("consecutive", "shuffled")
 
@@ -50,6 +51,7 @@ class Iid:
         size = len(table.y)
         rounds = max(size // self.clients, 1) if self.rounds is None else self.rounds
         _require_rows(self.clients, rounds, size)
+        _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
         used = self.clients * rounds
         rows = np.arange(used) if self.order == "consecutive" else rng.permutation(size)[:used]
         return _problem(table, rows.reshape(self.clients, rounds))
@@ -95,12 +97,14 @@ class BySite:
         """
         sites = len(table.site_names)
         if sites < 2:
-            raise FklError("partition=by_site: the data set has one site only; use partition=iid")
+            raise FklError(f"partition=by_site: {table.where} has one site only; use partition=iid")
         rounds = self.own + self.other * (sites - 1)
         per_site = [np.flatnonzero(table.site == site) for site in range(sites)]
         most = min(len(rows) for rows in per_site) // rounds
         allowed = f"at most {most} (the smallest site has {min(map(len, per_site))} rows, a client needs {rounds})"
         require(self.clients_per_site <= most, "clients_per_site", self.clients_per_site, allowed)
+        keys = "partition.clients_per_site, partition.own or partition.other"
+        _require_room(table, sites * self.clients_per_site, rounds, keys)
         clients = np.stack(
             [self._rows(per_site, home, number) for home in range(sites) for number in range(self.clients_per_site)]
         )
@@ -132,6 +136,9 @@ class Sites:
             T = rows of the largest site, K = sites.
         """
         counts = np.bincount(table.site, minlength=len(table.site_names))
+        _require_room(
+            table, len(counts), int(counts.max()), "the number of sites, or choose a partition other than sites"
+        )
         present = np.arange(counts.max()) < counts[:, None]
         rows = np.zeros(present.shape, dtype=np.int64)
         rows[present] = np.argsort(table.site, kind="stable")
@@ -183,6 +190,7 @@ class Dirichlet:
         """
         size = len(table.y)
         _require_rows(self.clients, self.rounds, size)
+        _require_room(table, self.clients, self.rounds, "partition.clients or partition.rounds")
         require(self.quantiles <= size, "quantiles", self.quantiles, f"at most {size}, the rows of the data set")
         classes = np.array_split(np.argsort(table.y, kind="stable"), self.quantiles)
         stock = [rng.permutation(rows) for rows in classes]
@@ -244,6 +252,7 @@ class QuantitySkew:
         most = max(int((size - self.clients) / relative.sum()), 1)
         allowed = f"at most {most} for these {self.clients} clients and the {size} rows of the data set"
         require(int(counts.sum()) <= size, "rounds", self.rounds, allowed)
+        _require_room(table, self.clients, self.rounds, "partition.clients or partition.rounds")
         present = np.arange(self.rounds) < counts[:, None]
         rows = np.zeros(present.shape, dtype=np.int64)
         rows[present] = rng.permutation(size)[: counts.sum()]
@@ -267,20 +276,29 @@ def _take(
 def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Problem:
     """Streams from the rows (K, T) of each client; `present` (K, T) says which entries count, all if None."""
     if not isinstance(table.x, np.ndarray):
-        raise FklError("partition: these features are stored sparse, which partition=vertical takes only")
+        raise FklError(f"partition: the features of {table.where} are stored sparse, as partition=vertical takes only")
     if present is None:
         present = np.ones(rows.shape, dtype=np.bool_)
     here, at = np.ascontiguousarray(present.T), np.ascontiguousarray(rows.T)
-    sites = [np.bincount(table.site[mine[seen]]).argmax() for mine, seen in zip(rows, present, strict=True)]
+    site = np.zeros(len(rows), np.int64)
+    if len(table.site_names) > 1:
+        for k, (mine, seen) in enumerate(zip(rows, present, strict=True)):
+            site[k] = np.bincount(table.site[mine[seen]]).argmax()
     return Problem(
         x=table.x[at] if present.all() else np.where(here[:, :, None], table.x[at], 0.0),
         y=np.where(here, table.y[at], 0.0),
         present=here,
-        site=np.array(sites, dtype=np.int64),
+        site=site,
         site_names=table.site_names,
         rows_left_out=len(table.y) - int(present.sum()),
         tested=None if table.tested is None else table.tested[at] & here,
     )
+
+
+def _require_room(table: Table, clients: int, rounds: int, keys: str) -> None:
+    """Refuse streams that no memory holds: x and y with one place for each client and round, and who is where."""
+    needed = clients * rounds * (8 * (len(table.feature_names) + 2) + 1)
+    require_memory(needed, f"the streams of {clients} clients over {rounds} rounds", keys)
 
 
 def _require_whole(key: str, value: int, least: int) -> None:

@@ -27,6 +27,8 @@ class Table:
     feature_names, site_names : tuple of str
     tested : (n,) bool or None
         Rows that the data set itself sets apart to be tested on; None where it leaves that to a split.
+    where : str
+        File or data set that messages about the values name.
     """
 
     x: NDArray[np.float64]
@@ -35,11 +37,14 @@ class Table:
     feature_names: tuple[str, ...]
     site_names: tuple[str, ...] = ("all",)
     tested: NDArray[np.bool_] | None = None
+    where: str = "the data set"
 
     @classmethod
-    def of_one_site(cls, x: NDArray[np.float64], y: NDArray[np.float64], feature_names: tuple[str, ...]) -> "Table":
+    def of_one_site(
+        cls, x: NDArray[np.float64], y: NDArray[np.float64], feature_names: tuple[str, ...], where: str = "the data set"
+    ) -> "Table":
         """Table whose rows were all measured at one place."""
-        return cls(x, y, np.zeros(len(y), np.int64), feature_names)
+        return cls(x, y, np.zeros(len(y), np.int64), feature_names, where=where)
 
 
 @dataclass(frozen=True)

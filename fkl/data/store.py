@@ -17,14 +17,19 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from fkl.errors import FklError
+from fkl.memory import available_bytes, shown_bytes
 
 CHUNK = 1 << 20
 TIMEOUT_SECONDS = 30
 EMBEDDED = "wave_farm"
-OPENERS: dict[str, Callable[[Path], object]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+OPENERS: dict[str, Callable[[Any], object]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+PER_BYTE = 2
+"""Bytes of memory that a byte of a file takes while it is put together."""
+LARGEST = 2**35
+"""Bytes of a file of unknown size that is read in pieces; the largest that is published here has 12 GB."""
 PARTIAL = re.compile(r"\.\d+\.partial$")
 """What the name of a file that is being fetched ends with."""
 # What the decompressors of the standard library raise on damaged input; RuntimeError is an encrypted zip member.
@@ -114,10 +119,11 @@ class Store:
         Raises
         ------
         FklError
-            As `fetch`, and if the file is damaged; the message names it, with the hash expected and found.
+            As `fetch`, and if the file is damaged or larger than the memory; the message names it, with the hash
+            expected and found.
         """
         path = self.fetch(file)
-        return b"".join(_chunks(path, file, str(path)))
+        return b"".join(_chunks(path, file, str(path), available_bytes() // PER_BYTE))
 
     def stream(self, file: DataFile) -> Iterator[bytes]:
         """Content of the file in pieces, as `read`, for one that is larger than the memory.
@@ -130,7 +136,7 @@ class Store:
             As `read`.
         """
         path = self.fetch(file)
-        return _chunks(path, file, str(path))
+        return _chunks(path, file, str(path), LARGEST)
 
     def check(self, file: DataFile) -> None:
         """Read a file that is in the folder to its end and compare size and hash.
@@ -164,7 +170,7 @@ class Store:
         url = file.url if self.mirror is None else f"{self.mirror.rstrip('/')}/{file.archive}"
         folder = self.folder / file.dataset
         # The process id keeps two runs that fetch at the same time out of each other's way.
-        partial = folder / f"{file.archive}.{os.getpid()}.partial"
+        partial, is_new = folder / f"{file.archive}.{os.getpid()}.partial", not folder.exists()
         fetcher = pooch.create(
             folder, base_url="", registry={partial.name: None}, urls={partial.name: url}, retry_if_failed=self.retries
         )
@@ -179,18 +185,19 @@ class Store:
         finally:
             with suppress(OSError):  # it is not there after success, and its folder may not be one
                 partial.unlink()
-            with suppress(OSError):  # stays where it holds something
-                folder.rmdir()
+            with suppress(OSError):  # stays where it holds something, or was there before
+                if is_new:
+                    folder.rmdir()
         return target
 
 
 def _drain(path: Path, file: DataFile, where: str) -> None:
-    for _ in _chunks(path, file, where):
+    for _ in _chunks(path, file, where, LARGEST):
         pass
 
 
-def _chunks(path: Path, file: DataFile, where: str) -> Iterator[bytes]:
-    """Pieces of the uncompressed file; raises after the last one unless size and hash are right."""
+def _chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes]:
+    """Pieces of the uncompressed file; raises after `most` bytes, and after the last unless size and hash are right."""
     digest, size = hashlib.sha256(), 0
     try:
         with ExitStack() as stack:
@@ -200,6 +207,10 @@ def _chunks(path: Path, file: DataFile, where: str) -> Iterator[bytes]:
                 digest.update(chunk)
                 if file.size is not None and size > file.size:
                     raise FklError(f"{where}: {file.name} is longer than the {file.size} bytes expected")
+                if size > most:
+                    raise FklError(
+                        f"{where}: {file.name} is longer than {shown_bytes(most)}, more than there is room for"
+                    )
                 yield chunk
     except DAMAGE as error:
         raise FklError(f"{where}: {file.name} cannot be read, it is damaged or cut short: {error}") from error
@@ -226,11 +237,19 @@ def _member(source: Path | BinaryIO, name: str, where: str, stack: ExitStack, ne
     for member in archive.namelist():
         _refuse_escape(member, where)
     for member in archive.namelist():
-        if PurePosixPath(member).name == name:
+        if PurePosixPath(member).name == name and not member.endswith("/"):  # which is a folder
             return cast(BinaryIO, stack.enter_context(archive.open(member)))
     inner = [] if nested else [member for member in archive.namelist() if member.lower().endswith(".zip")]
-    found = (_member(io.BytesIO(archive.read(member)), name, where, stack, nested=True) for member in inner)
-    return next((stream for stream in found if stream is not None), None)
+    for member in inner:
+        size, free = archive.getinfo(member).file_size, available_bytes()
+        if size > free:
+            raise FklError(
+                f"{where}: its member {member!r} has {shown_bytes(size)}, but only {shown_bytes(free)} are free"
+            )
+        found = _member(io.BytesIO(archive.read(member)), name, where, stack, nested=True)
+        if found is not None:
+            return found
+    return None
 
 
 def _refuse_escape(member: str, where: str) -> None:

@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.errors import require
+from fkl.memory import require_memory
 
 CHUNK_ROWS = 65536
 MAX_ROWS = 100_000_000
+SITE_BYTES = 60
+"""Of the name of a site."""
 MOST = 1e30
 """Of numbers whose squares have to be numbers."""
 
@@ -71,6 +74,7 @@ class Synthetic:
         Table
             x of shape (rows, dimension). Besides x, y and site only a chunk of rows is held in memory at a time.
         """
+        self._require_room()
         weights = rng.uniform(0.0, 1.0, self.centres)
         centres = rng.standard_normal((self.centres, self.dimension))
         directions = rng.standard_normal((self.sites, self.dimension))
@@ -93,6 +97,17 @@ class Synthetic:
 
     def _kernel(self, x: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArray[np.float64]:
         """Kernel values, (rows of x, centres)."""
-        squared = np.square(x).sum(axis=1)[:, None] - 2 * x @ centres.T + np.square(centres).sum(axis=1)
-        kernel: NDArray[np.float64] = np.exp(-squared / (2 * self.bandwidth**2))
-        return kernel
+        kernel: NDArray[np.float64] = 2 * x @ centres.T  # written over step by step, since it may be the largest array
+        np.subtract(np.square(x).sum(axis=1)[:, None], kernel, out=kernel)
+        kernel += np.square(centres).sum(axis=1)
+        np.negative(kernel, out=kernel)
+        kernel /= 2 * self.bandwidth**2
+        return np.exp(kernel, out=kernel)
+
+    def _require_room(self) -> None:
+        """Refuse the rows that no memory holds, or the names of the sites, or the kernel values of one chunk."""
+        rows, sites = self.rows, self.sites
+        require_memory(8 * rows * (self.dimension + 2), f"the {rows} rows of {self.dimension} features", "dataset.rows")
+        require_memory(sites * (16 * self.dimension + SITE_BYTES), f"the {sites} sites", "dataset.sites")
+        values = 8 * min(rows, CHUNK_ROWS) * self.centres
+        require_memory(values, f"the kernel values at {self.centres} centres", "dataset.centres")

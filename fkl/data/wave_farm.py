@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.errors import require
+from fkl.memory import require_memory
 
 CONVERTERS = 16
 SIDE = 566.0  # m
@@ -117,8 +118,9 @@ class WaveFarm:
             x of shape (4 rows_per_site, 48): X1..X16 and Y1..Y16 in m, P1..P16 in W; y the sum of the powers in W.
             Site after site.
         """
-        rows = self.rows_per_site
-        x = np.empty((len(CLIMATES) * rows, len(FEATURES)))
+        rows, count = self.rows_per_site, len(CLIMATES) * self.rows_per_site
+        require_memory(8 * count * (len(FEATURES) + 2), f"the {count} rows of all sites", "dataset.rows_per_site")
+        x = np.empty((count, len(FEATURES)))
         for number, climate in enumerate(CLIMATES):
             for start in range(0, rows, CHUNK_ROWS):
                 here = slice(number * rows + start, number * rows + min(start + CHUNK_ROWS, rows))

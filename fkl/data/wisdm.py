@@ -56,7 +56,8 @@ GAP_SECONDS = 1
 """A pause longer than this ends a recording; no window reaches over it."""
 FULL = 0.9
 """Share of a window that its readings must span; recordings end a reading or two short of three minutes."""
-NUMBER = rb"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
+NUMBER = rb"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,4})?"
+"""Of no more digits than a float could need: all are kept in arrays as wide as the longest."""
 
 
 def _file(participant: int) -> DataFile:

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from fkl.errors import require
 from fkl.kernels.bank import CompiledBank, FeatureBank
+from fkl.memory import require_memory
 from fkl.streams import Role, Streams
 
 MOST_KERNELS = 10_000
 MOST_FEATURES = 10_000_000
 NARROWEST, WIDEST = 1e-30, 1e30
 """Bandwidths whose inverses float32 holds."""
+HIGHEST_DEGREE = 100
+"""Of a polynomial."""
 FAMILIES = ("rbf", "laplacian", "polynomial")
 # 1 / s^2 of an rbf from the inverse of what its bandwidth means
 SQUARES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
@@ -31,7 +34,7 @@ class Dictionary:
     Parameters
     ----------
     family : {"rbf", "laplacian", "polynomial"}
-        exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s, which has no random features.
+        exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s with whole s, which has no random features.
     N : int
         Number of kernels.
     laplacians : int
@@ -86,6 +89,10 @@ class Dictionary:
             self.largest,
             f"equal to smallest={self.smallest} where N=1",
         )
+        if self.family == "polynomial":
+            whole = self.smallest >= 1 and self.largest <= HIGHEST_DEGREE and bool(np.all(self.bandwidths % 1 == 0))
+            allowed = f"degrees that are whole numbers from 1 to {HIGHEST_DEGREE}, as are those between it and largest"
+            require(whole, "smallest", self.smallest, allowed)
         require(self.bandwidth_is in SQUARES, "bandwidth_is", self.bandwidth_is, ", ".join(SQUARES))
         require(1 <= self.D <= MOST_FEATURES, "D", self.D, f"a whole number from 1 to {MOST_FEATURES}")
         require(self.map in ("pairs", "cosine"), "map", self.map, "pairs or cosine")
@@ -102,7 +109,12 @@ class Dictionary:
     def bandwidths(self) -> NDArray[np.float64]:
         """The N bandwidths, ascending within a family."""
         sizes = [size for size in (self.N - self.laplacians, self.laplacians) if size]
-        return np.concatenate([np.geomspace(self.smallest, self.largest, size) for size in sizes])
+        grid = np.concatenate([np.geomspace(self.smallest, self.largest, size) for size in sizes])
+        nearest = np.rint(grid)
+        degrees = self.family == "polynomial" and np.allclose(
+            grid, nearest, rtol=1e-9
+        )  # geomspace rounds between its ends
+        return nearest if degrees else grid
 
     @cached_property
     def scales(self) -> NDArray[np.float64]:
@@ -144,6 +156,10 @@ class Dictionary:
         )
         # The heavy tail of the Laplacian's Cauchy frequencies would cost float32 angles all their digits.
         narrow: type[np.floating] = np.float64 if precision == "float64" or "laplacian" in self.families else np.float32
+        R, one = len(streams.replicates), (1 if self.shared else self.N) * dimension * self.D
+        keys = "kernels.D or kernels.N" if R == 1 else f"kernels.D, kernels.N or chunk={R}"
+        features = f"the random features of {self.N} kernels and {R} replicates"
+        require_memory(2 * R * one * np.dtype(narrow).itemsize, features, keys)  # twice while they are put together
         draws = [self._draw(dimension, generator, narrow) for generator in streams.generators(Role.FEATURES)]
         rho = np.stack([frequencies for frequencies, _ in draws])
         phase = np.stack([phase for _, phase in draws])

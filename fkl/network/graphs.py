@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import pathlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,13 +11,17 @@ from math import isqrt
 import networkx as nx
 import numpy as np
 
+from fkl.data import own_file
 from fkl.errors import FklError, require
+from fkl.memory import require_memory
 from fkl.network.topology import Topology, connected
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 LETTERS_SHOWN = 60
 MOST_DRAWS = 1_000_000
 LEAST_PROBABILITY = 1e-12
+EDGE_BYTES = 120
+"""Of an edge in a graph of networkx, at least."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,13 @@ class ErdosRenyi:
             If all graphs drawn are in pieces.
         """
         if self.edges is None:
+            _require_room(round(self.p * agents * (agents - 1) / 2), "topology.p or partition.clients")  # type: ignore[operator]
             mend = f"raise topology.p={self.p} or topology.resample={self.resample}"
             return _drawn(lambda: nx.fast_gnp_random_graph(agents, self.p, seed=rng), self.resample, mend)
         least, most = agents - 1, agents * (agents - 1) // 2
         allowed = f"a whole number from {least} to {most} to join {agents} agents"
         require(least <= self.edges <= most, "edges", self.edges, allowed)
+        _require_room(self.edges, "topology.edges or partition.clients")
         mend = f"raise topology.edges={self.edges} or topology.resample={self.resample}"
         return _drawn(lambda: nx.gnm_random_graph(agents, self.edges, seed=rng), self.resample, mend)
 
@@ -140,6 +145,7 @@ class Complete:
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
+        _require_room(agents * (agents - 1) // 2, "partition.clients, or choose a graph other than complete")
         return connected(nx.complete_graph(agents))
 
 
@@ -209,6 +215,7 @@ class WattsStrogatz:
         """
         allowed = f"an even number from 2, below the number of agents, {agents}"
         require(self.neighbours < agents, "neighbours", self.neighbours, allowed)
+        _require_room(agents * self.neighbours // 2, "topology.neighbours or partition.clients")
         mend = f"raise topology.neighbours={self.neighbours} or topology.resample={self.resample}"
         return _drawn(
             lambda: nx.watts_strogatz_graph(agents, self.neighbours, self.rewire, seed=rng), self.resample, mend
@@ -249,7 +256,7 @@ class EdgeList:
             For whatever the file has that it should not; names the file, and the line where there is one.
         """
         lines: dict[tuple[int, int], int] = {}
-        for number, line in enumerate(io.StringIO(self._words(), newline=None), 1):
+        for number, line in enumerate(io.StringIO(own_file.text(self.path, self._raw), newline=None), 1):
             where, words = f"{self.path}, line {number}", line.split()
             if not words or words[0].startswith("#"):
                 continue
@@ -263,20 +270,7 @@ class EdgeList:
 
     @cached_property
     def _raw(self) -> bytes:
-        path = pathlib.Path(self.path)
-        try:
-            require(path.is_file(), "path", self.path, "a file that is there")
-            return path.read_bytes()
-        except OSError as error:
-            raise FklError(f"{self.path}: cannot be read ({error.strerror})") from None
-
-    def _words(self) -> str:
-        try:
-            return self._raw.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = self._raw.count(b"\n", 0, error.start) + 1
-            byte = self._raw[error.start]
-            raise FklError(f"{self.path}, line {line}: byte 0x{byte:02x} is not text in UTF-8") from None
+        return own_file.read(self.path)
 
 
 def _edge(words: list[str], agents: int, where: str) -> tuple[int, int]:
@@ -301,6 +295,10 @@ def _drawn(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:
             break
         graph = draw()
     return connected(graph, mend)
+
+
+def _require_room(edges: int, keys: str) -> None:
+    require_memory(edges * EDGE_BYTES, f"a graph of {edges} edges", keys)
 
 
 def _require_resample(resample: int) -> None:

@@ -1,16 +1,21 @@
 """Published numbers beside ours: one module a paper, with `table(number, runs)` and `figure(number, runs)`."""
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any, TypeVar
 
+import matplotlib.pyplot as plt
 import pandas as pd
 
-from fkl.errors import require
-from fkl.report.figures import save
+from fkl.errors import FklError, require, shown
+from fkl.report.figures import rendered
 from fkl.report.tables import Table
-from fkl.results.collect import FinishedRun, collect
-from fkl.results.files import write_text
+from fkl.results.collect import Collected, FinishedRun, collect
+from fkl.results.files import whole_file
+
+Made = TypeVar("Made")
 
 PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "frontier")
 
@@ -29,39 +34,96 @@ def write_table(paper: str, number: str, outputs: Path) -> str:
     fkl.errors.FklError
         When there is no such paper or table, or no run for any of its cells.
     """
-    table, files = make_table(paper, number, list(collect(outputs)), outputs)
-    return f"{table.markdown}\nfiles: {', '.join(map(str, files))}"
+    found = collect(outputs)
+    try:
+        table = make_table(paper, number, found)
+    finally:
+        found.warn()
+    return f"{table.markdown}\nfiles: {', '.join(map(str, save_table(table, paper, number, outputs)))}"
 
 
-def make_table(paper: str, number: str, runs: list[FinishedRun], outputs: Path) -> tuple[Table, list[Path]]:
-    """Make a paper's table from these runs and write its files; parameters and errors as for `write_table`."""
+def make_table(paper: str, number: str, found: Collected) -> Table:
+    """Make a paper's table from these runs; parameters and errors as for `write_table`."""
     module = paper_module(paper)
     require(number in module.TABLES, "table", f"{paper}/{number}", _choices(paper, module.TABLES))
     title = f"{module.TITLE}, table {number}: {module.TABLES[number]}"
-    table = Table(module.table(number, runs), title, differences(module))
-    return table, table.write(outputs / "tables" / paper / f"table{number}")
+    frame = _made(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
+    return Table(frame, title, differences(module))
+
+
+def save_table(table: Table, paper: str, number: str, outputs: Path) -> list[Path]:
+    """Write a paper's table as .csv, .md and .tex, and name the files."""
+    return table.write(outputs / "tables" / paper / f"table{number}")
 
 
 def write_figure(paper: str, number: str, outputs: Path) -> str:
     """Draw a paper's figure from the finished runs, and say where it lies; parameters as for `write_table`."""
-    return f"files: {', '.join(map(str, draw_figure(paper, number, list(collect(outputs)), outputs)))}"
+    found = collect(outputs)
+    try:
+        contents = draw_figure(paper, number, found)
+    finally:
+        found.warn()
+    return f"files: {', '.join(map(str, save_figure(contents, paper, number, outputs)))}"
 
 
-def draw_figure(paper: str, number: str, runs: list[FinishedRun], outputs: Path) -> list[Path]:
+def draw_figure(paper: str, number: str, found: Collected) -> dict[str, bytes]:
     """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves."""
     module = paper_module(paper)
     require(number in module.FIGURES, "figure", f"{paper}/{number}", _choices(paper, module.FIGURES))
+    return _made(f"{paper}/{number}", lambda runs: _drawn(*module.figure(number, runs)), found)
+
+
+def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Path) -> list[Path]:
+    """Write a paper's figure as it was drawn, and name the files."""
     path = outputs / "figures" / paper / f"figure{number}"
-    figure, replicates = module.figure(number, runs)
+    files = [path.with_suffix(suffix) for suffix in contents]
+    for file, content in zip(files, contents.values(), strict=True):
+        with whole_file(file) as stream:
+            stream.write(content)
+    return files
+
+
+def _drawn(figure: Any, replicates: int | str) -> dict[str, bytes]:
+    """Draw a figure, and write down its curves: contents of files by suffix."""
     curves = [
         {"panel": axes.get_title(), "curve": line.get_label(), "x": x, "y": y}
         for axes in figure.axes
         for line in axes.lines
         for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
     ]
-    write_text(path.with_suffix(".csv"), pd.DataFrame(curves).to_csv(index=False, float_format="%.6g"))
-    save(figure, path, replicates)
-    return [path.with_suffix(suffix) for suffix in (".png", ".pdf", ".csv")]
+    numbers = pd.DataFrame(curves).to_csv(index=False, float_format="%.6g")
+    return {**rendered(figure, replicates), ".csv": numbers.encode()}
+
+
+def _made(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:
+    """What is made of all runs that it can be made of.
+
+    A run that holds what its checksums promise, and yet not what `make` reads, is counted among the broken ones.
+    """
+    try:
+        return make(found.runs)
+    except (FklError, MemoryError):
+        raise
+    except Exception:
+        trouble = [(run, _trouble(make, run)) for run in found.runs]
+        plt.close("all")  # figures that were not finished
+        if not any(words for _, words in trouble):
+            raise
+    for run, words in trouble:
+        if words:
+            found.leave_out(run, f"{what} cannot be made with it ({words})")
+    return _made(what, make, found)
+
+
+def _trouble(make: Callable[[list[FinishedRun]], object], run: FinishedRun) -> str | None:
+    """Tell why something cannot be made of one run; None where it can, or where that takes other runs beside it."""
+    try:
+        make([run])
+    except FklError:
+        return None
+    except Exception as error:
+        return f"{type(error).__name__}: {shown(error)}"
+    return None
 
 
 def differences(module: ModuleType) -> str:

@@ -48,6 +48,18 @@ class Answer:
         return cls(switch, float(values.mean()), float(values.std(ddof=1)), len(values))
 
 
+def following(runs: Iterable[FinishedRun], protocol: Callable[[FinishedRun], bool]) -> list[FinishedRun]:
+    """Runs that follow a protocol; one without a key that it names, as with a user's own class, does not."""
+
+    def follows(run: FinishedRun) -> bool:
+        try:
+            return protocol(run)
+        except (KeyError, TypeError, AttributeError):
+            return False
+
+    return [run for run in runs if follows(run)]
+
+
 def newest(
     runs: Iterable[FinishedRun],
     cell: Callable[[FinishedRun], tuple[str, str, str]],

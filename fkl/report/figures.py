@@ -1,6 +1,7 @@
 """Figures: mean over replicates with a band, for people."""
 
 from collections.abc import Collection, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,8 @@ def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str) 
         axes.set_title(title)
         if name not in ("regret", "error"):  # the one can be below zero, the other is a share
             axes.set_yscale("log")
-        save(figure, folder / name, curves.replicates)
+        for suffix, content in rendered(figure, curves.replicates).items():
+            (folder / f"{name}{suffix}").write_bytes(content)
 
 
 def _panels(columns: Collection[str]) -> dict[str, tuple[str, dict[str, str]]]:
@@ -121,13 +123,13 @@ def points(axes: Axes, values: "pd.Series[float]", label: str, colour: int) -> N
     axes.set_xticks([])
 
 
-def save(figure: Figure, path: Path, replicates: int | str) -> None:
-    """Write PNG and PDF with one legend outside the data, and say what line and band are.
+def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
+    """A figure as PNG and PDF, by suffix, with one legend outside the data that says what line and band are.
 
     Parameters
     ----------
     figure : Figure
-    path : Path
+        Closed afterwards.
     replicates : int or str
         How many the mean and the band are over; or what is drawn, where it is something else.
     """
@@ -145,7 +147,9 @@ def save(figure: Figure, path: Path, replicates: int | str) -> None:
         title=replicates,
         frameon=False,
     )
-    figure.savefig(path.with_suffix(".png"), dpi=150)
+    png, pdf = BytesIO(), BytesIO()
+    figure.savefig(png, format="png", dpi=150)
     figure.set_layout_engine(None)  # the PDF keeps the layout, which takes longer than the drawing
-    figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
+    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
     plt.close(figure)
+    return {".png": png.getvalue(), ".pdf": pdf.getvalue()}

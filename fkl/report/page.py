@@ -2,8 +2,9 @@
 
 import base64
 import re
+import sys
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -19,10 +20,10 @@ from fkl.errors import FklError
 from fkl.papers.beside import KEY
 from fkl.report import prose
 from fkl.report.pictures import Picture, embedded
-from fkl.report.runs import DataSource, data_source, environments, failures, run_views
+from fkl.report.runs import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
 from fkl.report.verdicts import FAR, MISSING, TIME, VERDICTS, Verdict, cells, judge, tally
-from fkl.results.collect import FinishedRun, collect
+from fkl.results.collect import Collected, collect, legible
 from fkl.results.files import write_text
 
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -30,6 +31,7 @@ RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MARKUP = Environment(
     loader=PackageLoader("fkl.report"),
     autoescape=True,
+    finalize=lambda value: value if hasattr(value, "__html__") else legible(str(value)),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -183,8 +185,15 @@ def write_page(outputs: Path, store: Store) -> str:
     store : Store
         Where data files would be, to tell which are missing.
     """
-    runs = list(collect(outputs))
-    views = [_paper(paper, runs, outputs, store) for paper in papers.PAPERS]
+    found = collect(outputs)
+    pictures: dict[Path, list[Picture]] = {}
+    known = None
+    while known != len(found.broken):  # what one table cannot be made of is in none
+        known = len(found.broken)
+        add_pictures(pictures, found)
+        views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS]
+    found.warn()
+    runs = found.runs
     names = sorted({run.dataset for run in runs} | {source.name for view in views for source, _ in view.not_run})
     page = MARKUP.get_template("page.html").render(
         papers=views,
@@ -193,7 +202,9 @@ def write_page(outputs: Path, store: Store) -> str:
         total=tally(table.judged for view in views for table in view.tables),
         environments=environments(runs),
         sources=[data_source(name, store) for name in names],
-        runs=run_views(runs),
+        runs=run_views(runs, pictures),
+        broken=found.broken,
+        older=found.older,
         failures=failures(outputs),
         number_of_runs=len(runs),
         version=__version__,
@@ -203,33 +214,40 @@ def write_page(outputs: Path, store: Store) -> str:
     )
     path = outputs / "report.html"
     write_text(path, page)
-    return f"{path}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB"
+    if not (outputs / "runs").exists():
+        print(f"fkl: {outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it", file=sys.stderr)
+    return f"{path}: {len(runs)} runs, {len(page.encode()) / 1e6:.1f} MB"
 
 
-def _paper(paper: str, found: list[FinishedRun], outputs: Path, store: Store) -> PaperView:
+def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
     """Make a paper's tables and figures; what is read of the runs is let go again, since their rounds are large."""
-    module, runs = papers.paper_module(paper), [replace(run) for run in found]
-    tables = [_table(paper, number, title, runs, outputs) for number, title in module.TABLES.items()]
-    figures = [_figure(paper, number, title, runs, outputs) for number, title in module.FIGURES.items()]
+    module = papers.paper_module(paper)
+    tables = [_table(paper, number, title, found, outputs) for number, title in module.TABLES.items()]
+    figures = [_figure(paper, number, title, found, outputs) for number, title in module.FIGURES.items()]
+    for run in found.runs:
+        run.forget()
     differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
     return PaperView(paper, module.TITLE, str(module.__doc__), tables, figures, differences, store)
 
 
-def _table(paper: str, number: str, title: str, runs: list[FinishedRun], outputs: Path) -> TableView:
+def _table(paper: str, number: str, title: str, found: Collected, outputs: Path) -> TableView:
     anchor = f"{paper}-table-{number}"
     try:
-        table, files = papers.make_table(paper, number, runs, outputs)
+        table = papers.make_table(paper, number, found)
     except FklError as error:
         return TableView(anchor, number, title, _instead(error))
-    return TableView(anchor, number, title, "", table, _below(outputs, files))
+    return TableView(
+        anchor, number, title, "", table, _below(outputs, papers.save_table(table, paper, number, outputs))
+    )
 
 
-def _figure(paper: str, number: str, title: str, runs: list[FinishedRun], outputs: Path) -> FigureView:
+def _figure(paper: str, number: str, title: str, found: Collected, outputs: Path) -> FigureView:
     anchor = f"{paper}-figure-{number}"
     try:
-        files = papers.draw_figure(paper, number, runs, outputs)
+        contents = papers.draw_figure(paper, number, found)
     except FklError as error:
         return FigureView(anchor, number, title, _instead(error))
+    files = papers.save_figure(contents, paper, number, outputs)
     picture = embedded(files[0], f"{title}. {_curves(files[-1])}")
     return FigureView(anchor, number, title, "", picture, _below(outputs, files))
 

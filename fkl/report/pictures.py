@@ -7,11 +7,16 @@ from pathlib import Path
 
 from PIL import Image
 
+from fkl.errors import FklError
+
 FULL, REDUCED = 3000, 420
 """Pixels across of a paper's figure, and of a run's."""
 
 COLOURS = {FULL: 128, REDUCED: 64}
 """Enough for lines, bands and smooth letters; a picture of few colours is a fifth of its file."""
+
+MOST_PIXELS = 50_000_000
+"""Ten times what the largest figure has."""
 
 PER_CSS_PIXEL = {FULL: 2.0, REDUCED: 1.4}
 """Screens of phones have two or three pixels for one of the style sheet; the reduced ones shall stay legible."""
@@ -38,9 +43,20 @@ class Picture:
 
 
 def embedded(file: Path, alt: str, widest: int = FULL) -> Picture:
-    """A PNG file as a picture of few colours, at most `widest` pixels across."""
-    with Image.open(file) as image:
-        picture = image.convert("RGB")
+    """A PNG file as a picture of few colours, at most `widest` pixels across.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        When it is none.
+    """
+    try:
+        with Image.open(file, formats=["PNG"]) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise FklError(f"{image.width} x {image.height} pixels")
+            picture = image.convert("RGB")
+    except Exception as error:  # Pillow raises nearly anything for a file that is made to deceive
+        raise FklError(f"{file.name}: not a picture that can be shown ({error})") from None
     if picture.width > widest:
         picture = picture.resize((widest, round(picture.height * widest / picture.width)), Image.Resampling.LANCZOS)
     png = io.BytesIO()

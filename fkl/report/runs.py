@@ -2,26 +2,31 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
+from fkl.config import NOT_RESULTS
 from fkl.data.registry import dataset_class, targets
 from fkl.data.store import DataFile, Store
+from fkl.errors import FklError
 from fkl.report.pictures import REDUCED, Picture, embedded
 from fkl.report.tables import Table, word
-from fkl.results.collect import FinishedRun
-
-NOT_ITS_OWN = ("out", "threads", "chunk", "paths.")
-"""Keys of a configuration that decide no number."""
+from fkl.results.collect import Collected, FinishedRun, entries
 
 ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas", "packages")
 """What runs from one machine and one installation share."""
 
+NOT_TOLD = ("state", "files")
+"""Keys of a provenance.json that are for programs."""
+
 LONGEST_LIST = 8
+LONGEST_ERROR = 2**16
+"""Bytes that are read of the end of an error.txt."""
+LETTERS_SHOWN = 2000
 
 
 @dataclass(frozen=True)
@@ -33,10 +38,13 @@ class RunView:
     run : FinishedRun
     own : str
         The keys by which it differs from the other runs of its algorithm and data set.
+    pictures : list of Picture
+        Its figures, reduced.
     """
 
     run: FinishedRun
     own: str
+    pictures: list[Picture]
 
     @property
     def summary(self) -> Table:
@@ -47,21 +55,16 @@ class RunView:
             columns |= {"spread": frame.std(ddof=1).to_numpy()}
         return Table(pd.DataFrame(columns), f"Summary over {len(frame)} replicates")
 
-    @cached_property
-    def pictures(self) -> list[Picture]:
-        """Its figures, reduced."""
-        about = f"{self.run.algorithm} on {self.run.dataset}"
-        return [embedded(file, f"{about}: {file.stem}", REDUCED) for file in sorted(self.run.folder.glob("*.png"))]
-
     @property
     def config(self) -> str:
         """Its configuration as it was resolved."""
-        return (self.run.folder / "config.yaml").read_text(encoding="utf-8")
+        return yaml.safe_dump(self.run.config, sort_keys=False)
 
     @property
     def provenance(self) -> list[tuple[str, str]]:
         """What provenance.json tells, in words."""
-        return [(key.replace("_", " "), in_words(value)) for key, value in self.run.provenance.items()]
+        told = {key: value for key, value in self.run.provenance.items() if key not in NOT_TOLD}
+        return [(key.replace("_", " "), in_words(value)) for key, value in told.items()]
 
 
 @dataclass(frozen=True)
@@ -105,12 +108,24 @@ class DataSource:
         return f"no address is known that serves {names}; a copy goes to `FKL_DATA` (or `data/`), folder `{self.name}`"
 
 
-def run_views(runs: Iterable[FinishedRun]) -> dict[str, list[RunView]]:
-    """All runs by data set, those of one algorithm beside each other."""
+def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
+    """Add the reduced figures of runs by their folders; a run with one that cannot be shown is a broken one."""
+    while new := [run for run in found.runs if run.folder not in pictures]:  # an older one may come in its place
+        for run in new:
+            files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
+            about = f"{run.algorithm} on {run.dataset}"
+            try:
+                pictures[run.folder] = [embedded(file, f"{about}: {file.stem}", REDUCED) for file in files]
+            except FklError as error:
+                found.leave_out(run, str(error))
+
+
+def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) -> dict[str, list[RunView]]:
+    """All runs by data set, those of one algorithm beside each other, with their figures by folder."""
     found = sorted(runs, key=lambda run: (run.dataset, run.algorithm, run.ended))
     by_dataset: dict[str, list[RunView]] = {}
     for (dataset, _), group in groupby(found, key=lambda run: (run.dataset, run.algorithm)):
-        by_dataset.setdefault(dataset, []).extend(_told_apart(list(group)))
+        by_dataset.setdefault(dataset, []).extend(_told_apart(list(group), pictures))
     return by_dataset
 
 
@@ -135,8 +150,19 @@ def data_source(name: str, store: Store) -> DataSource:
 
 def failures(outputs: Path) -> dict[str, str]:
     """Last line of what each failed run says, by its folder."""
-    errors = sorted((outputs / "failed").glob("*/error.txt"))
-    return {file.parent.name: file.read_text(encoding="utf-8").rstrip().rpartition("\n")[2] for file in errors}
+    return {folder.name: _last_line(folder / "error.txt") for folder in entries(outputs / "failed")}
+
+
+def _last_line(file: Path) -> str:
+    try:
+        if not file.is_file():
+            return f"{file.name} is missing"
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - LONGEST_ERROR))
+            text = stream.read().decode(errors="replace")
+    except OSError as error:
+        return f"{file.name} cannot be read ({error.strerror})"
+    return text.rstrip().rpartition("\n")[2][:LETTERS_SHOWN] or f"{file.name} is empty"
 
 
 def in_words(value: object) -> str:
@@ -150,13 +176,13 @@ def in_words(value: object) -> str:
     return "not known" if value is None else word(value)
 
 
-def _told_apart(runs: list[FinishedRun]) -> list[RunView]:
+def _told_apart(runs: list[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:
     """Runs of one algorithm on one data set with the keys that are not the same in all of them."""
-    flat = [dict(_flat(run.config)) for run in runs]
+    flat = [dict(_flat({key: node for key, node in run.config.items() if key not in NOT_RESULTS})) for run in runs]
     keys = list(dict.fromkeys(key for config in flat for key in config))
     varying = [key for key in keys if len({repr(config.get(key)) for config in flat}) > 1]
     return [
-        RunView(run, ", ".join(f"{key}={config[key]}" for key in varying if key in config))
+        RunView(run, ", ".join(f"{key}={config[key]}" for key in varying if key in config), pictures[run.folder])
         for run, config in zip(runs, flat, strict=True)
     ]
 
@@ -166,5 +192,5 @@ def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
         name = above + key
         if isinstance(value, dict):
             yield from _flat(value, f"{name}.")
-        elif not name.startswith(NOT_ITS_OWN):
+        else:
             yield name, value

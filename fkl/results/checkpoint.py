@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from fkl.errors import shown
+from fkl.errors import printable, shown
 from fkl.results.files import CannotWriteError, read_sealed, write_sealed
 from fkl.results.plain import NotPlainError, Reader, Writer
 
@@ -131,4 +131,4 @@ class Checkpoint:
         return None
 
     def _say_anew(self, why: str) -> None:
-        print(f"{self.file}: not used, the run begins anew ({shown(why)})", file=sys.stderr)
+        print(f"{self.file}: not used, the run begins anew ({printable(shown(why))})", file=sys.stderr)

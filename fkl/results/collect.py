@@ -1,19 +1,51 @@
-"""Finished runs of an outputs folder."""
+"""Finished runs of an outputs folder, and what is wrong with those that are not as they were written."""
 
 import json
+import os
+import re
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import yaml
 
-from fkl.results.folder import LAST_FILE, read_summary
+from fkl.config import NODES, NOT_RESULTS
+from fkl.errors import FklError, require, shown
+from fkl.results.folder import LAST_FILE, damage, read_summary
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one, where there is one, is ten times faster
+
+CONFIG_FILE = "config.yaml"
+FILES = {CONFIG_FILE, "rounds.csv", "clients.csv", "summary.csv"}
+"""What every run has besides its figures."""
+
+PROVENANCE: dict[str, type] = {
+    "digest": str, "dataset": str, "algorithm": str, "rounds": int, "clients": int, "features": int,
+    "rows_left_out": int, "scalars_by_kind": dict, "fkl": str, "python": str, "packages": dict, "machine": str,
+    "processor": str, "blas": list, "files": dict,
+}  # fmt: skip
+CONFIG: dict[str, type] = {
+    "seed": int, "replicates": int, "precision": str, "scaling": str, **dict.fromkeys(NODES, dict),
+}  # fmt: skip
+"""Types of the keys that every run has, in what it tells of itself and in its configuration."""
+
+ALLOWED = {str: "text", int: "a whole number from 0, below 2^63", dict: "keys with values", list: "a list"}
+DEEPEST = 20
+"""Levels of keys and lists."""
+LARGEST_CONFIG = 2**20
+"""Bytes, a thousand times what a configuration takes."""
+LONGEST_HEADER = 2**16
+MOST_NAMED = 5
+
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+"""What a terminal would obey, what turns words around, and what no file of text can hold."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +80,7 @@ class FinishedRun:
         """How many there are."""
         return int(self.config["replicates"])
 
-    @property
+    @cached_property
     def ended(self) -> datetime:
         """When its folder was finished."""
         return datetime.fromtimestamp((self.folder / LAST_FILE).stat().st_mtime, UTC)
@@ -68,11 +100,179 @@ class FinishedRun:
         """One row a replicate and round."""
         return pd.read_csv(self.folder / "rounds.csv")
 
+    @cached_property
+    def decisive(self) -> str:
+        """What of its configuration decides numbers; the versions of fkl and of its packages do, too."""
+        keys = {key: value for key, value in self.config.items() if key not in NOT_RESULTS}
+        return json.dumps(keys, sort_keys=True)
 
-def collect(outputs: Path) -> Iterator[FinishedRun]:
-    """All finished runs under `outputs`/runs, oldest first."""
-    notes = sorted((outputs / "runs").glob(f"[!.]*/{LAST_FILE}"), key=lambda file: file.stat().st_mtime)
-    for note in notes:
-        provenance = json.loads(note.read_text())
-        config = yaml.load((note.parent / "config.yaml").read_text(), LOADER)
-        yield FinishedRun(note.parent, config, provenance)
+    def forget(self) -> None:
+        """Let go of the tables that may be large; they are read again when they are asked for."""
+        for name in ("clients", "rounds"):
+            self.__dict__.pop(name, None)
+
+
+@dataclass
+class Collected:
+    """What lies in an outputs folder.
+
+    Parameters
+    ----------
+    whole : list of FinishedRun
+        Oldest first.
+    broken : dict of Path to str
+        Folders of what is no whole run, with what is wrong.
+    """
+
+    whole: list[FinishedRun] = field(default_factory=list)
+    broken: dict[Path, str] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[FinishedRun]:
+        """The newest whole run of each configuration, oldest first: those that count."""
+        newest: dict[str, FinishedRun] = {}
+        for run in self.whole:
+            newest.pop(run.decisive, None)
+            newest[run.decisive] = run
+        return [*newest.values()]
+
+    @property
+    def older(self) -> int:
+        """How many whole runs have the configuration of a newer one."""
+        return len(self.whole) - len(self.runs)
+
+    def leave_out(self, run: FinishedRun, reason: str) -> None:
+        """Count a run among the broken ones."""
+        self.whole = [other for other in self.whole if other is not run]
+        self.broken[run.folder] = reason
+
+    def warn(self) -> None:
+        """Name the broken runs, if there are any, in one line on stderr."""
+        if not self.broken:
+            return
+        named = [f"{folder}: {reason}" for folder, reason in [*self.broken.items()][:MOST_NAMED]]
+        named += [f"{len(self.broken) - MOST_NAMED} more"] * (len(self.broken) > MOST_NAMED)
+        words = "; ".join(" ".join(legible(one).split()) for one in named)
+        print(f"fkl: broken runs left out, run the same command again to mend one: {words}", file=sys.stderr)
+
+
+def collect(outputs: Path) -> Collected:
+    """Find the finished runs under `outputs`/runs.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        When that is no folder that can be read; where there is none, nothing was run yet.
+    """
+    found = Collected()
+    for folder in entries(outputs / "runs"):
+        try:
+            found.whole.append(_read(folder))
+        except FklError as error:
+            found.broken[folder] = str(error)
+    found.whole.sort(key=lambda run: run.ended)
+    return found
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder and is not hidden, each thing once though links lead there too."""
+    try:
+        paths = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise FklError(f"{folder}: cannot be read ({error.strerror})") from None
+    by_place: dict[str, Path] = {}
+    for path in sorted(paths, key=lambda path: (path.is_symlink(), path.name)):
+        by_place.setdefault(os.path.realpath(path), path)
+    return sorted(by_place.values())
+
+
+def legible(words: str) -> str:
+    """Text without what is no letter, sign or space."""
+    return UNSEEN.sub("\ufffd", words)
+
+
+def _read(folder: Path) -> FinishedRun:
+    """Read a run, or say in an `FklError` what is wrong with it."""
+    if not folder.is_dir():
+        raise FklError("not a folder")
+    if (reason := damage(folder)) is not None:
+        raise FklError(reason)
+    with _reading(LAST_FILE):
+        provenance = json.loads((folder / LAST_FILE).read_text(encoding="utf-8"))
+        _require_types(provenance, PROVENANCE)
+        lacking = sorted(FILES - {*provenance["files"]})
+        require(not lacking, "files", "", f"with {', '.join(lacking)}")
+        require(not any("/" in name for name in provenance["files"]), "files", "", "files of the folder itself")
+    with _reading(CONFIG_FILE):
+        config = _yaml(folder / CONFIG_FILE)
+        _require_types(config, CONFIG)
+    run = FinishedRun(folder, config, provenance)
+    with _reading("summary.csv"):
+        _require_summary(run)
+    return run
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Name the file that an error is about."""
+    try:
+        yield
+    except FklError as error:
+        raise FklError(f"{name}: {error}") from None
+    except Exception as error:  # json, PyYAML and pandas raise nearly anything for a file that is made to deceive
+        raise FklError(f"{name}: cannot be read ({shown(error) or type(error).__name__})") from None
+
+
+def _yaml(file: Path) -> Any:
+    """What a file holds, if `yaml.safe_dump` may have written it as a configuration.
+
+    Aliases can make a few lines endless, and brackets in brackets make the compiled parser fall over, process and all.
+    """
+    size = file.stat().st_size
+    require(size <= LARGEST_CONFIG, "size", size, f"at most {LARGEST_CONFIG} bytes")
+    text = file.read_text(encoding="utf-8")
+    levels = 0
+    for event in yaml.parse(text, LOADER):
+        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if levels > DEEPEST or isinstance(event, yaml.AliasEvent):
+            raise FklError("is nested without end, or has aliases")
+    return yaml.load(text, LOADER)
+
+
+def _require_types(values: Any, types: dict[str, type]) -> None:
+    """Refuse what is no mapping of plain values, or has not these types."""
+    if not (isinstance(values, dict) and _plain(values)):
+        raise FklError("is not keys with plain values")
+    for key, wanted in types.items():
+        value = values.get(key)
+        require(type(value) is wanted, key, value, ALLOWED[wanted])  # true is not 1 here
+        if isinstance(value, int):
+            require(0 <= value < 2**63, key, value, ALLOWED[int])
+
+
+def _plain(value: Any, levels: int = DEEPEST) -> bool:
+    """Whether a value is one that JSON has, and not nested without end."""
+    if isinstance(value, dict):
+        names = all(isinstance(key, str) for key in value)
+        return names and levels > 0 and all(_plain(item, levels - 1) for item in value.values())
+    if isinstance(value, list):
+        return levels > 0 and all(_plain(item, levels - 1) for item in value)
+    return value is None or isinstance(value, str | int | float)
+
+
+def _require_summary(run: FinishedRun) -> None:
+    """Refuse a summary that has not one row of numbers a replicate, or not the columns of the rounds."""
+    summary = run.summary
+    if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
+        raise FklError(f"has not one row for each of the {run.replicates} replicates")
+    words = [*summary.select_dtypes(exclude=["number", "bool"])]
+    require(not words, "columns", ", ".join(words), "numbers")
+    endless = [name for name, column in summary.items() if np.isinf(column).any()]
+    require(not endless, "columns", ", ".join(map(str, endless)), "finite numbers")
+    with (run.folder / "rounds.csv").open(encoding="utf-8") as stream:
+        of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")
+    lacking = sorted({*of_rounds} - {*summary, "round"})
+    if lacking:
+        raise FklError(f"lacks columns of rounds.csv: {', '.join(lacking)}")

@@ -34,7 +34,19 @@ FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
 """What provenance.json says of a folder under `state`."""
 HALF_WRITTEN = ".*.partial-*"
 LEFT_BY_A_FAILURE = ("config.yaml", "error.txt", "rounds.csv", LAST_FILE)
-PACKAGES = ("numpy", "scipy", "pandas", "numba", "scikit-learn", "networkx", "hydra-core", "omegaconf", "matplotlib")
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "pandas",
+    "numba",
+    "llvmlite",
+    "scikit-learn",
+    "networkx",
+    "xlrd",
+    "hydra-core",
+    "omegaconf",
+    "matplotlib",
+)
 
 
 @contextmanager
@@ -113,10 +125,14 @@ def damage(folder: Path) -> str | None:
     """What is wrong with a finished run's folder, in one line; None where it is whole."""
     told = provenance(folder)
     files = told.get("files")
+    if "digest" in told and not {"state", "files"} & {*told}:
+        return "made by an older version of fkl: no checksums"
     if told.get("state") != FINISHED or not isinstance(files, dict):
         return f"{LAST_FILE} is missing, damaged or not of a finished run"
     for name, digest in files.items():
         try:
+            if not (folder / name).is_file():  # but a pipe or a device, say, which may never end
+                return f"{name} is missing"
             if sha256_of(folder / name) != digest:
                 return f"{name} has changed since the run ended"
         except OSError as error:
@@ -127,7 +143,8 @@ def damage(folder: Path) -> str | None:
 def provenance(folder: Path) -> dict[str, Any]:
     """What a folder's provenance.json tells; nothing where it cannot be read."""
     try:
-        told = json.loads((folder / LAST_FILE).read_text(encoding="utf-8"))
+        file = folder / LAST_FILE
+        told = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except (OSError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.data.problem import Problem
+from fkl.data.problem import Problem, Repeated
 from fkl.data.vertical import Vertical
 from fkl.network import UNITS, Ledger
 from fkl.results.files import writing
 from fkl.results.hindsight import hindsight_loss
-from fkl.simulation import Chunk, DivergedError, Experiment
+from fkl.simulation import Chunk, DivergedError, Experiment, simulate
 
 FLOATS = "%.10g"
 TABLES = ("rounds", "clients", "summary")
@@ -53,6 +53,20 @@ def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | 
     parts = [_of_a_chunk(experiment, chunk, best) for chunk in chunks]
     tables = {name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in TABLES}
     return Records(**tables)
+
+
+def summary_columns(experiment: Experiment) -> list[str]:
+    """What the columns of a run's summary will be, from the first round of one replicate."""
+    problem: Any = experiment.problem
+    if isinstance(problem, Problem):
+        problem = replace(problem, x=problem.x[:1], y=problem.y[:1], present=problem.present[:1], tested=None)
+    elif isinstance(problem, Repeated):
+        problem = replace(problem, batches=problem.batches[:1])
+    else:
+        problem = replace(problem, rounds=1)
+    short = replace(experiment, problem=problem, replicates=1)
+    records = _of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), np.zeros((1, 1)))
+    return [str(name) for name in records.summary]
 
 
 class Tables:

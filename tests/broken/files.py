@@ -113,15 +113,21 @@ BREAK: dict[str, Callable[[list[list[str]], np.random.Generator], Broken]] = {
     "unknown target": _with(written, r"dataset\.target=cost: must be a column of .* which has", "dataset.target=cost"),
     "empty target": _with(written, r"dataset\.target=: must be a column", "dataset.target=''"),
     "wrong delimiter": _with(written, r"dataset\.target=price: must be a column", "dataset.delimiter=pipe"),
-    "constant target": _column("3.5", TARGET, "the target is 3.5 in every row"),
-    "features of 0": _column("0", FEATURE_COLUMNS, "all features of all rows are 0"),
-    "features near 0": _column("1e-200", FEATURE_COLUMNS, "all features of all rows are 0, or as good as"),
+    "constant target": _column("3.5", TARGET, r"own\.csv: the target is 3\.5 in every row"),
+    "features of 0": _column("0", FEATURE_COLUMNS, r"own\.csv: all features of all rows are 0"),
+    "features near 0": _column("1e-200", FEATURE_COLUMNS, r"own\.csv: all features of all rows are 0, or as good as"),
     "too large for a norm": lambda table, rng: Broken(
-        _cell(table, rng, "1e300", 0), r"row \d+: its features are too l"
+        _cell(table, rng, "1e300", 0), r"own\.csv, row \d+: its features are too l"
     ),
-    "target too far": lambda table, rng: _far(table, rng, -1, r"the target goes from -1\.7e\+308 to 1\.7e\+308"),
-    "feature too far": lambda table, rng: _far(table, rng, 0, "column width goes from .* too far", "scaling=unit_box"),
-    "too large unscaled": lambda table, rng: _far(table, rng, 0, r"row 1, column width: .* too large", "scaling=none"),
+    "target too far": lambda table, rng: _far(
+        table, rng, -1, r"own\.csv: the target goes from -1\.7e\+308 to 1\.7e\+308"
+    ),
+    "feature too far": lambda table, rng: _far(
+        table, rng, 0, r"own\.csv: column width goes from .* too far", "scaling=unit_box"
+    ),
+    "too large unscaled": lambda table, rng: _far(
+        table, rng, 0, r"own\.csv, row 1, column width: .* too large", "scaling=none"
+    ),
     "all cells missing": _column("", FIRST, "column width: all cells are missing", "dataset.missing=mean"),
     "no row is whole": _column("NA", FIRST, "0 rows without a missing cell", "dataset.missing=drop"),
 }

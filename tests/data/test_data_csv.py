@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import lzma
+import re
 import tempfile
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fkl.data.csv_file import DELIMITERS, MISSING, CsvFile
+from fkl.data import own_file
+from fkl.data.csv_file import DELIMITERS, MISSING, PER_CELL, CsvFile
 from fkl.data.store import Store
 from fkl.errors import BadValue, FklError
+from fkl.memory import peak_bytes
 
 PACK = {"": bytes, ".xz": lzma.compress, ".gz": gzip.compress, ".bz2": bz2.compress, ".GZ": gzip.compress}
 
@@ -174,6 +177,8 @@ def test_words_are_numbered_as_they_appear_in_the_rows_used():
         ("a,y,\n1,2,\n3,4,\n", {}, "line 1: column 3 has no name"),
         ('a,y\n1,2\n1,"2\n1,2\n', {}, "line 3: unexpected end of data"),
         ('a,y\n1,"2"2\n1,2\n', {}, "line 2: .* expected after"),
+        ("a,y\n1,2\n3,\x1b[2J4\n", {}, r"line 3: the control character U\+001B is not text"),
+        ("a\0b,y\n1,2\n3,4\n", {}, r"line 1: the control character U\+0000 is not text"),
         ("größe,y\n1,2\n3,4\n".encode("latin-1"), {}, "line 1: byte 0xf6 is not text in UTF-8"),
         (b"a,y\n1,2\n3,\xff\n", {}, "line 3: byte 0xff is not text in UTF-8"),
         (PLAIN.encode("utf-16"), {}, "line 1: byte 0xff is not text"),
@@ -208,7 +213,53 @@ def test_damaged_compressed_file_is_refused(tmp_path, suffix):
             CsvFile(path=str(path), target="y").load(None, None)
 
 
-@pytest.mark.parametrize("path", ["", "nowhere.csv", ".", "x" * 5000])
+@pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
+def test_a_bomb_is_unpacked_only_as_far_as_memory_holds_it(tmp_path, suffix, monkeypatch):
+    monkeypatch.setattr(own_file, "available_bytes", lambda: 6 * own_file.PER_BYTE << 20)
+    path = tmp_path / f"own.csv{suffix}"
+    path.write_bytes(PACK[suffix](b"1" * (20 << 20)))  # 20 MiB, of which there is room for 6
+    with pytest.raises(FklError) as caught:
+        CsvFile(path=str(path), target="2").load(None, None)
+    said = re.search(r"own\.csv.*: (\S+) MiB are unpacked and more is to come, .* room for 6 MiB", str(caught.value))
+    assert said and 6 < float(said[1]) <= 7, caught.value
+
+
+@pytest.mark.parametrize(
+    ("content", "free", "said"),
+    [
+        (
+            PLAIN * 1000,
+            10_000,
+            r"own\.csv, .* of text would take at least .* and 9\.77 KiB is free; lower the number of its rows",
+        ),
+        ("1,2\n" * 1000, 100_000, r"own\.csv, 2,000 cells would take at least .* and 97\.7 KiB is free"),
+    ],
+)
+def test_a_table_that_memory_cannot_hold_is_refused_before_it_is_cut_into_cells(content, free, said, monkeypatch):
+    monkeypatch.setattr("fkl.memory.available_bytes", lambda: free)
+    monkeypatch.setattr("fkl.data.csv_file._records", None)
+    refused(content, said, delimiter="comma", target="2")
+
+
+def test_memory_is_not_asked_for_more_than_a_table_takes(tmp_path):
+    """What `load` counts on is what it takes, from one digit a cell to seventeen."""
+    rng = np.random.default_rng(0)
+    path = tmp_path / "own.csv"
+    for cell in (lambda: str(rng.integers(10)), lambda: str(rng.integers(10, 99)), lambda: repr(rng.random())):
+        path.write_text("".join(",".join(cell() for _ in range(10)) + "\n" for _ in range(2000)))
+        needed = own_file.PER_BYTE * path.stat().st_size + PER_CELL * 20_000
+        taken = peak_bytes(lambda: CsvFile(path=str(path), target="1").load(None, None))
+        assert needed / 3 < taken < 1.3 * needed
+
+
+def test_a_wide_table_is_read_in_time_that_grows_with_its_columns():
+    """By a search of all names for each of them this takes minutes."""
+    count = 60_000
+    rows = (["y", *(f"n{number}" for number in range(1, count))], range(count), range(1, count + 1))
+    assert load("\n".join(",".join(map(str, row)) for row in rows)).x.shape == (2, count - 1)
+
+
+@pytest.mark.parametrize("path", ["", "nowhere.csv", ".", "x" * 5000, "/dev/zero", "/dev/null", "own\0.csv"])
 def test_file_that_is_not_there_is_refused_before_anything_is_read(path):
     dataset = CsvFile(path=path, target="y")
     for read in (lambda: dataset.fingerprint, lambda: dataset.load(None, None)):

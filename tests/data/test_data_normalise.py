@@ -1,5 +1,7 @@
 """One scalar for the features, min-max for the target."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -47,3 +49,22 @@ def test_what_cannot_be_scaled_is_refused():
         normalise(table([[0, 0], [0, 0]], [0, 1]))
     with pytest.raises(FklError, match="row 2: its features are too large"):
         normalise(table([[1, 2], [1e200, 4]], [0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "scaling"),
+    [
+        ([[1.0], [2.0]], [7, 7], "unit_ball"),
+        ([[1.0], [2.0]], [-1.7e308, 1.7e308], "unit_ball"),
+        ([[1.0], [2.0]], [0, np.nan], "unit_ball"),
+        ([[1.0], [np.inf]], [0, 1], "unit_ball"),
+        ([[1.0], [1e200]], [0, 1], "unit_ball"),
+        ([[0.0], [0.0]], [0, 1], "unit_ball"),
+        ([[-1.7e308], [1.7e308]], [0, 1], "unit_box"),
+        ([[1.0], [1e31]], [0, 1], "none"),
+        ([[1.0], [2.0]], [0, 1e31], "none"),
+    ],
+)
+def test_whatever_is_refused_the_message_names_the_file_or_data_set(x, y, scaling):
+    with pytest.raises(FklError, match=r"^mine\.csv[:,] "):
+        normalise(replace(table(x, y), where="mine.csv"), scaling)

@@ -208,3 +208,30 @@ def test_folder_that_cannot_be_written(tmp_path, web, zipped):
     (tmp_path / "toy").write_bytes(b"a file where the folder should be")
     with pytest.raises(FklError, match="could not fetch"):
         Store(tmp_path, mirror=web.address, retries=0).read(FILE)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz"])
+def test_a_bomb_in_place_of_a_file_of_unknown_size_is_not_unpacked_whole(tmp_path, suffix, monkeypatch):
+    pack = {".gz": gzip.compress, ".xz": lzma.compress}[suffix]
+    (tmp_path / f"FILE.csv{suffix}").write_bytes(pack(bytes(20 << 20)))
+    store = Store(tmp_path, offline=True)
+    file = DataFile("own", "FILE.csv", None)
+    assert len(store.read(file)) == 20 << 20
+    monkeypatch.setattr("fkl.data.store.available_bytes", lambda: 8 << 20)
+    with pytest.raises(FklError, match=rf"FILE\.csv\{suffix}: FILE\.csv is longer than 4 MiB, more than there is room"):
+        store.read(file)
+    taken = []
+    monkeypatch.setattr("fkl.data.store.LARGEST", 2 << 20)
+    with pytest.raises(FklError, match="is longer than 2 MiB"):
+        taken.extend(map(len, store.stream(file)))
+    assert sum(taken) <= 2 << 20
+    with pytest.raises(FklError, match="is longer than 2 MiB"):
+        store.check(file)
+
+
+def test_a_zip_in_the_zip_is_not_unpacked_where_memory_cannot_hold_it(tmp_path, zipped, monkeypatch):
+    (tmp_path / "all.zip").write_bytes(zipped({"in\x1b[2J.zip": zipped({"FILE.csv": b"1"}) + bytes(20 << 20)}))
+    store, file = Store(tmp_path, offline=True), DataFile("own", "FILE.csv", "https://nowhere/all.zip")
+    monkeypatch.setattr("fkl.data.store.available_bytes", lambda: 8 << 20)
+    with pytest.raises(FklError, match=r"all\.zip: its member 'in\\x1b\[2J\.zip' has 20 MiB, but only 8 MiB are free"):
+        store.read(file)

@@ -3,12 +3,17 @@
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 from fkl import cli
+from fkl.errors import FklError
+from fkl.papers import paper_module
+from fkl.results.collect import collect
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +39,21 @@ def runs(fkl: Callable, finished: Path, tmp_path: Path) -> Callable:
     """The command, in a folder with the runs of the module's `finished`."""
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
     return fkl
+
+
+@pytest.fixture
+def each_alone(finished: Path) -> Callable:
+    """Make all tables and figures of a paper of each run of the module's `finished` alone, where they can be."""
+
+    def each_alone(paper: str) -> None:
+        module = paper_module(paper)
+        runs = collect(finished / "outputs").runs
+        assert runs
+        for run in runs:
+            for make, numbers in ((module.table, module.TABLES), (module.figure, module.FIGURES)):
+                for number in numbers:
+                    with suppress(FklError):  # the line that says what to run first
+                        make(number, [run])
+            plt.close("all")
+
+    return each_alone

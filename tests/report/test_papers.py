@@ -8,6 +8,7 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from broken.runs import CONFIG, sign
 
 from fkl.data.naval import Naval
 from fkl.papers.beside import COLUMNS, published
@@ -87,7 +88,8 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, file: str, mine: st
     changed = next(Path("outputs/runs").glob("naval-pof_mkl-*")) / file
     assert mine in changed.read_text()
     changed.write_text(changed.read_text().replace(mine, other, 1))
-    runs("table", "pof_mkl/1")
+    sign(changed.parent)
+    assert runs("table", "pof_mkl/1").err == ""
     after = Path("outputs/tables/pof_mkl/table1.csv").read_text()
     assert after.count("not run") > before.count("not run")
 
@@ -120,3 +122,27 @@ def test_provenance_tells_where_a_number_comes_from(runs: Callable) -> None:
         "blas",
     ):
         assert key in provenance
+
+
+def test_each_run_alone_gives_what_it_can(each_alone: Callable) -> None:
+    """As after a sweep that was interrupted."""
+    each_alone("pof_mkl")
+
+
+def test_a_run_that_a_figure_cannot_be_made_with_is_named(runs: Callable) -> None:
+    """It holds what its checksums promise, and a word where numbers belong: the figure is made of the others."""
+    [folder] = [one for one in Path("outputs/runs").glob("naval-pof_mkl-*") if "M: 51" in (one / CONFIG).read_text()]
+    lines = (folder / "rounds.csv").read_text().splitlines()
+    lines[500] = lines[500].replace(lines[500].split(",")[4], "much")
+    (folder / "rounds.csv").write_text("\n".join(lines) + "\n")
+    sign(folder)
+    answer = runs("figure", "pof_mkl/1")
+    assert answer.code == 0
+    assert f"{folder}: pof_mkl/1 cannot be made with it (TypeError: " in answer.err
+    curves = pd.read_csv("outputs/figures/pof_mkl/figure1.csv")
+    assert set(curves["curve"]) == {"vM-KOFL, M=51", "POF-MKL, M=1"}
+    answer = runs("report")
+    assert (answer.code, len(answer.err.splitlines())) == (0, 1)
+    page = Path("outputs/report.html").read_text()
+    assert f"<b>{folder}</b>: pof_mkl/1 cannot be made with it (TypeError: " in page
+    assert f'id="run-{folder.name}"' not in page

@@ -1,5 +1,6 @@
 """Tables and figures of COKE, from runs that the tests make on numbers in energy's layout and on simulated ones."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from broken.runs import sign
 from scipy.io import savemat
 
 from fkl.data.energy import Energy
@@ -113,6 +115,7 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: s
     for config in Path("outputs/runs").glob("energy-dkla-*/config.yaml"):
         assert mine in config.read_text()
         config.write_text(config.read_text().replace(mine, other, 1))
+        sign(config.parent)
     runs("table", "coke/4")
     assert read("4").query("algorithm == 'DKLA'")["ours"].isna().all()
 
@@ -131,3 +134,21 @@ def test_figures_are_drawn(runs: Callable, number: str, curves: set[str]) -> Non
     drawn = pd.read_csv(f"outputs/figures/coke/figure{number}.csv")
     assert set(drawn["curve"]) == curves
     assert set(drawn["panel"]) == {"synthetic"}
+
+
+def test_each_run_alone_gives_what_it_can(each_alone: Callable) -> None:
+    """As after a sweep that was interrupted."""
+    each_alone("coke")
+
+
+@pytest.mark.parametrize(("number", "code"), [("1", 2), ("2", 0), ("3", 0)])
+def test_figures_are_drawn_without_coke_where_they_can_be(runs: Callable, number: str, code: int) -> None:
+    """Figure 1 shows nothing else."""
+    for folder in Path("outputs/runs").glob("synthetic-coke-*"):
+        shutil.rmtree(folder)
+    answer = runs("figure", f"coke/{number}")
+    assert answer.code == code
+    if code == 0:
+        assert "COKE" not in set(pd.read_csv(f"outputs/figures/coke/figure{number}.csv")["curve"])
+    else:
+        assert "no finished run belongs to it" in answer.err

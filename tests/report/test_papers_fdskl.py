@@ -7,6 +7,7 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from broken.runs import sign
 
 from fkl.data.phishing import Phishing
 from fkl.network.trees import STRUCTURES
@@ -155,7 +156,8 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: s
     text = (folder / "config.yaml").read_text()
     assert mine in text
     (folder / "config.yaml").write_text(text.replace(mine, other, 1))
-    runs("table", "fdskl/errors")
+    sign(folder)
+    assert runs("table", "fdskl/errors").err == ""
     assert "FDSKL" not in set(read("errors")["system"])
 
 
@@ -200,3 +202,10 @@ def test_nothing_was_run(fkl: Callable) -> None:
         answer = fkl(kind, f"fdskl/{number}")
         assert answer.code == 2
         assert "no finished run belongs to it; first fkl run -m +experiment=fdskl" in answer.err
+
+
+def test_each_run_alone_gives_what_it_can(each_alone: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a sweep that was interrupted."""
+    monkeypatch.setattr(figures, "PROCESSES", (2,))
+    monkeypatch.setattr(figures, "SIDE", 8)
+    each_alone("fdskl")

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -61,13 +62,16 @@ def test_a_file_that_may_not_be_read_is_refused(
     fkl: Callable[..., Answer], tmp_path: Path, call: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As root reads all files, the system's answer is put in its place."""
+    opened = Path.open
 
-    def denied(self: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(self))
+    def denied(self: Path, *mode: Any, **words: Any) -> Any:
+        if self.name in ("own.csv", "edges.txt"):
+            raise PermissionError(13, "Permission denied", str(self))
+        return opened(self, *mode, **words)
 
     (tmp_path / "own.csv").write_bytes(b"a,price\n1,2\n3,4\n")
     (tmp_path / "edges.txt").write_bytes(b"0 1\n")
-    monkeypatch.setattr(Path, "read_bytes", denied)
+    monkeypatch.setattr(Path, "open", denied)
     require_refused(fkl("run", *call), tmp_path, r"(own\.csv|edges\.txt): cannot be read \(Permission denied\)")
 
 

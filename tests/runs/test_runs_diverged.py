@@ -1,5 +1,6 @@
 """A method whose numbers grow without end stops in that round, says so in one line, and keeps the rows before it."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,3 +57,20 @@ def test_no_penalty_drives_alternating_directions_away(fkl: Callable[..., Answer
     answer = fkl("run", *small(algo), step, "out=here")
     assert answer.code == 0, answer.err
     assert pd.read_csv("here/rounds.csv")["train_mse"].max() < 1
+
+
+def test_errors_that_are_finite_and_yet_no_result_are_told(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """On the terminal and in provenance.json: Raker with a step far too large, its target between 0 and 1."""
+    answer = fkl("run", *small("raker"), "algo.eta=5", "out=here")
+    assert answer.code == 0
+    told = next(line for line in lines(answer.err) if "times the" in line)
+    assert told.startswith("Raker on diabetes: the mean squared error of 2 of 2 replicates, ")
+    assert (
+        "of predicting 0 for every sample" in json.loads((tmp_path / "here" / "provenance.json").read_text())["warning"]
+    )
+    assert fkl("run", *small("raker"), "out=there").err.count("times the") == 0
+
+
+def test_a_weight_that_is_too_large_is_blamed_on_itself(fkl: Callable[..., Answer]) -> None:
+    answer = fkl("run", *small("pof_mkl"), "algo.lam=1e30")
+    assert answer.code == 2 and "with algo.lam=1e+30: lower it" in answer.err

@@ -6,8 +6,11 @@ import pandas as pd
 import pytest
 from conftest import SMALL, small
 
+from fkl.conformance import scenario
 from fkl.results import records
 from fkl.results.records import TIMING_COLUMNS
+from fkl.run import prepare
+from fkl.simulation import simulate
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")
 THREE = ("run", "-m", *SMALL, "kernels.N=5", "algo.eta=0.1,-1,0.2")
@@ -134,10 +137,20 @@ def test_a_search_sees_folds_of_the_training_samples_only(fkl, tmp_path):
     assert f"best_value: {min(scores)}" in results.read_text()
 
 
-def test_an_objective_is_a_column(fkl):
-    answer = fkl("run", *SMALL, "objective=luck")
+@pytest.mark.parametrize("name", ["luck", "1", "replicate", "mse,", "MSE"])
+def test_an_objective_is_a_column_which_is_known_before_the_run(fkl, tmp_path, name):
+    answer = fkl("run", *SMALL, f"objective='{name}'")
     assert answer.code == 2
-    assert "objective=luck: must be one of mse, " in answer.err
+    assert f"objective={name}: must be one of mse, " in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("algo", ["pof_mkl", "raker", "coke", "parsimonious_federated", "fd_svrg", "dsg"])
+def test_the_columns_of_a_summary_are_known_from_one_round(algo, tmp_path):
+    """Of a method of each kind of task."""
+    experiment = prepare(scenario(f"algo={algo}"))
+    whole = records.make_records(experiment, simulate(experiment, None, None, lambda _: None), tmp_path)
+    assert records.summary_columns(experiment) == list(whole.summary)
 
 
 MISTAKEN = ("run", "-m", "dataset=diabetes", "algo=pof_mkl,vmkofl")

@@ -77,13 +77,18 @@ class PofMkl(Descent):
         w = softmax(state.log_w)
         y_hat = (w * f).sum(axis=-1)  # eq. (6)
 
-        residual = f - y[:, None]
-        loss = residual**2 + self.lam * squared_norms(theta)[:, None]
-        log_w = state.log_w - eta_k * (share > 0)[:, None] * loss  # eq. (7)
+        # With many clients arrays (R, K, N) are most of the memory, so those not needed again are written over.
+        residual = np.subtract(f, y[:, None], out=f)
+        loss = residual**2
+        loss += self.lam * squared_norms(theta)[:, None]
+        log_w = state.log_w
+        log_w -= eta_k * (share > 0)[:, None] * loss  # eq. (7)
 
         chosen, p = choose_bin(log_w, self.M, self.xi, world.streams.uniform(Role.SELECTION, t, y.size))
         weight = chosen * (share[:, None] / p)
-        update = channel.uplink("theta", 2 * residual * weight, scalars=chosen.sum(axis=-1) * bank.width)  # eq. (9)
+        residual *= 2
+        residual *= weight
+        update = channel.uplink("theta", residual, scalars=chosen.sum(axis=-1) * bank.width)  # eq. (9)
         gradient = mean_gradient(bank, x, update, weight, theta, self.lam)
         outcome = Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
         return State(theta - self.step_factor * eta * gradient, log_w), outcome  # eq. (10)

@@ -10,7 +10,8 @@ import numpy as np
 
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling, samples
-from fkl.kernels import exact
+from fkl.errors import require
+from fkl.kernels import Dictionary, exact
 
 
 @dataclass
@@ -58,3 +59,28 @@ class Omkr(Learner):
         y_hat = np.broadcast_to((softmax(log_w) * f).sum(axis=-1), replicates)
         loss = np.broadcast_to(loss, (*replicates, loss.shape[-1]))
         return State(state.a, after, Played(y_hat, np.zeros(replicates), loss))
+
+
+def require_kernel(dictionary: Dictionary, label: str, family: str, scale: float, needed: str) -> None:
+    """Refuse any dictionary but that of one kernel, which the method is named after.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+    label : str
+        Of the method.
+    family : str
+    scale : float
+        What `Dictionary.scales` has of the kernel.
+    needed : str
+        The kernel in words, and the choice of ``kernels`` that it is.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+    require(dictionary.N == 1, "kernels.N", dictionary.N, f"1: {label} has the one kernel {needed}")
+    found = dictionary.families[0]
+    require(found == family, "kernels.family", found, f"{family}: {label} has the one kernel {needed}")
+    alike = bool(np.isclose(dictionary.scales[0], scale, rtol=1e-9))
+    require(alike, "kernels.smallest", dictionary.smallest, f"such that {label} has the one kernel {needed}")

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fkl.algorithms.online.omkr import Omkr
+from fkl.algorithms.base import World
+from fkl.algorithms.online.omkr import Omkr, State, require_kernel
 
 
 @dataclass(frozen=True)
@@ -11,3 +12,8 @@ class Poly2(Omkr):
     """OMKR with a dictionary of one (kernels=poly_2)."""
 
     label: ClassVar[str] = "POLY-2"
+
+    def init(self, world: World) -> State:
+        """No sample seen."""
+        require_kernel(world.dictionary, self.label, "polynomial", 2, "(x'x')^2: kernels=poly_2")
+        return super().init(world)

@@ -16,6 +16,7 @@ from fkl.errors import require
 from fkl.kernels.compiled import add_cosines
 from fkl.kernels.dictionary import NARROWEST, WIDEST
 from fkl.kernels.threads import in_parts
+from fkl.memory import require_memory
 from fkl.streams import Role, Streams
 
 Array = NDArray[np.floating]
@@ -186,6 +187,9 @@ class Dsg(OverParties):
         """
         if LOSSES[self.loss].classes:
             problem.require_classes(self.loss)
+        room = 8 * (self.iterations * (2 * self.batch + self.features) + self.features * problem.dimension)
+        what = f"batches, coefficients and directions of {self.iterations} iterations"
+        require_memory(room, what, "algo.iterations, algo.features or algo.batch")
         # spawned, since the first replicate's stream of this role also makes the data and its partition
         split = problem.rows(streams.generators(Role.DATA)[0].spawn(1)[0], self.fold)
         batches = self.batches(split.training, streams)

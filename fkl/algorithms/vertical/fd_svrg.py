@@ -12,6 +12,7 @@ from numba import njit
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Integers
 from fkl.algorithms.vertical.parties import Held, Learning
 from fkl.errors import require
+from fkl.memory import require_memory
 from fkl.network.trees import rooted
 
 SQUARE, LOGISTIC, SMOOTH_HINGE = range(3)
@@ -122,6 +123,8 @@ class FdSvrg(Learning):
         """
         size = len(held.x)
         require(self.batch <= size, "batch", self.batch, f"at most {size}, the rows to learn from")
+        drawn = 8 * self.steps(size) * self.batch
+        require_memory(drawn, f"the rows of {self.steps(size)} steps", "algo.inner or algo.batch")
         return Descent(np.zeros(held.x.shape[1] + 1), rng)
 
     def advance(self, held: Held, learned: Descent, count: Count) -> tuple[Descent, Linear]:

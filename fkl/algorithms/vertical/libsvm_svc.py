@@ -8,6 +8,7 @@ import numpy as np
 from fkl.algorithms.vertical.messages import Array, Count
 from fkl.algorithms.vertical.parties import Held, Learning
 from fkl.errors import FklError, require
+from fkl.memory import require_memory
 
 BLOCK = 1 << 22
 """Kernel values that a decision holds at a time."""
@@ -64,6 +65,12 @@ def require_stopping(tolerance: float, cache_mib: float) -> None:
     require(0 < cache_mib <= MOST_MIB, "cache_mib", cache_mib, f"a number above 0, at most {MOST_MIB:g}")
 
 
+def require_cache(cache_mib: float, samples: int) -> None:
+    """Refuse a cache that does not fit; it holds no more than all kernel values, four bytes each."""
+    needed = min(int(cache_mib * 2**20), 4 * samples**2)
+    require_memory(needed, "LIBSVM's cache of kernel values", f"algo.cache_mib={cache_mib:g}")
+
+
 def require_two_classes(y: Array) -> None:
     """Raise FklError unless labels are -1 and 1, and both occur."""
     if not np.array_equal(np.unique(y), (-1, 1)):
@@ -106,7 +113,14 @@ class LibsvmSvc(Learning):
         require_stopping(self.tolerance, self.cache_mib)
 
     def begin(self, held: Held, rng: np.random.Generator) -> None:
-        """Nothing is kept: there is one round."""
+        """Nothing is kept: there is one round.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If the cache may grow larger than the memory, which LIBSVM does not survive.
+        """
+        require_cache(self.cache_mib, len(held.x))
 
     def advance(self, held: Held, learned: None, count: Count) -> tuple[None, Machine]:
         """Learn from x and y; nothing else is used, and nobody sends anything."""

@@ -10,10 +10,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.libsvm_svc import Machine, rbf, require_stopping, require_two_classes
+from fkl.algorithms.vertical.libsvm_svc import Machine, rbf, require_cache, require_stopping, require_two_classes
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, uncounted
 from fkl.algorithms.vertical.parties import Held, Learning
 from fkl.errors import FklError, require
+from fkl.memory import require_memory
 
 FRACTION_BITS = 40
 LARGEST = 2.0 ** (62 - FRACTION_BITS)
@@ -63,6 +64,8 @@ class PpSvmv(Learning):
 
     def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
         """Keep the mask's generator."""
+        self.require_room(len(held.x))
+        require_cache(self.cache_mib, len(held.x))
         return rng
 
     def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Machine]:
@@ -112,7 +115,7 @@ class PpSvmv(Learning):
         return gram
 
     def require_room(self, samples: int) -> None:
-        """Refuse a matrix that would be larger than `memory_gib`.
+        """Refuse a matrix that would be larger than `memory_gib`, or than the memory.
 
         Raises
         ------
@@ -124,6 +127,8 @@ class PpSvmv(Learning):
                 f"algo.memory_gib={self.memory_gib:g}: PP-SVMV's matrix of {samples} x {samples} samples takes "
                 f"{needed:.1f} GiB; raise it, or take fewer samples"
             )
+        matrix = f"PP-SVMV's matrix of {samples} x {samples} samples"
+        require_memory(SCALAR * samples**2, matrix, "the number of samples, as by dataset.rows")
 
 
 def _coded(products: Array) -> NDArray[np.uint64]:

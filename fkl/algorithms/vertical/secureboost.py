@@ -16,12 +16,15 @@ from scipy.special import expit
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, uncounted
 from fkl.algorithms.vertical.parties import Held, Learning
 from fkl.errors import FklError, require
+from fkl.memory import require_memory
 from fkl.network.ciphers import Cipher, Keys, Operations, Paillier, Plain, binned_sums, require_key_bits
 
 FRACTION_BITS = 40
 UNIT = 2.0**-FRACTION_BITS
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
 """Sums of so many g, each at most 1 in magnitude, are exact in 64 bits."""
+TREE_BYTES = 700
+"""Of a tree that is one leaf."""
 LEAF = -1
 
 
@@ -158,6 +161,7 @@ class SecureBoost(Learning):
         """
         if len(held.x) > MOST_SAMPLES:
             raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(held.x)}")
+        require_memory(self.trees * TREE_BYTES, f"{self.trees} trees", "algo.trees")
         world = _World.of(held.x, held.groups, held.active[0], self.bins, self.lock)
         return Boosting(world, np.zeros(len(held.x)), ())
 

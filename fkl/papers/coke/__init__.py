@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.errors import FklError
-from fkl.papers.beside import COLUMNS, Answer, Cell, beside, newest, published
+from fkl.papers.beside import COLUMNS, Answer, Cell, beside, following, newest, published
 from fkl.report.figures import COLOURS, band, canvas
 from fkl.results.collect import FinishedRun
 
@@ -62,7 +62,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     DataFrame
         Spread and n: over replicates; of transmissions to reach an error, over those that reach it.
     """
-    by_cell = newest((run for run in runs if _follows_protocol(run)), _key, switch)
+    by_cell = newest(following(runs, _follows_protocol), _key, switch)
     cells = published(__file__, number)
     if not by_cell:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=coke/uncensored")
@@ -88,10 +88,14 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     replicates : int
         The most that a curve is over.
     """
-    chosen = newest((run for run in runs if _follows_protocol(run) and _as_published(run)), _key, switch)
-    by_key = {(run.dataset, run.algorithm): run for run in chosen.values()}
     draw: Callable[[Axes, dict[str, FinishedRun]], None]
-    draw = {"1": _distances, "2": _errors, "3": _errors_over_transmissions}[number]
+    draw, drawn = {
+        "1": (_distances, ("COKE",)),
+        "2": (_errors, ALGORITHMS),
+        "3": (_errors_over_transmissions, ("DKLA", "COKE")),
+    }[number]
+    chosen = newest((run for run in following(runs, _follows_protocol) if _as_published(run)), _key, switch)
+    by_key = {(run.dataset, run.algorithm): run for run in chosen.values() if run.algorithm in drawn}
     shown = [name for name in SHOWN if any(key[0] == name for key in by_key)]
     if not shown:
         raise FklError("figure: no finished run belongs to it; first fkl run -m +experiment=coke/censored")
@@ -211,8 +215,8 @@ def _errors(axes: Axes, runs: dict[str, FinishedRun]) -> None:
 
 def _errors_over_transmissions(axes: Axes, runs: dict[str, FinishedRun]) -> None:
     """Means over replicates after each iteration, without CTA, which the paper leaves out too."""
-    for name in ("DKLA", "COKE"):
-        by_round: Any = runs[name].rounds.groupby("round")[["transmissions", "train_mse"]]
+    for name, run in runs.items():
+        by_round: Any = run.rounds.groupby("round")[["transmissions", "train_mse"]]
         means, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)["train_mse"]
         begun = means["transmissions"] >= 1
         sent, error, deviation = means["transmissions"][begun], means["train_mse"][begun], deviation[begun]

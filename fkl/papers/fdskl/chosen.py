@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from fkl import conf_folder
-from fkl.papers.beside import newest
+from fkl.papers.beside import following, newest
 from fkl.results.collect import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
@@ -29,7 +29,7 @@ Key = tuple[str, str, float]
 
 def answering(runs: Iterable[FinishedRun]) -> dict[Key, FinishedRun]:
     """One run for each data set, system and share; of those alike the one with the most replicates, then the newest."""
-    chosen = newest((run for run in runs if _follows(run)), lambda run: (run.dataset, run.algorithm, ""), _share_words)
+    chosen = newest(following(runs, _follows), lambda run: (run.dataset, run.algorithm, ""), _share_words)
     return {(*names[:2], float(share)): run for (names, share), run in chosen.items()}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fkl.papers.beside import following
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, differing, is_vertical, recorded, samples
 from fkl.results.collect import FinishedRun
 
@@ -40,10 +41,9 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
         with conf/fdskl.
     """
     folds: dict[Candidate, dict[int, FinishedRun]] = {}
-    for run in runs:
-        if is_vertical(run) and run.algorithm in SEARCHED and run.config["algo"]["fold"] is not None:
-            words = "; ".join(f"{key}={run.config['algo'][key]:g}" for key in SEARCHED[run.algorithm])
-            folds.setdefault((run.dataset, run.algorithm, words), {})[run.config["algo"]["fold"]] = run
+    for run in following(runs, _is_of_a_search):
+        words = "; ".join(f"{key}={run.config['algo'][key]:g}" for key in SEARCHED[run.algorithm])
+        folds.setdefault((run.dataset, run.algorithm, words), {})[run.config["algo"]["fold"]] = run
     rows = [_row(candidate, list(by_fold.values())) for candidate, by_fold in folds.items()]
     if not rows:
         return pd.DataFrame()
@@ -60,6 +60,10 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     return table
 
 
+def _is_of_a_search(run: FinishedRun) -> bool:
+    return is_vertical(run) and run.algorithm in SEARCHED and run.config["algo"]["fold"] is not None
+
+
 def _row(candidate: Candidate, runs: list[FinishedRun]) -> dict[str, Any]:
     dataset, system, words = candidate
     lengths, errors = _errors(runs)
@@ -73,7 +77,7 @@ def _row(candidate: Candidate, runs: list[FinishedRun]) -> dict[str, Any]:
         "training_samples": samples(runs[0]),
         "folds": len(runs),
         "error_percent": 100 * errors[lowest],
-        "fold_sd_points": 100 * float(np.std([_errors([run])[1][lowest] for run in runs], ddof=1)),
+        "fold_sd_points": 100 * float(pd.Series([_errors([run])[1][lowest] for run in runs]).std(ddof=1)),
         "length_is": length or "",
         "length_of_lowest": lengths[lowest],
         "shortest_as_good": lengths[shortest],

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from fkl.errors import FklError
-from fkl.papers.beside import newest
+from fkl.papers.beside import following, newest
 from fkl.results.collect import FinishedRun
 
 DATA: dict[str, dict[str, Any]] = {
@@ -90,7 +90,7 @@ def entries_of(runs: Iterable[FinishedRun]) -> dict[str, list[Entry]]:
     fkl.errors.FklError
         If there is none.
     """
-    chosen = newest((run for run in runs if belongs(run)), _cell, lambda run: str(run.config["seed"]))
+    chosen = newest(following(runs, belongs), _cell, lambda run: str(run.config["seed"]))
     of_cell: dict[tuple[str, str, str], list[FinishedRun]] = {}
     for (cell, _), run in chosen.items():
         of_cell.setdefault(cell, []).append(run)
@@ -256,8 +256,10 @@ def _agree(node: dict[str, Any], expected: dict[str, Any]) -> bool:
 
 
 def _defaults(target: str) -> dict[str, Any]:
-    """What a class is without a configuration; nothing where it cannot be imported any more."""
+    """What a class of fkl's is without a configuration; of another one nothing, since importing is running."""
     module, _, name = target.rpartition(".")
+    if not module.startswith("fkl."):
+        return {}
     try:
         return {field.name: field.default for field in fields(getattr(import_module(module), name))}
     except (ImportError, AttributeError):

@@ -48,8 +48,9 @@ def interval(values: Array) -> tuple[float, float]:
         return np.nan, np.nan
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
-    drawn = bootstrap(
-        (values,), np.mean, confidence_level=LEVEL, n_resamples=RESAMPLES, method="BCa", rng=np.random.default_rng(SEED)
+    rng = np.random.default_rng(SEED)
+    drawn = bootstrap(  # `random_state` is called `rng` from scipy 1.15 on, and goes on under its old name
+        (values,), np.mean, confidence_level=LEVEL, n_resamples=RESAMPLES, method="BCa", random_state=rng
     )
     low, high = drawn.confidence_interval
     return float(low), float(high)

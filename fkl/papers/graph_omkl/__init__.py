@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.errors import FklError
-from fkl.papers.beside import COLUMNS, Answer, Cell, beside, newest, published
+from fkl.papers.beside import COLUMNS, Answer, Cell, beside, following, newest, published
 from fkl.report.figures import COLOURS, band, canvas
 from fkl.results.collect import FinishedRun
 
@@ -66,7 +66,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     DataFrame
         Spread and n: over replicates.
     """
-    by_cell = newest((run for run in runs if _follows_protocol(run)), _key, switch)
+    by_cell = newest(following(runs, _follows_protocol), _key, switch)
     if not by_cell:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=graph_omkl/exact")
 
@@ -92,7 +92,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     replicates : int
         The most that a curve is over; methods that draw nothing have one.
     """
-    chosen = newest((run for run in runs if _follows_protocol(run) and _as_published(run)), _key, switch)
+    chosen = newest((run for run in following(runs, _follows_protocol) if _as_published(run)), _key, switch)
     by_key = {key: run for (key, _), run in chosen.items()}
     draw: Callable[[Axes, str, dict[Any, FinishedRun]], None]
     draw = {"3": _errors_over_m, "4": _times_over_m, "5": _errors_over_rounds, "6": _regrets_over_rounds}[number]

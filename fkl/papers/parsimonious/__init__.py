@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from fkl.data.ellipses import Ellipses, labels
 from fkl.errors import FklError
-from fkl.papers.beside import COLUMNS, Answer, Cell, beside, newest, published
+from fkl.papers.beside import COLUMNS, Answer, Cell, beside, following, newest, published
 from fkl.report.figures import COLOURS, canvas
 from fkl.results.collect import FinishedRun
 
@@ -53,6 +53,8 @@ OVER_GAMMA = 10, 500
 """Participants and steps of Figures 5 and 6."""
 PROTOCOL: dict[str, Any] = {"fold": None, "test_share": 0.3, "tolerance": 1e-3, "widths": None}
 CONFIDENCE = 0.95
+MEASURED = ("test_error", "agents_converged", "violation", "active_nodes", "peaks", "sent_samples")
+"""Columns that both learners' summaries have."""
 
 
 class Setting(NamedTuple):
@@ -145,7 +147,7 @@ def _on_curve(setting: Setting, over_gamma: bool) -> bool:
 
 def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
     """Both learners' runs of each setting that has both on the same splits, sorted."""
-    chosen = newest((run for run in runs if _follows_protocol(run)), _key, lambda run: str(_setting(run)))
+    chosen = newest(following(runs, _follows_protocol), _key, lambda run: str(_setting(run)))
     by_setting: dict[Setting, Pair] = {}
     for run in chosen.values():
         by_setting.setdefault(_setting(run), {})[run.algorithm] = run
@@ -159,12 +161,15 @@ def _same_splits(pair: Pair) -> bool:
 
 def _follows_protocol(run: FinishedRun) -> bool:
     """Whether everything that the paper gives is as it has it, but for the participants at hand."""
-    if run.algorithm not in LEARNERS or _dataset(run) is None or run.config["scaling"] != "none":
+    if run.algorithm not in LEARNERS or _dataset(run) is None or not {*MEASURED} <= {*run.summary}:
         return False
     algo = run.config["algo"]
     simulated = run.dataset == "ellipses"
-    return all(algo[key] == value for key, value in PROTOCOL.items()) and (
-        algo["eps"] == (0.01 if simulated else 0.5) and (simulated or run.config["dataset"]["seconds"] == 5)
+    return (
+        run.config["scaling"] == "none"
+        and all(algo[key] == value for key, value in PROTOCOL.items())
+        and algo["eps"] == (0.01 if simulated else 0.5)
+        and (simulated or run.config["dataset"]["seconds"] == 5)
     )
 
 

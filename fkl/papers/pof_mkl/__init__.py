@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.errors import FklError
-from fkl.papers.beside import COLUMNS, Answer, Cell, beside, newest, published
+from fkl.papers.beside import COLUMNS, Answer, Cell, beside, following, newest, published
 from fkl.report.figures import COLOURS, band, canvas
 from fkl.results.collect import FinishedRun
 
@@ -41,7 +41,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         Spread and n: over replicates in tables 1 and 2, over clients in table 3. Tables 2 and 3 also show the
         published spread.
     """
-    by_cell = newest((run for run in runs if _follows_protocol(run)), _key, switch)
+    by_cell = newest(following(runs, _follows_protocol), _key, switch)
     if not by_cell:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=pof_mkl/table1")
 
@@ -72,15 +72,14 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     figure : Figure
     replicates : int
     """
-    chosen = [run for run in runs if switch(run) == _numbers_switch(run)]
+    protocol = _follows_protocol if number == "1" else _follows_protocol_but_xi
+    chosen = [run for run in following(runs, protocol) if switch(run) == _numbers_switch(run)]
     return _figure_1(chosen) if number == "1" else _figure_2(chosen)
 
 
 def _figure_1(runs: list[FinishedRun]) -> tuple[Figure, int]:
     curves = {
-        key: run
-        for (key, _), run in newest((run for run in runs if _follows_protocol(run)), _key, switch).items()
-        if run.algorithm in ("vM-KOFL", "POF-MKL")
+        key: run for (key, _), run in newest(runs, _key, switch).items() if run.algorithm in ("vM-KOFL", "POF-MKL")
     }
     shown = _datasets_of(curves.values())
     figure, panels = canvas(len(shown))
@@ -104,7 +103,6 @@ def _figure_2(runs: list[FinishedRun]) -> tuple[Figure, int]:
         if run.dataset != "uji"  # the paper's figure 2 leaves it out
         and run.algorithm == "POF-MKL"
         and setting(run) in ("M=1;D=100", "M=25;D=20")
-        and _follows_protocol(run, "xi")
     ]
     shown = _datasets_of(sweeps)
     figure, panels = canvas(len(shown))
@@ -172,6 +170,10 @@ def _follows_protocol(run: FinishedRun, *free: str) -> bool:
         and kernels["map"] == "pairs"
         and not (kernels["shared"] or kernels["orthogonal"])
     )
+
+
+def _follows_protocol_but_xi(run: FinishedRun) -> bool:
+    return _follows_protocol(run, "xi")
 
 
 def _key(run: FinishedRun) -> tuple[str, str, str]:

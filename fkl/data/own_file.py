@@ -1,0 +1,88 @@
+"""A file of the user's own, read only as far as memory can hold it."""
+
+import hashlib
+import io
+import os
+import re
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from fkl.data.store import CHUNK, DAMAGE, OPENERS
+from fkl.errors import FklError, require
+from fkl.memory import available_bytes, require_memory, shown_bytes
+
+NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Control characters besides tab, line feed and carriage return: of a binary file, or meant for a terminal."""
+PER_BYTE = 6
+"""Bytes of memory that a byte of text takes while it is decoded and cut into lines."""
+LOWER = "the number of its rows or columns"
+
+
+def read(path: str) -> bytes:
+    """Content of a file as it lies.
+
+    Raises
+    ------
+    FklError
+        If there is no such file, it is a folder, a pipe or a device, it cannot be read, or is too large.
+    """
+    try:
+        require(Path(path).is_file(), "path", path, "a file that is there, no folder, pipe or device")
+        with Path(path).open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            require_memory(PER_BYTE * size, f"{path}, {shown_bytes(size)} of text", LOWER)
+            return stream.read(size)  # no further: files of the kernel have no end, or keep one waiting
+    except OSError as error:
+        raise FklError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def fingerprint(path: str) -> str:
+    """SHA-256 of a file as it lies; errors as of `read`."""
+    return hashlib.sha256(read(path)).hexdigest()
+
+
+def unpacked(path: str, raw: bytes) -> bytes:
+    """What a file's content is without the compression that its suffix says.
+
+    Raises
+    ------
+    FklError
+        If it is damaged, or longer than memory can hold.
+    """
+    unpack = OPENERS.get(Path(path).suffix.lower())
+    if unpack is None:
+        return raw
+    most = available_bytes() // PER_BYTE
+    pieces, size = [], 0
+    try:
+        with cast(BinaryIO, unpack(io.BytesIO(raw))) as stream:
+            while piece := stream.read(CHUNK):
+                pieces.append(piece)
+                size += len(piece)
+                if size > most:
+                    raise FklError(
+                        f"{path}: {shown_bytes(size)} are unpacked and more is to come, but memory has room for "
+                        f"{shown_bytes(most)} of text; lower {LOWER}"
+                    )
+    except (*DAMAGE, ValueError) as error:
+        raise FklError(f"{path}: cannot be decompressed, it is damaged or cut short: {error}") from None
+    return b"".join(pieces)
+
+
+def text(path: str, raw: bytes) -> str:
+    """Decode a file's content.
+
+    Raises
+    ------
+    FklError
+        If it is not UTF-8, or holds control characters; names the line.
+    """
+    try:
+        words = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise FklError(f"{path}, line {line}: byte 0x{raw[error.start]:02x} is not text in UTF-8") from None
+    if found := NO_TEXT.search(words):
+        line = words.count("\n", 0, found.start()) + 1
+        raise FklError(f"{path}, line {line}: the control character U+{ord(found[0]):04X} is not text")
+    return words

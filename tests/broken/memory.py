@@ -1,0 +1,165 @@
+"""Values that their keys allow and that no memory, or not the memory of these tests, could hold."""
+
+from typing import NamedTuple
+
+from conftest import small
+
+GIB = 2**30
+ANY = None
+"""Of any machine: what is asked for is more than any has."""
+
+
+class TooLarge(NamedTuple):
+    """One run that does not fit.
+
+    Parameters
+    ----------
+    call : tuple of str
+        Overrides.
+    free : int or None
+        Bytes that there are said to be; None for what there is.
+    said : str
+        Pattern of the line that refuses it: what is too large, and the key to lower.
+    """
+
+    call: tuple[str, ...]
+    free: int | None
+    said: str
+
+
+RANDOM_FEATURES = (
+    "pof_mkl", "ofskl", "ofmkl_avg", "vm_kofl", "em_kofl", "pooled_raker", "pooled_omkl_gf", "raker", "rfomkr",
+    "omkl_gf", "omkl_sfg", "omkl_sfg_r", "coke", "dkla", "cta",
+)  # fmt: skip
+"""Methods that keep something for each of a kernel's features."""
+MANY_KERNELS = ("pof_mkl", "ofskl", "ofmkl_avg", "vm_kofl", "em_kofl", "raker", "rfomkr", "omkl_gf")
+FREE = r"at least [\d.e+]+ (MiB|GiB|TiB), and [\d.]+ (MiB|GiB) is free; lower "
+
+
+def too_large() -> list[TooLarge]:
+    """All of them."""
+    return [*_features(), *_kernels(), *_data(), *_partitions(), *_graphs(), *_methods(), *_records()]
+
+
+def _features() -> list[TooLarge]:
+    each = [TooLarge((*small(algo), "kernels.D=3000000"), GIB // 2, rf"{FREE}.*kernels\.D") for algo in RANDOM_FEATURES]
+    variants = (
+        ("kernels.map=cosine",),
+        ("kernels.shared=true",),
+        ("kernels.family=laplacian",),
+        ("kernels.laplacians=20",),
+        ("kernels.orthogonal=true", "kernels.N=5"),
+        ("precision=float64",),
+        ("chunk=2",),
+        ("partition.clients=1",),
+        ("algo.M=51",),
+        ("replicates=1",),
+    )
+    base = (*small("pof_mkl"), "kernels.D=5000000")
+    each += [TooLarge((*base, *variant), GIB, rf"{FREE}.*kernels\.D") for variant in variants]
+    most = ("kernels.D=10000000", "kernels.N=2000")
+    return [*each, TooLarge((*small("pof_mkl"), *most), ANY, rf"{FREE}.*kernels\.D=10000000 or kernels\.N=2000")]
+
+
+def _kernels() -> list[TooLarge]:
+    wide = ("kernels.N=10000", "kernels.D=1000")
+    return [TooLarge((*small(algo), *wide), GIB // 2, r"free.*; lower .*kernels\.N") for algo in MANY_KERNELS]
+
+
+def _data() -> list[TooLarge]:
+    farm, drawn, plane = "dataset=wave_farm", "dataset=synthetic", "dataset=ellipses"
+    return [
+        TooLarge((farm, "dataset.rows_per_site=10000000"), 4 * GIB, rf"40000000 rows .*{FREE}dataset\.rows_per_site"),
+        TooLarge((farm, "dataset.rows_per_site=100000"), GIB // 8, rf"400000 rows .*{FREE}dataset\.rows_per_site"),
+        TooLarge((drawn, "dataset.rows=100000000"), 4 * GIB, rf"100000000 rows .*{FREE}dataset\.rows"),
+        TooLarge((drawn, "dataset.rows=100000000", "dataset.dimension=10000"), ANY, rf"{FREE}dataset\.rows"),
+        TooLarge((drawn, "dataset.rows=1000000", "dataset.dimension=1000"), GIB, rf"1000 features {FREE[:0]}would .*"),
+        TooLarge((drawn, "dataset.rows=50000000", "dataset.sites=50000000"), 6 * GIB, rf"{FREE}dataset\.sites"),
+        TooLarge((drawn, "dataset.rows=100000", "dataset.centres=10000"), 2 * GIB, rf"{FREE}dataset\.centres"),
+        TooLarge((drawn, "dataset.rows=2000", "dataset.centres=10000"), GIB // 8, rf"{FREE}dataset\.centres"),
+        TooLarge((plane, "dataset.rows=10000000"), GIB // 2, rf"10001000 rows .*{FREE}dataset\.rows"),
+        TooLarge((plane, "dataset.test_rows=10000000"), GIB // 2, rf"{FREE}.*dataset\.test_rows"),
+    ]
+
+
+def _partitions() -> list[TooLarge]:
+    rows = ("dataset=synthetic", "dataset.rows=200000", "dataset.dimension=1")
+    skew = (*rows, "partition=quantity_skew", "partition.alpha=0.001")
+    return [
+        TooLarge((*skew, "partition.clients=50000", "partition.rounds=140000"), 4 * GIB, rf"{FREE}partition\.clients"),
+        TooLarge((*skew, "partition.clients=100", "partition.rounds=190000"), GIB // 4, rf"{FREE}partition\.clients"),
+        TooLarge((*rows, "partition.clients=200000", "partition.rounds=1"), 2**22, rf"{FREE}partition\.clients"),
+        TooLarge((*rows, "partition.clients=1", "partition.rounds=200000"), 2**22, rf"{FREE}.*partition\.rounds"),
+        TooLarge(
+            (*rows, "partition=dirichlet", "partition.clients=200", "partition.rounds=1000"),
+            2**22,
+            rf"200 clients over 1000 rounds .*{FREE}partition\.clients",
+        ),
+        TooLarge(
+            ("dataset=wave_farm", "dataset.rows_per_site=3000", "partition.clients_per_site=6"),
+            2**22 + 2**19,
+            rf"24 clients over 500 rounds .*{FREE}partition\.clients_per_site",
+        ),
+    ]
+
+
+def _graphs() -> list[TooLarge]:
+    agents = ("algo=coke", "partition=agents", "dataset=synthetic", "dataset.rows=20000", "partition.clients=20000")
+    many = (*agents, "partition.rounds=1")
+    return [
+        TooLarge((*many, "topology=complete"), 4 * GIB, rf"199990000 edges .*{FREE}partition\.clients"),
+        TooLarge((*many, "topology=erdos_renyi", "topology.p=0.5"), 4 * GIB, rf"edges .*{FREE}topology\.p"),
+        TooLarge(
+            (*many, "topology=erdos_renyi", "topology.p=null", "topology.edges=100000000"),
+            4 * GIB,
+            rf"100000000 edges .*{FREE}topology\.edges",
+        ),
+        TooLarge((*many, "topology=watts_strogatz", "topology.neighbours=19998"), 4 * GIB, rf"{FREE}topology\.neigh"),
+    ]
+
+
+def _methods() -> list[TooLarge]:
+    most = "1000000000"
+    gf, sfg, dsg, fdskl, svrg = (small(name) for name in ("omkl_gf", "omkl_sfg", "dsg", "fdskl", "fd_svrg"))
+    trees, svc, merged, network = (small(name) for name in ("secureboost", "libsvm", "pp_svmv", "perfedavg"))
+    more = "dataset.rows=12000"
+    wide = ("algo.neurons=3000", "algo.parameters=10000000")
+    return [
+        TooLarge((*gf, "algo.J=10000", "algo.M=10000"), GIB, r"free.*; lower algo\.J=10000 or algo\.M=10000"),
+        TooLarge((*gf, "algo.J=10000", "algo.M=1000"), GIB // 2, r"free.*; lower algo\.J=10000 or algo\.M=1000"),
+        TooLarge((*sfg, "kernels.N=10000", "algo.M=10000"), GIB // 2, r"free.*; lower .*kernels\.N=10000"),
+        TooLarge((*dsg, f"algo.iterations={most}", f"algo.features={most}"), ANY, rf"{FREE}.*algo\.features"),
+        TooLarge((*dsg, f"algo.iterations={most}"), GIB, rf"{FREE}algo\.iterations"),
+        TooLarge((*dsg, f"algo.features={most}"), GIB, rf"{FREE}algo\.iterations, algo\.features"),
+        TooLarge((*fdskl, f"algo.iterations={most}", f"algo.features={most}"), ANY, rf"{FREE}.*algo\.features"),
+        TooLarge((*fdskl, "algo.iterations=100000000"), GIB, rf"{FREE}algo\.iterations"),
+        TooLarge((*fdskl, "algo.features=100000000"), GIB, rf"{FREE}algo\.iterations, algo\.features"),
+        TooLarge((*svrg, f"algo.inner={most}", "algo.batch=50"), 4 * GIB, rf"{FREE}algo\.inner or algo\.batch"),
+        TooLarge((*svrg, f"algo.inner={most}"), GIB, rf"{FREE}algo\.inner"),
+        TooLarge((*svrg, f"algo.passes={most}"), GIB, rf"{FREE}algo\.passes"),
+        TooLarge((*trees, "algo.trees=1000000"), GIB // 16, rf"{FREE}algo\.trees"),
+        TooLarge((*svc, more, "algo.cache_mib=1000000"), GIB // 8, rf"LIBSVM's cache .*{FREE}algo\.cache_mib=1e\+06"),
+        TooLarge((*merged, more), GIB // 4, rf"matrix of \d+ x \d+ samples .*{FREE}the number of samples"),
+        TooLarge((*network, *wide), GIB // 8, r"free.*; lower algo\.parameters=10000000"),
+        *(
+            TooLarge((*small(f"parsimonious_{kind}"), "algo.centres=1000000"), GIB // 16, r"; lower algo\.centres=1000")
+            for kind in ("centralized", "federated")
+        ),
+    ]
+
+
+def _records() -> list[TooLarge]:
+    several = ("replicates=1000000", "chunk=1000000")
+    agents = [
+        TooLarge((*small(algo), "algo.iterations=1000000000"), GIB, rf"1000000000 rounds .*{FREE}algo\.iterations")
+        for algo in ("coke", "dkla", "cta")
+    ]
+    stream = ("dataset=synthetic", "dataset.rows=10000", "partition.clients=1", "partition.rounds=10000")
+    return [
+        *agents,
+        TooLarge((*small("pof_mkl"), *several), GIB, rf"{FREE}.*chunk=1000000"),
+        TooLarge((*small("vm_kofl"), *several), GIB, rf"{FREE}.*chunk=1000000"),
+        TooLarge((*small("coke"), *several), GIB, rf"{FREE}.*chunk=1000000"),
+        TooLarge((*stream, "replicates=100000", "chunk=100000"), 4 * GIB, rf"{FREE}partition\.rounds.*chunk=100000"),
+        TooLarge((*small("raker"), "chunk=200000", "replicates=200000"), GIB, rf"{FREE}.*chunk=200000"),
+    ]
