@@ -19,7 +19,7 @@ FILE_CACHE = {"cgroup2": "inactive_file", "cgroup": "total_inactive_file"}
 
 def available_bytes() -> int:
     """Bytes that this process may still take: the least that its cgroups, its own limits and the machine allow."""
-    return max(0, min(_of_machine(), *_of_limits(), *_of_cgroups(PROC)))
+    return max(0, min([_of_machine(), *_of_limits(), *_of_cgroups(PROC)]))
 
 
 def require_memory(needed: int, what: str, keys: str) -> None:

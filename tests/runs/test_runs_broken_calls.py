@@ -49,7 +49,6 @@ UNREADABLE = {
     f"out={'x' * 5000}": "out=x*...: must be a folder, or null; no name longer than",
     "scaling='unit\n_ball'": "scaling=unit _ball: must be",
     "kernels=poly_2": "kernels.family=polynomial: must be rbf or laplacian",
-    "kernels.N=10000 kernels.D=10000000": "algo: needs more memory than there is",
     "partition=by_site": "the data set has one site only",
 }
 """What each call is refused with."""

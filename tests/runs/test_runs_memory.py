@@ -1,4 +1,4 @@
-"""Peak memory of runs in a process of their own, and chunks that change nothing."""
+"""Peak memory of runs in a process of their own, what limits do to them, and chunks that change nothing."""
 
 import subprocess
 import sys
@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from broken.refusal import require_refused
+from conftest import SMALL, Answer
+
+from fkl import memory
+from fkl.conformance import scenario
+from fkl.run import prepare
+from fkl.simulation import _fitting, _rehearse
 
 GIB = 2**30
+SHARED, ALONE = ("pof_mkl", "vm_kofl", "em_kofl", "pooled_raker"), ("raker", "omkl_gf")
+ON_A_GRAPH = ("dkla", "coke", "cta")
 
 
 def peak_memory(folder: Path, *arguments: str) -> int:
@@ -39,3 +48,58 @@ def test_20000_clients_stay_under_4_gib_and_chunks_change_nothing(tmp_path: Path
         chosen = (tmp_path / "chosen" / table).read_bytes()
         assert (tmp_path / "one" / table).read_bytes() == chosen
         assert (tmp_path / "all" / table).read_bytes() == chosen
+
+
+def limited(folder: Path, limit: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`fkl run` in a process that may not have more address space than that."""
+    start = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit})); "
+    start += "from fkl.cli import main; main()"
+    command = [sys.executable, "-c", start, "run", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_limit_on_the_process_is_told_before_it_is_reached(tmp_path: Path) -> None:
+    """A refusal is not a crash: one line with both figures and the key."""
+    ended = limited(tmp_path, 4 * GIB, *SMALL, "kernels.D=3000000")
+    require_refused(
+        Answer(ended.returncode, ended.stdout, ended.stderr),
+        tmp_path,
+        r"out of memory: .* at least [\d.]+ GiB, and [\d.]+ [GM]iB is free; lower kernels\.D=3000000",
+    )
+
+
+def test_what_fits_into_the_limit_runs(tmp_path: Path) -> None:
+    ended = limited(tmp_path, 4 * GIB, *SMALL, "kernels.D=2000", "out=here")
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "here" / "summary.csv").is_file()
+
+
+@pytest.mark.parametrize("algo", [*SHARED, *ALONE, *ON_A_GRAPH])
+def test_nothing_is_refused_that_fits(monkeypatch: pytest.MonkeyPatch, algo: str) -> None:
+    """What is foreseen of many features is at most a quarter above what they take."""
+    experiment = prepare(scenario(f"algo={algo}", "kernels.D=2048"))
+    foreseen: list[int] = []
+    monkeypatch.setattr(memory, "require_memory", lambda needed, what, keys: foreseen.append(needed))
+    _, peak = _rehearse(experiment)
+    assert foreseen
+    assert 0.1 * peak < min(foreseen) <= max(foreseen) < 1.25 * peak
+
+
+def test_fewer_replicates_run_together_where_little_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of what is free, and one replicate at least."""
+    experiment = prepare(scenario("algo=pof_mkl", "replicates=100"))
+    _, peak = _rehearse(experiment)
+    monkeypatch.setattr(memory, "peak_bytes", lambda work: work() or peak)
+    assert _fitting(experiment) > 30
+    monkeypatch.setattr(memory, "available_bytes", lambda: 6 * peak)
+    assert _fitting(experiment) == 3
+    assert _fitting(experiment, 2) == 2
+    monkeypatch.setattr(memory, "available_bytes", lambda: peak)
+    assert _fitting(experiment) == 1
+
+
+@pytest.mark.slow
+def test_a_million_clients_stay_under_4_gib(tmp_path: Path) -> None:
+    size = ("dataset=synthetic", "dataset.rows=3000000", "partition.clients=1000000", "partition.rounds=3")
+    assert peak_memory(tmp_path, *size, "replicates=1", "kernels.D=20", "out=here") < 4 * GIB
+    assert sum(1 for _ in (tmp_path / "here" / "clients.csv").open()) == 1_000_001

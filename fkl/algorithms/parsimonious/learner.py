@@ -13,10 +13,13 @@ from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, box_of
 from fkl.data.problem import Batch
 from fkl.errors import FklError, require
 from fkl.kernels.threads import in_parts
+from fkl.memory import require_memory
 from fkl.streams import Role
 
 FALLBACK_WIDTHS = (1 / 28, 1 / 14, 1 / 7)
 MOST_CLASSES = 100
+NODE_BYTES = 90
+"""Of a centre and width: its weight, alpha, and the neighbours by which the peaks of alpha are counted, at least."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,8 @@ class Parsimonious(Split):
         box = box_of(x) if self.box is None else np.asarray(self.box, np.float64)
         longest = float((box[1] - box[0]).max())
         widths = [share * longest for share in FALLBACK_WIDTHS] if self.widths is None else self.widths
+        nodes = self.centres * len(widths)
+        require_memory(nodes * NODE_BYTES, f"{nodes} centres and widths", "algo.centres or the number of algo.widths")
         return Quadrature.over(box, self.centres, widths, rng)
 
     def ascend(self, problem: Dual, start: Array) -> Solution:

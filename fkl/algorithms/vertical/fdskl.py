@@ -55,8 +55,9 @@ class Fdskl(Dsg):
 
     def learner(self, problem: Vertical, streams: Streams) -> "CountedLearner":
         """One replicate before its first iteration."""
+        pooled = super().learner(problem, streams)
         traffic = Traffic(self, problem.parties, len(problem.y), self.duties(problem, streams))
-        return CountedLearner(**vars(super().learner(problem, streams)), traffic=traffic)
+        return CountedLearner(**vars(pooled), traffic=traffic)
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """Iterations up to the next mark; `sent` of the state has what they sent."""

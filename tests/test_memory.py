@@ -1,0 +1,164 @@
+"""What memory is left, by fake file trees of the kernel's and by real limits; and what becomes of too large arrays."""
+
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fkl import memory
+from fkl.errors import FklError
+from fkl.kernels import Dictionary
+from fkl.streams import Streams
+
+MIB = 2**20
+
+
+def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, free: int, cgroup: str = "", mounts: str = "") -> None:
+    """Pretend that the kernel's files say so."""
+    own = folder / "proc" / "self"
+    own.mkdir(parents=True)
+    (own / "cgroup").write_text(cgroup)
+    (own / "mountinfo").write_text(mounts)
+    (own / "statm").write_text("0 0 0 0 0 0 0\n")
+    (folder / "proc" / "meminfo").write_text(f"MemTotal: 99 kB\nMemFree: 1 kB\nMemAvailable: {free // 1024} kB\n")
+    monkeypatch.setattr(memory, "PROC", folder / "proc")
+
+
+def unified(folder: Path, limit: str, used: int, cache: int = 0, high: str = "max") -> None:
+    """One group of cgroups, version 2."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.max").write_text(f"{limit}\n")
+    (folder / "memory.high").write_text(f"{high}\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 7\nfile 9\ninactive_file {cache}\nslab 1\n")
+
+
+def split(folder: Path, limit: int, used: int, cache: int = 0) -> None:
+    """One group of cgroups, version 1."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.limit_in_bytes").write_text(f"{limit}\n")
+    (folder / "memory.usage_in_bytes").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"inactive_file 3\ntotal_inactive_file {cache}\n")
+
+
+def test_a_machine_alone_has_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(tmp_path, monkeypatch, 5 * 2**30)
+    assert memory.available_bytes() == 5 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("job", "step", "expected"),
+    [
+        (("1000", 0), ("max", 10), 1000),
+        (("1000", 900, 500), ("max", 10), 600),
+        (("1000", 100), ("500", 100), 400),
+        (("1000", 100), ("500", 600), 0),
+        (("max", 100), ("max", 600), 8192),
+        (("max", 100, 0, "700"), ("max", 600), 600),
+    ],
+)
+def test_the_tightest_of_nested_groups_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: tuple, step: tuple, expected: int
+) -> None:
+    """As under Slurm: a step's group within a job's, files in the cache are given back, memory.high counts too."""
+    place = tmp_path / "cgroup"
+    machine(tmp_path, monkeypatch, 8192, "0::/job/step\n", f"30 29 0:26 / {place} rw shared:9 - cgroup2 cgroup2 rw\n")
+    unified(place / "job", *job)
+    unified(place / "job" / "step", *step)
+    assert memory.available_bytes() == expected
+
+
+@pytest.mark.parametrize(("root", "path"), [("/", "/slurm/job"), ("/docker/1", "/docker/1/slurm/job")])
+def test_groups_of_the_first_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str, path: str) -> None:
+    """Also where a container sees a part of the tree as its root."""
+    place = tmp_path / "memory"
+    mounts = (
+        f"35 31 0:32 {root} {place} rw,relatime - cgroup cgroup rw,memory\n36 31 0:1 / /cpu rw - cgroup cgroup rw,cpu\n"
+    )
+    machine(tmp_path, monkeypatch, 2**30, f"5:cpu:/other\n4:memory:{path}\n0::/\n", mounts)
+    split(place, 2**63 - 4096, 5)
+    split(place / "slurm" / "job", 10000, 4000, 1000)
+    assert memory.available_bytes() == 7000
+
+
+def test_a_container_that_cannot_see_its_own_name_takes_its_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "cgroup"
+    mounts = f"30 29 0:26 /docker/1 {place} rw - cgroup2 cgroup2 rw\n"
+    machine(tmp_path, monkeypatch, 2**30, "0::/elsewhere\n", mounts)
+    unified(place, "5000", 1000)
+    assert memory.available_bytes() == 4000
+
+
+def test_a_system_without_proc_has_all_that_is_built_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS."""
+    monkeypatch.setattr(memory, "PROC", tmp_path / "nowhere")
+    pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(memory.os, "sysconf", pages.__getitem__)
+    assert memory.available_bytes() == 4096000
+
+
+@pytest.mark.parametrize("limit", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
+def test_a_limit_of_the_shell_counts(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """`ulimit -v` and `ulimit -d`, less what is held already."""
+    held = memory._statm(0 if limit == resource.RLIMIT_AS else 5)
+    assert held is not None
+    soft, hard = resource.getrlimit(limit)
+    resource.setrlimit(limit, (held + 300 * MIB, hard))
+    try:
+        assert 200 * MIB < memory.available_bytes() < 301 * MIB
+    finally:
+        resource.setrlimit(limit, (soft, hard))
+
+
+def test_what_is_refused_says_how_much_for_what_and_what_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_bytes", lambda: 3 * 2**29)
+    memory.require_memory(3 * 2**29, "this", "dataset.rows")
+    with pytest.raises(FklError) as refused:
+        memory.require_memory(10 * 2**30, "5 rows", "dataset.rows or chunk")
+    said = "out of memory: 5 rows would take at least 10 GiB, and 1.5 GiB is free; lower dataset.rows or chunk"
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, "0 bytes"), (1023, "1.02e+03 bytes"), (1024, "1 KiB"), (10**12, "931 GiB"), (2**50, "1.02e+03 TiB")],
+)
+def test_bytes_in_words(count: int, said: str) -> None:
+    assert memory.shown_bytes(count) == said
+
+
+def test_the_peak_is_what_was_held_at_once() -> None:
+    def work() -> None:
+        np.ones(2 * MIB)
+        np.ones(MIB)
+
+    assert 16 * MIB <= memory.peak_bytes(work) < 17 * MIB
+    assert memory.peak_bytes(lambda: None) < MIB
+
+
+def in_pieces() -> None:
+    [np.ones(MIB) for _ in range(100)]
+
+
+def in_a_compiled_loop() -> None:
+    """Tiles of features, which numba's parallel loops make for themselves."""
+    bank = Dictionary(N=2, D=1_000_000).bank(1, Streams(0, (0,)), "float32")
+    bank.predict(np.ones((256, 1)), np.zeros((1, 2, bank.width)))
+
+
+@pytest.mark.parametrize("work", [lambda: np.ones(50 * MIB), in_pieces, in_a_compiled_loop])
+def test_taking_more_than_there_is_is_a_memory_error(
+    monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]
+) -> None:
+    """Rather than the end of the process; and the limit is gone afterwards."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 200 * MIB)
+    with pytest.raises(MemoryError), memory.no_more_than_there_is():
+        work()
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    with memory.no_more_than_there_is():
+        np.ones(MIB)
