@@ -77,7 +77,7 @@ def _run(arguments: list[str]) -> None:
 
     from fkl.compose_errors import in_one_line
     from fkl.composing.job import abandon, job
-    from fkl.composing.loader import guard
+    from fkl.composing.loader import guarded
     from fkl.composing.options import require_understood
 
     os.environ["PYTHONSAFEPATH"] = "1"  # or the workers of a sweep would find their modules in the current folder first
@@ -86,9 +86,9 @@ def _run(arguments: list[str]) -> None:
     words = [*(word for word in arguments if word != "--fail-fast"), *fail_fast]
     require_understood(words)
     sys.argv = ["fkl run", *words]
-    guard()
     try:
-        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
+        with guarded():
+            hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
     except (HydraException, OmegaConfBaseException) as error:
         raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*arguments} != set())) from None
     finally:

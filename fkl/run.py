@@ -21,6 +21,7 @@ from fkl.data.store import Store
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.diverged import worse_than_zero
 from fkl.errors import inside, require
+from fkl.memory import no_more_than_there_is, require_memory
 from fkl.network import Topology
 from fkl.report.figures import draw_run
 from fkl.results.checkpoint import Checkpoint
@@ -35,7 +36,7 @@ from fkl.results.folder import (
     write_failed,
 )
 from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
-from fkl.simulation import DivergedError, Experiment, simulate
+from fkl.simulation import DivergedError, Experiment, nbytes, simulate
 from fkl.streams import Role, Streams, shared_generator
 
 
@@ -62,7 +63,8 @@ def execute(run: Run) -> bool:
 
 def _do(run: Run) -> None:
     settings = run.settings
-    experiment = prepare(run)
+    with no_more_than_there_is():
+        experiment = prepare(run)
     if settings.objective is not None:
         with inside("algo"):
             columns = summary_columns(experiment)[1:]
@@ -187,6 +189,9 @@ def _repeated(run: Run) -> Repeated:
         with inside("partition"):
             stream = run.partition.split(table, generator)
         batches.append(_batch(run, stream, generator))
+        if len(batches) == 1:
+            rest = run.settings.replicates - 1
+            require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
     return Repeated(tuple(batches))
 
 

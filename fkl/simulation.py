@@ -279,7 +279,7 @@ def _first_round(experiment: Experiment) -> int:
     world, _ = make_world(experiment, (0,))
     state = experiment.algorithm.init(world)
     temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # of a round, (R, K, N) in float64
-    held = _nbytes(state) + _nbytes(vars(world).get("bank")) + temporaries
+    held = nbytes(state) + nbytes(vars(world).get("bank")) + temporaries
     world.channel.open_round(0, experiment.problem.present[0])
     _, outcome = experiment.algorithm.step(world, state, 0)
     if isinstance(experiment.problem, Problem):  # the other judges hold less than methods do, and take their time
@@ -385,10 +385,10 @@ def make_judge(experiment: Experiment, world: World) -> Judge:
     return StreamJudge(problem, len(world.streams.replicates), algorithm.lam)
 
 
-def _nbytes(holder: Any) -> int:
+def nbytes(holder: Any) -> int:
     """Bytes of the arrays in an object: itself, the items of a list, the fields of a dataclass."""
     if isinstance(holder, np.ndarray):
         return holder.nbytes
     if isinstance(holder, list):
-        return sum(map(_nbytes, holder))
-    return sum(_nbytes(getattr(holder, field.name)) for field in fields(holder)) if is_dataclass(holder) else 0
+        return sum(map(nbytes, holder))
+    return sum(nbytes(getattr(holder, field.name)) for field in fields(holder)) if is_dataclass(holder) else 0

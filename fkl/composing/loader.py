@@ -1,13 +1,14 @@
 """Hydra's loader of configurations, which can be another's files: it reads them with limits, and checks what it made.
 
 Hydra makes its loader itself and offers no other place between composing a configuration and acting on it (it sets up
-logging, then makes callbacks), so `guard` puts this one in its place. Workers of a sweep get it too: it is pickled
+logging, then makes callbacks), so `guarded` puts this one in its place. Workers of a sweep get it too: it is pickled
 with the sweep's context.
 """
 
 import traceback
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,12 +132,19 @@ def _deepest(error: RecursionError) -> str:
     return f"{names[-1]}.yaml" if names else "configuration"
 
 
-def guard() -> None:
-    """From now on, let Hydra compose with this module's loader and sources in this process."""
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Let Hydra compose with this module's loader and sources in this block."""
     Plugins.instance()  # registers Hydra's own sources, so it must come first
-    SourcesRegistry.instance().types |= {
+    registry = SourcesRegistry.instance()
+    types, loader = registry.types, hydra._internal.hydra.ConfigLoaderImpl  # type: ignore[attr-defined]
+    registry.types = types | {
         "file": FileConfigSource,
         "pkg": ImportlibResourcesConfigSource,
         "structured": StructuredConfigSource,
     }
     hydra._internal.hydra.ConfigLoaderImpl = ConfigLoader  # type: ignore[attr-defined,misc]
+    try:
+        yield
+    finally:
+        registry.types, hydra._internal.hydra.ConfigLoaderImpl = types, loader  # type: ignore[attr-defined]

@@ -303,9 +303,9 @@ PLACES: dict[str, tuple[Callable[[Path], str], str]] = {
     "an address of a file": (lambda _: "file:///etc/hostname", NO_FILE),
     "a pattern": (lambda folder: _made(lambda path: path.write_text(GOOD))(folder) and "'*.csv'", NO_FILE),
     "a home that is no folder": (lambda _: "'~nobody/own.csv'", NO_FILE),
-    "four terabytes of nothing": (_sparse, r"own\.csv, 4 TiB of text: at least .* free"),
+    "four terabytes of nothing": (_sparse, r"own\.csv, 4 TiB of text would take at least .* is free"),
     "the memory of this process": (lambda _: "/proc/self/mem", "empty|cannot be read|must be a file"),
-    "all memory": (lambda _: "/proc/kcore", "of text: at least|empty|cannot be read|must be a file"),
+    "all memory": (lambda _: "/proc/kcore", "of text would take at least|empty|cannot be read|must be a file"),
     "what the kernel says": (lambda _: "/proc/kmsg", "empty|cannot be read|must be a file"),
 }
 """Paths that are given for a user's own table: what makes them in a folder, and what is said."""

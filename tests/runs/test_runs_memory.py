@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from broken.refusal import require_refused
-from conftest import SMALL, Answer
+from conftest import SMALL, Answer, small
 
 from fkl import memory
 from fkl.conformance import scenario
@@ -103,3 +104,10 @@ def test_a_million_clients_stay_under_4_gib(tmp_path: Path) -> None:
     size = ("dataset=synthetic", "dataset.rows=3000000", "partition.clients=1000000", "partition.rounds=3")
     assert peak_memory(tmp_path, *size, "replicates=1", "kernels.D=20", "out=here") < 4 * GIB
     assert sum(1 for _ in (tmp_path / "here" / "clients.csv").open()) == 1_000_001
+
+
+def test_a_split_for_each_of_too_many_replicates_is_refused(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """Before the second is made: a million take tens of gigabytes."""
+    answer = fkl("run", *small("parsimonious_federated"), "replicates=1000000", "dataset.rows=20000")
+    assert answer.code == 2 and "a split for each of 1000000 replicates would take at least" in answer.err
+    assert list(tmp_path.iterdir()) == []
