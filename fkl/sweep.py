@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fkl.config import Run, load
 from fkl.errors import FklError, printable, refuse, require
-from fkl.results.files import CannotWriteError, write_text, writing
+from fkl.results.files import CannotWriteError, require_files_in, write_text, writing
 from fkl.results.folder import made, read_summary, write_failed
 from fkl.run import execute
 from fkl.simulation import DivergedError
@@ -208,6 +208,7 @@ def _notes(folder: Path) -> Iterator[Path]:
         require(ours and known, "hydra.sweep.dir", folder, allowed)
         new = not composed.exists()
         lock = FileLock(folder / f"{NOTES}.lock", is_singleton=False)
+        require_files_in(folder)
         try:
             lock.acquire(blocking=False)
         except Timeout:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +34,17 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise CannotWriteError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def require_files_in(folder: Path) -> None:
+    """Refuse a folder that takes no files, such as those of the kernel; a lock there would be waited for, for ever.
+
+    Raises
+    ------
+    CannotWriteError
+    """
+    with writing(folder):
+        tempfile.TemporaryFile(dir=folder).close()
 
 
 @contextmanager
