@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from fkl.data.store import CHUNK, DAMAGE, OPENERS
-from fkl.errors import FklError, require
+from fkl.errors import FklError, require, shown
 from fkl.memory import available_bytes, require_memory, shown_bytes
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -33,7 +33,7 @@ def read(path: str) -> bytes:
             require_memory(PER_BYTE * size, f"{path}, {shown_bytes(size)} of text", LOWER)
             return stream.read(size)  # no further: files of the kernel have no end, or keep one waiting
     except OSError as error:
-        raise FklError(f"{path}: cannot be read ({error.strerror})") from None
+        raise FklError(f"{shown(path)}: cannot be read ({error.strerror})") from None
 
 
 def fingerprint(path: str) -> str:

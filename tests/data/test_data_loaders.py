@@ -314,7 +314,7 @@ def test_raw_energy_leaves_out_the_date_and_the_random_variables(monkeypatch, tm
     assert (table.feature_names[0], table.feature_names[-1]) == ("lights", "Tdewpoint")
     cells = [[1] * 28, [2] * 27 + ["x"]]
     (tmp_path / "energydata_complete.csv").write_text(energy_text(cells))
-    with pytest.raises(FklError, match=r"energydata_complete.csv, line 3, column rv2: '   x' is not a finite number"):
+    with pytest.raises(FklError, match=r"energydata_complete.csv, line 3, column rv2: 'x' is not a finite number"):
         load(energy.Energy(input="raw"), store)
 
 

@@ -49,7 +49,7 @@ UNREADABLE = {
     f"out={'x' * 5000}": "out=x*...: must be a folder, or null; no name longer than",
     "scaling='unit\n_ball'": "scaling=unit _ball: must be",
     "kernels=poly_2": "kernels.family=polynomial: must be rbf or laplacian",
-    "partition=by_site": "the data set has one site only",
+    "partition=by_site": "partition=by_site: diabetes has one site only",
 }
 """What each call is refused with."""
 

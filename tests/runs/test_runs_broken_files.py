@@ -110,6 +110,12 @@ ODD = (
 )
 
 
+def besides_warnings(err: str) -> list[str]:
+    """What was said, but for what is true of a run that has hardly a sample: its numbers are finite, and no result."""
+    warnings = ("steps ended before", "of predicting 0 for every sample")
+    return [line for line in lines(err) if not any(warning in line for warning in warnings)]
+
+
 @pytest.mark.parametrize("scaling", ["unit_ball", "unit_box"])
 @pytest.mark.parametrize("what", ODD)
 def test_an_odd_table_runs_and_its_numbers_are_finite(
@@ -119,7 +125,7 @@ def test_an_odd_table_runs_and_its_numbers_are_finite(
     (tmp_path / "own.csv").write_bytes(written(_odd(what)))
     answer = fkl("run", *OWN, f"scaling={scaling}", "out=here")
     assert answer.code == 0, answer.err
-    assert lines(answer.err) == []
+    assert besides_warnings(answer.err) == []
     for name in ("summary", "rounds", "clients"):
         assert np.isfinite(pd.read_csv(tmp_path / "here" / f"{name}.csv").select_dtypes("number")).all(axis=None)
 
@@ -135,7 +141,7 @@ def test_an_odd_table_runs_or_is_refused_by_every_family(
     whole = [word for word in own if not word.startswith("partition.rounds")]
     agents = ["partition.clients=2", "topology=ring"] if algo == "dkla" else []
     answer = fkl("run", *OWN[:3], *whole, *agents, "kernels.D=4", "replicates=1", "out=here")
-    said = [line for line in lines(answer.err) if "steps ended before" not in line]
+    said = besides_warnings(answer.err)
     assert (answer.code, len(said)) in ((0, 0), (2, 1)), answer.err
     assert (tmp_path / "here").exists() == (answer.code == 0)
     if what == "two classes" or (what == "a constant feature" and algo in ("dkla", "omkl_gf")):
