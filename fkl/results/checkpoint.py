@@ -48,6 +48,7 @@ class Checkpoint:
         self.file, self._digest, self._follower = file, digest, follower
         self._every = float("inf") if every is None else every
         self._last = time.monotonic()
+        self._warned = False
 
     @property
     def due(self) -> bool:
@@ -109,7 +110,9 @@ class Checkpoint:
             print(f"no checkpoints: the method's state holds {error}", file=sys.stderr)
             self._every = float("inf")
         except CannotWriteError as error:  # there may be room the next time
-            print(f"no checkpoint: {error}", file=sys.stderr)
+            if not self._warned:
+                print(f"no checkpoint for now: {error}", file=sys.stderr)
+            self._warned = True
         self._last = time.monotonic()
 
     def remove(self) -> None:
