@@ -25,7 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 from fkl.config import Run, load
 from fkl.errors import FklError, printable, refuse, require
 from fkl.results.files import CannotWriteError, require_files_in, write_text, writing
-from fkl.results.folder import made, read_summary, write_failed
+from fkl.results.folder import let_go, made, read_summary, write_failed
 from fkl.run import execute
 from fkl.simulation import DivergedError
 
@@ -225,8 +225,7 @@ def _notes(folder: Path) -> Iterator[Path]:
             _forget(notes)
             with suppress(OSError):
                 notes.rmdir()
-            Path(lock.lock_file).unlink(missing_ok=True)
-            lock.release()
+            let_go(lock)
 
 
 def _forget(notes: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 from threadpoolctl import threadpool_info
 
 from fkl import __version__
@@ -72,11 +72,16 @@ def alone(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            file = Path(lock.lock_file)
-            with suppress(OSError):
-                if file.stat().st_size == 0:  # while it is held: who waits for it notices, and makes another
-                    file.unlink()
-            lock.release()
+            let_go(lock)
+
+
+def let_go(lock: BaseFileLock) -> None:
+    """Release a lock, and take its file away unless something is in it, which is not ours."""
+    file = Path(lock.lock_file)
+    with suppress(OSError):
+        if file.stat().st_size == 0:  # while it is held: who waits for it notices, and makes another
+            file.unlink()
+    lock.release()
 
 
 @contextmanager

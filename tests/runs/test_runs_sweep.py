@@ -177,10 +177,11 @@ def test_a_mistaken_sweep_leaves_every_folder_as_it_was(fkl, tmp_path, sweep):
 
 def test_a_sweep_deletes_none_of_the_user_s_files(fkl, tmp_path):
     """Files with the names that a sweep's notes have had."""
-    for name in ("job-0.json", "job-1.json", "plan.json"):
+    names = ("job-0.json", "job-1.json", "plan.json", ".fkl-sweep.lock")
+    for name in names:
         (tmp_path / name).write_text("mine")
     assert fkl(*SWEEP, "hydra.sweep.dir=.").code == 0
-    assert [(tmp_path / name).read_text() for name in ("job-0.json", "job-1.json", "plan.json")] == ["mine"] * 3
+    assert [(tmp_path / name).read_text() for name in names] == ["mine"] * len(names)
     assert not (tmp_path / ".fkl-sweep").exists()
     assert len(pd.read_csv(tmp_path / "jobs.csv")) == 2
     assert "2 finished already" in fkl(*SWEEP, "hydra.sweep.dir=.").out  # its own list may be written anew
