@@ -4,11 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.errors import require
+from fkl.kernels.divergence import farthest_first
 
 Adjacency = NDArray[np.bool_]
 
 
-def similarity_graph(delta: NDArray[np.float64], M: int) -> Adjacency:
+def similarity_graph(log_inner: NDArray[np.float64], M: int) -> Adjacency:
     """Join each kernel to kernels that differ from it and from one another (graph-aided OMKL, Algorithm 4).
 
     Node i starts with itself; the kernel with the largest divergence to all its out-neighbours together joins them,
@@ -16,8 +17,8 @@ def similarity_graph(delta: NDArray[np.float64], M: int) -> Adjacency:
 
     Parameters
     ----------
-    delta : (N, N)
-        Divergences.
+    log_inner : (N, N)
+        Logarithms of the kernels' inner products, from which `farthest_first` tells the divergences' order.
     M : int
         Out-neighbours of a node, itself included.
 
@@ -26,16 +27,32 @@ def similarity_graph(delta: NDArray[np.float64], M: int) -> Adjacency:
     (N, N) bool
         [i, j] where an edge leads from i to j.
     """
-    N = len(delta)
+    N = len(log_inner)
     require(1 <= M <= N, "M", M, f"a whole number from 1 to {N}, the number of kernels")
     adjacency = np.eye(N, dtype=np.bool_)
     nodes = np.arange(N)
-    total = delta.copy()  # of node i's out-neighbours to kernel j
-    for _ in range(M - 1):
-        joining = np.where(adjacency, -np.inf, total).argmax(axis=1)
+    log_total = log_inner.copy()  # of node i's out-neighbours with kernel j
+    for members in range(1, M):
+        sign, size = farthest_first(log_inner, log_total, members)
+        sign[adjacency] = -2  # no kernel joins twice
+        first = sign == sign.max(axis=1, keepdims=True)
+        joining = np.where(first, size, -np.inf).argmax(axis=1)
         adjacency[nodes, joining] = True
-        total += delta[joining]
+        log_total = np.logaddexp(log_total, log_inner[joining])
     return adjacency
+
+
+def divergence_ranks(log_inner: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks (N, N) of the divergences, [i, j] from 0 for the kernel j nearest to i; equals have one rank."""
+    sign, size = farthest_first(log_inner, log_inner, 1)
+    sign[np.diag_indices_from(sign)] = -2  # a kernel is nearest to itself
+    order = np.lexsort((size, sign), axis=-1)
+    signs, sizes = (np.take_along_axis(key, order, axis=1) for key in (sign, size))
+    steps = (np.diff(signs, axis=1) != 0) | (np.diff(sizes, axis=1) != 0)
+    ranks = np.zeros(log_inner.shape)
+    cumulative = np.concatenate([np.zeros((len(ranks), 1)), steps.cumsum(axis=1)], axis=1)
+    np.put_along_axis(ranks, order, cumulative, axis=1)
+    return ranks
 
 
 def dominating_set(adjacency: Adjacency) -> NDArray[np.intp]:

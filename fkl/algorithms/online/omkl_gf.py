@@ -41,7 +41,7 @@ class OmklGf(Selective):
 
     Parameters
     ----------
-    eta, lam, M, q_floor, exploring, draw :
+    eta, lam, M, q_floor, exploring, divide_by, draw :
         As in `Selective`.
     J : int
         Number of selective nodes.
@@ -75,16 +75,18 @@ class OmklGf(Selective):
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
         learned = theta, state.log_w, state.pi, state.A
-        late = self.draw == "next"
+        how = self.q_floor, self.divide_by == "observed", self.draw == "next"
         share(
-            _play, len(state.log_w), block, rounds.start, *learned, state.graph_draws, state.node_draws, self.q_floor,
-            late, played.y_hat, played.squared_norm,
+            _play, len(state.log_w), block, rounds.start, *learned, state.graph_draws, state.node_draws, *how,
+            played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
 
 @njit(nogil=True, cache=True)
-def _play(begin, end, block, first, theta, log_w, pi, A, graph_draws, node_draws, floor, late, y_hat, squared_norm):
+def _play(
+    begin, end, block, first, theta, log_w, pi, A, graph_draws, node_draws, floor, frozen, late, y_hat, squared_norm
+):
     for r in range(begin, end):
         for b in range(block.y.size):
             t = first + b
@@ -92,7 +94,10 @@ def _play(begin, end, block, first, theta, log_w, pi, A, graph_draws, node_draws
                 _generate(relative(log_w[r]), block.eta[b], graph_draws[r, t], late, pi[r], A[r])
             p = _node_probabilities(log_w[r], A[r], block.eta[b])
             S = A[r, drawn(p, node_draws[r, t], False)]
-            q = _observed(p, pi[r], S, graph_draws.shape[-1], floor)
+            if frozen and t >= graph_draws.shape[1]:
+                q = _reached(p, A[r], floor)
+            else:
+                q = _observed(p, pi[r], S, graph_draws.shape[-1], floor)
             y_hat[r, b], squared_norm[r, b] = learn(block, r, b, S, q, theta[r], log_w[r])
 
 
@@ -140,3 +145,14 @@ def _observed(p, pi, S, M, floor):
                 q[i] += p[j] * (1 - (1 - pi[j, i]) ** M)
             q[i] = max(q[i], floor)
     return q
+
+
+@njit
+def _reached(p, A, floor):
+    """sum_j p_j A_ij: with a graph that is drawn no more, the probability that kernel i's loss is observed."""
+    q = np.zeros(A.shape[1])
+    for j in range(p.size):
+        for i in range(q.size):
+            if A[j, i]:
+                q[i] += p[j]
+    return np.maximum(q, floor)

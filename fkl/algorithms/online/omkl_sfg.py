@@ -15,10 +15,11 @@ from fkl.algorithms.online.feedback_graph import dominating_set, similarity_grap
 from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
 from fkl.errors import require
-from fkl.kernels.divergence import divergence
+from fkl.kernels.divergence import log_inner_products
 from fkl.kernels.threads import share
 
 DRAWN, BEST, FIRST = range(3)
+GRAPHS = ("similarity", "line", "lowest")
 
 
 @dataclass
@@ -44,13 +45,14 @@ class OmklSfg(Selective):
 
     Parameters
     ----------
-    eta, lam, M, q_floor, exploring, draw :
+    eta, lam, M, q_floor, exploring, divide_by, draw :
         As in `Selective`.
     p_floor : float
-        Least probability of a node that the loss of its prediction is divided by; the text has none, the published
-        numbers come from 0.2.
-    graph : {"similarity", "lowest"}
-        Algorithm 4; or every node points to itself and the kernels of lowest index, which is what an argmax over
+        Least probability of a node that the loss of its prediction is divided by; the text has none, which is 0, the
+        published numbers come from 0.2.
+    graph : {"similarity", "line", "lowest"}
+        Algorithm 4 with the divergences of eq. (27) over R^d; with integrals over the real line in their place, as if
+        d were 1; or every node points to itself and the kernels of lowest index, which is what an argmax over
         divergences that are not numbers gives and what the published numbers come from.
     settle : {"best", "first", "never"}
         After `exploring` rounds, take the node of largest u, as the text has it; the first node, which is where the
@@ -59,15 +61,14 @@ class OmklSfg(Selective):
 
     label: ClassVar[str] = "OMKL-SFG"
 
-    q_floor: float = 0.1
-    p_floor: float = 0.2
+    p_floor: float = 0.0
     graph: str = "similarity"
     settle: str = "best"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(0 <= self.p_floor <= 1, "p_floor", self.p_floor, "a probability")
-        require(self.graph in ("similarity", "lowest"), "graph", self.graph, "similarity or lowest")
+        require(self.graph in GRAPHS, "graph", self.graph, " or ".join(GRAPHS))
         require(self.settle in ("best", "first", "never"), "settle", self.settle, "best, first or never")
 
     def init(self, world: World) -> State:
@@ -76,7 +77,7 @@ class OmklSfg(Selective):
         bank = world.bank
         R, N = bank.replicates, bank.kernels
         require(self.M <= N, "M", self.M, f"at most kernels.N={N}")
-        A = similarity_graph(self.divergences(world), self.M)
+        A = similarity_graph(self.log_inner(world), self.M)
         return State(
             theta=np.zeros((R, N, bank.width), bank.precision),
             log_w=np.zeros((R, N)),
@@ -86,17 +87,18 @@ class OmklSfg(Selective):
             node_draws=uniforms(world, world.problem.rounds),
         )
 
-    def divergences(self, world: World) -> NDArray[np.float64]:
-        """Divergence of every two kernels (N, N); for the lowest graph all 0, so that the first one always wins."""
+    def log_inner(self, world: World) -> NDArray[np.float64]:
+        """Logarithms of the kernels' inner products (N, N); the lowest graph's are 0, and so are its divergences."""
         if self.graph == "lowest":
-            return np.zeros((world.dictionary.N, world.dictionary.N))
-        return divergence(world.dictionary.families, world.dictionary.scales)
+            return np.full((world.dictionary.N, world.dictionary.N), -np.inf)
+        dimension = 1 if self.graph == "line" else world.problem.dimension
+        return log_inner_products(world.dictionary.families, world.dictionary.scales, dimension)
 
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Algorithm 5, all replicates side by side."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
-        how = self.ways(rounds), self.draw == "next", self.q_floor, self.p_floor
+        how = self.ways(rounds), self.draw == "next", self.divide_by == "observed", self.q_floor, self.p_floor
         share(
             _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A, state.D,
             state.node_draws, *how, played.y_hat, played.squared_norm,
@@ -111,24 +113,32 @@ class OmklSfg(Selective):
 
 @njit(nogil=True, cache=True)
 def _play(
-    begin, end, block, first, theta, log_w, log_u, A, D, draws, ways, late, q_floor, p_floor, y_hat, squared_norm
-):
+    begin, end, block, first, theta, log_w, log_u, A, D, draws, ways, late, certain, q_floor, p_floor, y_hat,
+    squared_norm,
+):  # fmt: skip
     for r in range(begin, end):
         for b in range(block.y.size):
             y_hat[r, b], squared_norm[r, b] = play_round(
-                block, r, b, theta[r], log_w[r], log_u[r], A, D, draws[r, first + b], ways[b], late, q_floor, p_floor
-            )
+                block, r, b, theta[r], log_w[r], log_u[r], A, D, draws[r, first + b], ways[b], late, certain, q_floor,
+                p_floor,
+            )  # fmt: skip
 
 
 @njit(error_model="numpy")
-def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, q_floor, p_floor):
-    """One round of Algorithm 5 for one replicate, given the graph A and its dominating set D."""
+def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_floor, p_floor):
+    """One round of Algorithm 5 for one replicate, given the graph A and its dominating set D.
+
+    `certain`: a node that is not drawn is observed with probability 1, and so are the kernels that it points to.
+    """
     xi = block.eta[b]
     relative_u = relative(log_u)
     p = np.empty(D.size)
     for i in range(D.size):
         p[i] = (1 - xi) * relative_u[i] + (xi / D.sum() if D[i] else 0.0)  # eq. (33)
     node = drawn(p, u, late) if way == DRAWN else np.argmax(relative_u) if way == BEST else 0
+    if certain and way != DRAWN:
+        p[:] = 0.0
+        p[node] = 1.0
     S = A[node]
     q = np.zeros(S.size)
     for j in range(S.size):

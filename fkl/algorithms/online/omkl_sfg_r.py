@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import World
 from fkl.algorithms.online import omkl_sfg
+from fkl.algorithms.online.feedback_graph import divergence_ranks
 from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round
 from fkl.algorithms.online.selection import relative
 from fkl.errors import require
@@ -20,9 +21,9 @@ from fkl.kernels.threads import share
 
 @dataclass
 class State(omkl_sfg.State):
-    """State of OMKL-SFG; divergences (N, N), the refined graph (R, N, N) and its dominating set D' (R, N)."""
+    """State of OMKL-SFG; ranks (N, N) of divergences, the refined graph (R, N, N) and its dominating set D' (R, N)."""
 
-    divergences: NDArray[np.float64] | None = None
+    ranks: NDArray[np.float64] | None = None
     refined: NDArray[np.bool_] | None = None
     good: NDArray[np.bool_] | None = None
 
@@ -33,7 +34,7 @@ class OmklSfgR(OmklSfg):
 
     Parameters
     ----------
-    eta, lam, M, q_floor, exploring, draw, p_floor, graph, settle :
+    eta, lam, M, q_floor, exploring, divide_by, draw, p_floor, graph, settle :
         As in `OmklSfg`.
     rank : int
         beta = (1 - xi) (rank-th largest u_i / U) + xi / N.
@@ -53,36 +54,37 @@ class OmklSfgR(OmklSfg):
         R, N = state.log_w.shape
         require(self.rank <= N, "rank", self.rank, f"at most kernels.N={N}")
         refined, good = np.zeros((R, N, N), np.bool_), np.zeros((R, N), np.bool_)
-        return State(**vars(state), divergences=self.divergences(world), refined=refined, good=good)
+        return State(**vars(state), ranks=divergence_ranks(self.log_inner(world)), refined=refined, good=good)
 
     def play(self, world: World, state: State, rounds: slice) -> State:  # type: ignore[override]  # its own State
         """Algorithm 6, all replicates side by side."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
-        ways = self.rank, self.ways(rounds), self.draw == "next", self.q_floor, self.p_floor
+        ways = self.rank, self.ways(rounds), self.draw == "next", self.divide_by == "observed"
         share(
             _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
-            state.divergences, state.refined, state.good, state.node_draws, *ways, played.y_hat, played.squared_norm,
+            state.ranks, state.refined, state.good, state.node_draws, *ways, self.q_floor, self.p_floor, played.y_hat,
+            played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
 
 @njit(nogil=True, cache=True)
 def _play(
-    begin, end, block, first, theta, log_w, log_u, A, delta, refined, good, draws, rank, ways, late, q_floor, p_floor,
-    y_hat, squared_norm,
+    begin, end, block, first, theta, log_w, log_u, A, ranks, refined, good, draws, rank, ways, late, certain, q_floor,
+    p_floor, y_hat, squared_norm,
 ):  # fmt: skip
     for r in range(begin, end):
         for b in range(block.y.size):
-            _refine(relative(log_u[r]), A, delta, rank, refined[r], good[r])
+            _refine(relative(log_u[r]), A, ranks, rank, refined[r], good[r])
             y_hat[r, b], squared_norm[r, b] = play_round(
                 block, r, b, theta[r], log_w[r], log_u[r], refined[r], good[r], draws[r, first + b], ways[b], late,
-                q_floor, p_floor,
+                certain, q_floor, p_floor,
             )  # fmt: skip
 
 
 @njit
-def _refine(u, A, delta, rank, refined, good):
+def _refine(u, A, ranks, rank, refined, good):
     """D' = {i: u_i / U >= (beta - xi / N) / (1 - xi)}, eq. (44), and the edges (d_i, i) that it lacks, eq. (45)."""
     threshold = np.sort(u)[u.size - rank]  # which is what beta's definition leaves of the inequality
     for i in range(u.size):
@@ -93,7 +95,7 @@ def _refine(u, A, delta, rank, refined, good):
             refined[j, i] = A[j, i]
             if good[j]:
                 covered = covered or A[j, i]
-                if farthest < 0 or delta[i, j] > delta[i, farthest]:
+                if farthest < 0 or ranks[i, j] > ranks[i, farthest]:
                     farthest = j
         if not covered:
             refined[farthest, i] = True

@@ -23,14 +23,14 @@ class Rfomkr(Learner):
     eta : float
         As in `Learner`.
     normalised : bool
-        Divide the weights by their sum for prediction. The published numbers come from leaving that out, which makes
-        their errors ten times those of every other method.
+        Divide the weights by their sum for prediction. What graph-aided OMKL's paper publishes of RFOMKR comes from
+        leaving that out, which makes its errors ten times those of every other method.
     """
 
     label: ClassVar[str] = "RFOMKR"
     lam: ClassVar[float] = 0.0
 
-    normalised: bool = False
+    normalised: bool = True
 
     def init(self, world: World) -> State:
         """theta_i = 0, w_i = 1 / N."""

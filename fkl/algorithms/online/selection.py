@@ -33,10 +33,14 @@ class Selective(Learner):
     M : int
         Kernels that a node of the feedback graph is connected to (at most, where it draws them).
     q_floor : float
-        Least probability that a loss is divided by. The text has none; the published numbers come from 0.05
-        (OMKL-GF) and 0.1 (OMKL-SFG).
+        Least probability that a loss is divided by. The text has none, which is 0; the published numbers come from
+        0.05 (OMKL-GF) and 0.1 (OMKL-SFG).
     exploring : int
         Rounds after which the graph (OMKL-GF) or the node (OMKL-SFG) is no longer drawn.
+    divide_by : {"drawn", "observed"}
+        What losses are divided by after `exploring` rounds: still eqs. (21), (36) and (37), as the text has it; or the
+        probability with which they are then observed, sum_j p_j A_ij in OMKL-GF's frozen graph and 1 at OMKL-SFG's
+        settled node, so that their estimates keep the mean that the proofs need.
     draw : {"exact", "next"}
         Draw from a probability mass function, or its right neighbour (nothing for the first, the last twice), which is
         what a sum that stops one term early does and what the published numbers come from.
@@ -50,8 +54,9 @@ class Selective(Learner):
 
     lam: float = 1e-3
     M: int = 10
-    q_floor: float = 0.05
+    q_floor: float = 0.0
     exploring: int = 300
+    divide_by: str = "drawn"
     draw: str = "exact"
 
     def __post_init__(self) -> None:
@@ -61,6 +66,7 @@ class Selective(Learner):
         require(1 <= self.M <= MOST_KERNELS, "M", self.M, allowed)
         require(0 <= self.q_floor <= 1, "q_floor", self.q_floor, "a probability")
         require(self.exploring >= 1, "exploring", self.exploring, "a whole number from 1")
+        require(self.divide_by in ("drawn", "observed"), "divide_by", self.divide_by, "drawn or observed")
         require(self.draw in ("exact", "next"), "draw", self.draw, "exact or next")
 
     def open_block(self, world: World, rounds: slice) -> tuple["Stream", Played]:
