@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from literal import omkl_gf, omkl_sfg, omkr, raker, rfomkr
 from literal.common import draw, draw_next, frequencies
+from literal.divergence import divergences
 from literal.feedback_graph import dominating_set
 from literal.online import OnlineRun
 from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
@@ -22,29 +23,31 @@ from fkl.algorithms.online.rbf_1 import Rbf1
 from fkl.algorithms.online.rfomkr import Rfomkr
 from fkl.errors import BadValue, FklError
 from fkl.kernels import Dictionary
-from fkl.kernels.divergence import divergence
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 SIZE = Size(R=3, K=1, N=7, D=6, T=30)
 MIXED: dict[str, Any] = {"laplacians": 3}
 DRAWS = {"exact": draw, "next": draw_next}
-PUBLISHED: dict[str, Any] = {"draw": "next", "graph": "lowest"}
+PUBLISHED: dict[str, Any] = {"draw": "next", "graph": "lowest", "q_floor": 0.1, "p_floor": 0.2}
 
 METHODS: list[Learner] = [
     Raker(),
     Raker(eta=0.5, lam=0.1),
     Rfomkr(),
-    Rfomkr(eta=0.5, normalised=True),
+    Rfomkr(eta=0.5, normalised=False),
     OmklGf(M=3, exploring=12),
-    OmklGf(M=1, J=3, exploring=12, draw="next", eta=0.5),
-    OmklGf(M=20, J=1, q_floor=0.0, lam=0.1),
+    OmklGf(M=1, J=3, exploring=12, draw="next", q_floor=0.05, eta=0.5),
+    OmklGf(M=20, J=1, lam=0.1),
+    OmklGf(M=3, exploring=12, q_floor=0.05, divide_by="observed"),
     OmklSfg(M=3, exploring=12),
-    OmklSfg(M=1, exploring=12, draw="next", settle="first", eta=0.5),
-    OmklSfg(M=3, exploring=12, q_floor=0.01, p_floor=0.01, eta=0.5),
+    OmklSfg(M=1, exploring=12, draw="next", settle="first", q_floor=0.1, p_floor=0.2, eta=0.5),
+    OmklSfg(M=3, exploring=12, q_floor=0.1, p_floor=0.2, eta=0.5),
+    OmklSfg(M=3, exploring=12, divide_by="observed", graph="line"),
     OmklSfg(M=7, settle="never", exploring=1),
     OmklSfg(M=3, exploring=12, settle="first", **PUBLISHED),
     OmklSfgR(M=3, exploring=12, rank=3),
-    OmklSfgR(M=2, exploring=12, rank=2, eta=0.5, settle="first"),
+    OmklSfgR(M=2, exploring=12, rank=2, eta=0.5, settle="first", q_floor=0.1, p_floor=0.2),
+    OmklSfgR(M=3, exploring=12, rank=3, divide_by="observed", settle="first"),
     OmklSfgR(M=3, rank=3, settle="never", **PUBLISHED),
 ]
 EXACT: list[tuple[Learner, Dictionary, list[omkr.Kernel]]] = [
@@ -70,14 +73,17 @@ def literal_run(method: Learner, trace: Trace, r: int) -> OnlineRun:
     if isinstance(method, OmklGf):
         draws = state.graph_draws[r], state.node_draws[r]
         how = {"eta": method.eta, "lam": method.lam, "floor": method.q_floor, "draw_kernel": DRAWS[method.draw]}
+        how["divide_by"] = method.divide_by
         return omkl_gf.run(x, y, omega, *draws, **how)
     assert isinstance(method, OmklSfg)
-    keys = {"eta", "lam", "q_floor", "p_floor", "settle", "rank"} & set(vars(method))
+    keys = {"eta", "lam", "q_floor", "p_floor", "settle", "rank", "divide_by"} & set(vars(method))
     how = {key: getattr(method, key) for key in keys} | {"draw_node": DRAWS[method.draw]}
     if isinstance(method, OmklSfgR):
         how["delta"] = np.zeros(state.A.shape)
-        if method.graph == "similarity":
-            how["delta"] = divergence(world.dictionary.families, world.dictionary.scales)
+        if method.graph != "lowest":
+            dimension = 1 if method.graph == "line" else world.problem.dimension
+            delta = divergences(world.dictionary.families, world.dictionary.scales.tolist(), dimension, 60)
+            how["delta"] = np.array(delta)
     dominating = dominating_set(state.A)
     return omkl_sfg.run(
         x, y, omega, state.node_draws[r], state.A, dominating, explore_rounds=method.exploring, **how
@@ -135,7 +141,13 @@ def test_the_block_size_changes_nothing_beyond_rounding(method: Learner, monkeyp
 
 @pytest.mark.parametrize(
     "method",
-    [Raker(eta=2), Rfomkr(normalised=True), OmklGf(M=20, eta=2), OmklSfg(M=5, eta=2), OmklSfgR(M=5, rank=3, eta=2)],
+    [
+        Raker(eta=2),
+        Rfomkr(),
+        OmklGf(M=20, eta=2, q_floor=0.05),
+        OmklSfg(M=5, eta=2, q_floor=0.1, p_floor=0.2),
+        OmklSfgR(M=5, rank=3, eta=2, q_floor=0.1, p_floor=0.2),
+    ],
     ids=repr,
 )
 def test_weights_stay_finite_over_100000_rounds_at_unit_loss(method: Learner) -> None:
@@ -183,6 +195,7 @@ def test_more_than_one_client_is_refused(method: Learner) -> None:
         (lambda: OmklGf(J=0), "J"),
         (lambda: OmklGf(q_floor=2), "q_floor"),
         (lambda: OmklGf(draw="late"), "draw"),
+        (lambda: OmklGf(divide_by="q"), "divide_by"),
         (lambda: OmklGf(exploring=0), "exploring"),
         (lambda: OmklSfg(graph="none"), "graph"),
         (lambda: OmklSfg(settle="last"), "settle"),

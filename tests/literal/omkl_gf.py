@@ -16,7 +16,8 @@ def run(
     *,
     eta: float,
     lam: float,
-    floor: float = 0.05,
+    floor: float = 0.0,
+    divide_by: str = "drawn",
     draw_kernel: Callable[[list[float], float], int] = draw,
 ) -> OnlineRun:
     """Algorithm 3, one replicate; other arguments as in `literal.raker.run`.
@@ -32,6 +33,8 @@ def run(
         c / sqrt(t) is eta_e of the round as well.
     floor : float
         Of the probabilities q that divide losses and gradients.
+    divide_by : {"drawn", "observed"}
+        "observed": in the frozen graph q is the probability of a node that reaches the kernel.
     draw_kernel : callable
         `draw` or `draw_next`.
     """
@@ -55,7 +58,10 @@ def run(
         out.squared_norm[t] = sum(w[i] * (theta[i] @ theta[i]) for i in S)
         out.chosen.append(set(S))
         for i in S:
-            q = max(floor, sum(p[j] * (1 - (1 - pi[j][i]) ** M) for j in range(J)))  # eq. (21)
+            q = sum(p[j] * (1 - (1 - pi[j][i]) ** M) for j in range(J))  # eq. (21)
+            if t >= G and divide_by == "observed":
+                q = sum(p[j] for j in range(J) if A[i, j])
+            q = max(floor, q)
             out.loss[t, i] = loss(theta[i], z[i], y[t], lam)
             theta[i] = theta[i] - eta_t * gradient(theta[i], z[i], y[t], lam) / q  # eq. (14)
             log_w[i] -= eta_t * out.loss[t, i] / q  # eqs. (15), (16)

@@ -21,8 +21,9 @@ def run(
     delta: Array | None = None,
     rank: int = 10,
     explore_rounds: int = 300,
-    q_floor: float = 0.1,
-    p_floor: float = 0.2,
+    q_floor: float = 0.0,
+    p_floor: float = 0.0,
+    divide_by: str = "drawn",
     draw_node: Callable[[list[float], float], int] = draw,
     settle: str = "best",
 ) -> OnlineRun:
@@ -46,6 +47,8 @@ def run(
         In later rounds the node of the largest u is taken.
     q_floor, p_floor : float
         Of the probabilities that divide the losses of kernels and of the node.
+    divide_by : {"drawn", "observed"}
+        "observed": where a node is taken and not drawn, it has probability 1.
     draw_node, settle :
         The switches of fkl's methods: `draw` or `draw_next`; after `explore_rounds` the best node, the first, or
         never.
@@ -63,6 +66,8 @@ def run(
             node = draw_node(p, node_draws[t])
         else:
             node = int(np.argmax(log_u)) if settle == "best" else 0
+            if divide_by == "observed":
+                p = [float(i == node) for i in range(N)]
         S = [i for i in range(N) if graph[node, i]]
         z = {i: feature_vector(omega[i], x[t]) for i in S}
         w = dict(zip(S, normalised(log_w[S]), strict=True))
