@@ -17,7 +17,6 @@ from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.kernels.divergence import log_inner_products
 
-
 DIGITS = 250
 
 

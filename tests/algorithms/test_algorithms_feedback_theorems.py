@@ -133,7 +133,7 @@ def test_floors_are_a_bias() -> None:
 
 
 def test_a_settled_node_observes_its_kernels_for_certain() -> None:
-    """divide_by=observed: l_i = L_i of the kernels that it points to; the text divides by q, so that they weigh more."""
+    """divide_by=observed: l_i = L_i of the kernels that it points to; the text divides by q and weighs them more."""
     for divide_by, exact in (("observed", True), ("drawn", False)):
         method = OmklSfg(M=2, exploring=SOME, divide_by=divide_by)
         trace = known(method, SOME)
@@ -157,9 +157,9 @@ def test_a_frozen_graph_observes_the_kernels_that_a_node_reaches() -> None:
 
 @pytest.mark.parametrize(("one", "other"), [(0, 1), (0, 2), (2, 2)])
 def test_lemma_4_holds_with_room(one: int, other: int) -> None:
-    """The mean over the unit disc of |f_i - f_j|^2 is below 2 C_m T (Delta / U_d + 2), and, as |k| <= 1, below 4 C_m T:
+    """The mean over the unit disc of |f_i - f_j|^2 is at most 2 C_m T (Delta / U_d + 2).
 
-    what the divergence adds to the bound is never needed.
+    It is at most 4 C_m T, as |k| <= 1, so that what the divergence adds to the bound is never needed.
     """
     random = np.random.default_rng(0)
     dictionary = make_dictionary(SIZE, laplacians=1)
@@ -258,7 +258,11 @@ class Accounts:
 
 def constant(method: Any) -> Any:
     """The method with one rate eta = xi = eta_e in all rounds, as the theorems have it."""
-    steady = type("Steady", (type(method),), {"rates": lambda self, rounds: np.full(rounds.stop - rounds.start, self.eta)})
+
+    def rates(self: Any, rounds: slice) -> Array:
+        return np.full(rounds.stop - rounds.start, self.eta)
+
+    steady = type("Steady", (type(method),), {"rates": rates})
     return steady(**vars(method))
 
 

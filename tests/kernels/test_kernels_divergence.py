@@ -73,7 +73,7 @@ def test_divergence_is_the_integral_over_all_of_space(one: str, other: str, dime
 
 @given(st.lists(KERNELS, min_size=3, max_size=3), st.integers(1, 9))
 def test_its_root_is_a_distance(kernels: list[tuple[str, float]], dimension: int) -> None:
-    """The triangle inequality of the L2 norm; the exact divergences are 0 between equals and above it between others."""
+    """The triangle inequality of the L2 norm, symmetric, and 0 between a kernel and itself."""
     families, scales = zip(*kernels, strict=True)
     delta = divergences(families, scales, dimension, 60)
     for i, j, k in permutations(range(3)):
