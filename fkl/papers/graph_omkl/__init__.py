@@ -38,8 +38,8 @@ PROTOCOL = {
 REPLICATES = 20
 """Sets of random features; methods without any draw nothing and are run once."""
 VARIANTS = {
-    AS_PUBLISHED: "OMKL-GF, SFG and SFG-R draw the right neighbour of what should be drawn and divide by no less than a "
-    "floor; SFG and SFG-R have the degenerate graph of the kernels of lowest index, SFG takes its first node after "
+    AS_PUBLISHED: "OMKL-GF, SFG and SFG-R draw the right neighbour of what should be drawn and divide by a floor at "
+    "least; SFG and SFG-R have the degenerate graph of the kernels of lowest index, SFG takes its first node after "
     "300 rounds and SFG-R goes on drawing; RFOMKR's weights are not divided by their sum "
     "(+experiment=graph_omkl/as_published and features_as_published)",
 }
