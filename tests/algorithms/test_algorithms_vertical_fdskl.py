@@ -390,7 +390,7 @@ def test_the_audit_finds_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> N
         with monkeypatch.context() as patch:
             patch.setattr(
                 Protocol,
-                "_trees",
+                "trees",
                 lambda self, root, apart, order=second: (
                     pairs([0, 1, 2, 3]),
                     pairs([worker for worker in order if worker != apart]),

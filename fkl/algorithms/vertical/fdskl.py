@@ -263,7 +263,7 @@ class Protocol:
             if fresh and worker.number == apart:
                 value = value + worker.phases(s)  # in the other cases its b is not in T2, and so stays
             masked[worker.number], masks[worker.number] = value + b, b  # line 3
-        t1, t2 = self._trees(root, apart)
+        t1, t2 = self.trees(root, apart)
         xi = self._sum(t1, masked, MASKED, about)  # line 5
         return self._travelling(xi - self._sum(t2, masks, MASK, about))  # line 7
 
@@ -283,6 +283,7 @@ class Protocol:
     def _travelling(self, angle: Array) -> Array:
         return angle if self.method.masks == "paper" else angle % TURN
 
-    def _trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
+    def trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
+        """T1 and T2 of Algorithm 3, which all workers know."""
         t1, t2 = mask_trees(len(self.workers), root, apart)
         return t1, all_masks_tree(len(self.workers), root, apart) if self.method.masks == "fresh" else t2

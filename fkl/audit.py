@@ -1,0 +1,102 @@
+"""Attacks on what FDSKL's workers send: which share of others' features each mask lets an attacker have.
+
+    fkl audit fdskl                                  phishing, as shipped, after 20 iterations
+    fkl audit fdskl +fdskl/kernel=a9a rows=256       another data set
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fkl.algorithms.vertical.attack import Found, Recorder, equations, gathered, solve
+from fkl.algorithms.vertical.fdskl import MASKS, Fdskl, Protocol
+from fkl.data.vertical import Vertical
+from fkl.network.wire import Message, Wire
+from fkl.streams import Streams
+
+Array = NDArray[np.float64]
+RECOVERED = 0.01
+"""Error up to which a feature from 0 to 1 counts as recovered."""
+OUTSIDER = "outsider on all links"
+
+
+class Played:
+    """The calls of Algorithm 3 for one batch, that of the last iteration, and all features so far (Algorithm 2).
+
+    Parameters
+    ----------
+    method : Fdskl
+        With as many iterations as are played.
+    problem : Vertical
+    streams : Streams
+    """
+
+    def __init__(self, method: Fdskl, problem: Vertical, streams: Streams) -> None:
+        wire = Wire(problem.parties, kept=True)
+        self.protocol = Protocol(method, problem, streams, wire)
+        self.protocol.workers = [Recorder(**vars(worker)) for worker in self.protocol.workers]
+        self.rows = self.protocol.batches[-1]
+        self.binary = bool(np.isin(problem.x[self.rows], (0, 1)).all())
+        for s in range(method.iterations):
+            self.protocol.angles(s, self.rows)
+        self.messages: list[Message] = wire.messages
+
+    def attackers(self) -> dict[str, tuple[int, ...] | None]:
+        """Who attacks, by name."""
+        active, duties = self.protocol.problem.active, self.protocol.duties
+        apart = int(np.bincount(duties[duties[:, 0] == active[0], 1]).argmax())
+        last = len(self.protocol.workers) - 1
+        return {
+            "asking worker": (active[0],),
+            "asking worker and an l' of its own": (active[0], apart),
+            "one other worker": (last,),
+            "two other workers": (last - 1, last),
+            OUTSIDER: None,
+        }
+
+    def attack(self, attackers: tuple[int, ...] | None, turned: bool) -> Found | None:
+        """What they find, None where nothing that they know depends on others' features alone."""
+        calls = range(self.protocol.method.iterations)
+        blocks = (block for s in calls for block in equations(self.protocol, self.messages, attackers, s))
+        chosen = gathered(blocks)
+        return solve(chosen, turned, self.binary) if chosen else None
+
+
+def audit(method: Fdskl, problem: Vertical, streams: Streams, masks: tuple[str, ...] = MASKS) -> pd.DataFrame:
+    """One row for each mask and attacker.
+
+    Returns
+    -------
+    DataFrame
+        entries: features of others in the batch; recovered_percent: of these, known to the attacker within 0.01 and
+        known to be; rms_error: of the attacker's best guess of all of them, beside that of someone who knows the mean
+        of each feature and no more; largest_error: of what is claimed.
+    """
+    return pd.DataFrame(row for one in masks for row in _rows(Played(replace(method, masks=one), problem, streams)))
+
+
+def _rows(played: Played) -> Iterator[dict[str, object]]:
+    problem, method = played.protocol.problem, played.protocol.method
+    for name, attackers in played.attackers().items():
+        own = [problem.groups[member] for member in attackers or ()]
+        others = np.setdiff1d(np.arange(problem.dimension), np.concatenate(own) if own else [])
+        truth = problem.x[np.ix_(played.rows, others)]
+        found = played.attack(attackers, turned=method.masks != "paper")
+        row: dict[str, object] = {"masks": method.masks, "attacker": name, "entries": truth.size}
+        yield row | _measured(truth, found, others)
+
+
+def _measured(truth: Array, found: Found | None, others: NDArray[np.int64]) -> dict[str, object]:
+    mean = _rms(truth - truth.mean(axis=0))
+    if found is None:
+        return {"recovered_percent": 0.0, "rms_error": np.nan, "rms_of_means": mean}
+    x, claimed = found.x[:, others], found.claimed[:, others]
+    right = claimed & (np.abs(x - truth) <= RECOVERED)
+    return {"recovered_percent": 100 * right.mean(), "rms_error": _rms(x - truth), "rms_of_means": mean}
+
+
+def _rms(errors: Array) -> float:
+    return float(np.sqrt(np.mean(errors**2)))
