@@ -1,7 +1,9 @@
 """Attacks on what FDSKL's workers send: which share of others' features each mask lets an attacker have.
 
-    fkl audit fdskl                                  phishing, as shipped, after 20 iterations
-    fkl audit fdskl +fdskl/kernel=a9a rows=256       another data set
+python -m fkl.audit fdskl [KEY=VALUE ...] [iterations=20] [rows=512]
+
+KEY=VALUE as of `fkl run algo=fdskl`; without any, phishing as shipped. The attacked batch is that of the last of these
+iterations, when the workers have asked for its angles in all features so far.
 """
 
 from collections.abc import Iterator
@@ -11,7 +13,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.attack import Found, Recorder, equations, gathered, solve
+from fkl.algorithms.vertical.attack import (
+    Found,
+    Recorder,
+    SplitRecorder,
+    equations,
+    gathered,
+    solve,
+    split_equations,
+    split_guesses,
+)
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl, Protocol
 from fkl.data.vertical import Vertical
 from fkl.network.wire import Message, Wire
@@ -36,13 +47,26 @@ class Played:
 
     def __init__(self, method: Fdskl, problem: Vertical, streams: Streams) -> None:
         wire = Wire(problem.parties, kept=True)
-        self.protocol = Protocol(method, problem, streams, wire)
+        kind = SplitRecorder if method.masks == "split" else Protocol
+        self.protocol = kind(method, problem, streams, wire)
         self.protocol.workers = [Recorder(**vars(worker)) for worker in self.protocol.workers]
         self.rows = self.protocol.batches[-1]
         self.binary = bool(np.isin(problem.x[self.rows], (0, 1)).all())
-        for s in range(method.iterations):
-            self.protocol.angles(s, self.rows)
+        if isinstance(self.protocol, SplitRecorder):
+            self._split(self.protocol)
+        else:
+            for s in range(method.iterations):
+                self.protocol.angles(s, self.rows)
         self.messages: list[Message] = wire.messages
+
+    def _split(self, protocol: SplitRecorder) -> None:
+        """Products, too, with the coefficients that the method has by then."""
+        learner = protocol.method.learner(protocol.problem, protocol.streams)
+        protocol.method.advance(protocol.problem, learner, protocol.method.iterations)
+        for s, alpha in enumerate(learner.alpha):
+            protocol.workers[protocol.duties[s, 0]].alpha[s] = alpha
+            protocol.shares[s] = self.rows, *protocol.split_angles(s, self.rows)
+        protocol.f(self.rows, int(protocol.duties[-1, 0]))
 
     def attackers(self) -> dict[str, tuple[int, ...] | None]:
         """Who attacks, by name."""
@@ -60,9 +84,13 @@ class Played:
     def attack(self, attackers: tuple[int, ...] | None, turned: bool) -> Found | None:
         """What they find, None where nothing that they know depends on others' features alone."""
         calls = range(self.protocol.method.iterations)
-        blocks = (block for s in calls for block in equations(self.protocol, self.messages, attackers, s))
-        chosen = gathered(blocks)
-        return solve(chosen, turned, self.binary) if chosen else None
+        protocol, messages = self.protocol, self.messages
+        if isinstance(protocol, SplitRecorder):
+            blocks = [block for s in calls for block in split_equations(protocol, messages, attackers, s)]
+            blocks = blocks or [block for s in calls for block in split_guesses(protocol, messages, attackers, s)]
+        else:
+            blocks = [block for s in calls for block in equations(protocol, messages, attackers, s)]
+        return solve(gathered(blocks), turned, self.binary) if blocks else None
 
 
 def audit(method: Fdskl, problem: Vertical, streams: Streams, masks: tuple[str, ...] = MASKS) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from fkl.algorithms.vertical import dsg
 from fkl.algorithms.vertical.dsg import TURN, Dsg, phi_of
 from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Fdskl, Protocol, Worker
+from fkl.algorithms.vertical.fdskl_split import protocol_of
 from fkl.algorithms.vertical.losses import LOSSES
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
@@ -64,7 +65,7 @@ def make_problem(q: int = 3, how: str = "contiguous", active: int | None = None,
 
 def play(method: Fdskl, problem: Vertical, wire: Wire) -> tuple[Array, Array]:
     """Run the protocol: alpha (T, D), and f of the rows that are tested on."""
-    protocol = Protocol(method, problem, ONE, wire)
+    protocol = protocol_of(method, problem, ONE, wire)
     for t in range(method.iterations):
         protocol.iterate(t)
     held = {s: alpha for worker in protocol.workers for s, alpha in worker.alpha.items()}

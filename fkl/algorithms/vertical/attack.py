@@ -1,8 +1,8 @@
 """What workers of FDSKL, or somebody on the wire, can compute of others' features from what they have received.
 
-FDSKL's Definition 6: the directions w of all features are public, and so are the trees. An attacker has the messages that
-it received, and a worker besides its own features, its masks and its phases. Nothing else is used here. It knows that
-features are scaled to [0, 1], and, if told so, that they are 0 or 1.
+FDSKL's Definition 6: the directions w of all features are public, and so are the trees. An attacker has the messages
+that it received, and a worker besides its own features, its masks and its phases. Nothing else is used here. It knows
+that features are scaled to [0, 1], and, if told so, that they are 0 or 1.
 
 Angles are sums over workers, sum_j (w_j'x_j + b^j), so every message is a known combination of unknown numbers.
 `equations` removes the masks, as far as the messages allow, and `solve` is least squares in what is left; where
@@ -17,8 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import TURN
-from fkl.algorithms.vertical.fdskl import MASK, MASKED, Protocol, Worker
-from fkl.network.wire import Message
+from fkl.algorithms.vertical.fdskl import FACTOR, MASK, MASKED, Fdskl, Protocol, Worker
+from fkl.algorithms.vertical.fdskl_split import SplitProtocol, Whole, angle_of, factor_of
+from fkl.data.vertical import Vertical
+from fkl.network.wire import Message, Wire
+from fkl.streams import Streams
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -142,10 +145,10 @@ def _left(left: Array, relative: NDArray[np.bool_], turned: bool) -> Array:
 def gathered(blocks: Iterable[Block]) -> list[Block]:
     """Enough of the equations for every feature, of few workers first."""
     chosen: list[Block] = []
-    have: Array | None = None
+    have = np.zeros(1)
     for block in sorted(blocks, key=lambda one: (one.w.any(axis=0).sum(), not one.exact)):
         here = block.w.any(axis=0)
-        have = np.zeros(len(here)) if have is None else have
+        have = np.zeros(here.shape) if have.shape != here.shape else have
         if (have[here] < ENOUGH).any():
             chosen.append(block)
             have += here * len(block.w)
@@ -227,6 +230,67 @@ def _blocks(protocol: Protocol, values: Integers, angle: Array, s: int, exact: b
                 scale[group] = times
             blocks.append(Block(w * scale, one, exact))
     return blocks
+
+
+class SplitRecorder(SplitProtocol):
+    """Split angles, and what dealers have dealt."""
+
+    def __init__(self, method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) -> None:
+        super().__init__(method, problem, streams, wire)
+        self.dealt: dict[int, tuple[Whole, Whole]] = {}
+
+    def deal(self, s: int, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:
+        """As the protocol has it."""
+        r, p, split = super().deal(s, shape)
+        self.dealt[s] = r, p
+        return r, p, split
+
+
+def split_equations(
+    protocol: SplitRecorder, messages: list[Message], attackers: tuple[int, ...] | None, s: int
+) -> list[Block]:
+    """What the attackers know of the features of iteration s when angles are split: all, if they are two of three.
+
+    l and l' add their shares. With the dealer's random numbers either unmasks the factors that the other has sent, which
+    are the cosine and the sine of its share; of l's the sign of alpha remains, a phase that all rows share.
+    """
+    members = frozenset(attackers or ())
+    (root, apart), dealer = protocol.duties[s].tolist(), int(protocol.dealers[s])
+    _, mine, others = protocol.shares[s]
+    factors = {one.sender: one.payload for one in messages if one.kind == FACTOR and one.about == (s,)}
+    if members >= {root, apart}:
+        angle = angle_of(mine + others) - protocol.workers[apart].phases(s)
+        return [_less_own(protocol, members, s, angle, exact=True)]
+    if members >= {root, dealer}:
+        cosine, sine = np.split(factor_of(factors[apart] - protocol.dealt[s][1]), 2, axis=1)
+        return [_less_own(protocol, members, s, angle_of(mine) + np.arctan2(sine, cosine), exact=False)]
+    if members >= {apart, dealer}:
+        cosine, sine = np.split(factor_of(factors[root] - protocol.dealt[s][0]), 2, axis=1)
+        return [_less_own(protocol, members, s, angle_of(others) + np.arctan2(-sine, cosine), exact=False)]
+    return []
+
+
+def split_guesses(
+    protocol: SplitRecorder, messages: list[Message], attackers: tuple[int, ...] | None, s: int
+) -> list[Block]:
+    """Shares of l or l', and sums behind masks of pairs, taken for angles, for want of anything to remove."""
+    members = frozenset(attackers or ())
+    _, *shares = protocol.shares[s]
+    held = [share for worker, share in zip(protocol.duties[s].tolist(), shares, strict=True) if worker in members]
+    if attackers is None:
+        held = [one.payload for one in messages if one.kind == MASKED and one.about[0] == s]
+    return [_less_own(protocol, members, s, angle_of(share), exact=False) for share in held]
+
+
+def _less_own(protocol: SplitRecorder, members: frozenset[int], s: int, angle: Array, exact: bool) -> Block:
+    """Equations of the sum of all workers, less the attackers' own parts."""
+    rows, *_ = protocol.shares[s]
+    w = protocol.method.directions(protocol.streams, s, protocol.problem.dimension)
+    for member in members:
+        worker = protocol.workers[member]
+        angle = angle - worker.partial(w, rows)
+        w = w * ~np.isin(np.arange(w.shape[1]), worker.features)
+    return Block(w, angle, exact)
 
 
 @dataclass

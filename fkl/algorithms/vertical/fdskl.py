@@ -26,8 +26,9 @@ from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]
 
-MASKS = ("paper", "reduced", "fresh")
+MASKS = ("paper", "reduced", "fresh", "split")
 INDEX, MASKED, MASK, PART, SHRINK = "index", "masked sum", "mask sum", "function part", "shrink"
+FACTOR, DEALT, SHARE = "masked factor", "dealt product", "share"
 """Kinds of messages."""
 
 
@@ -57,7 +58,12 @@ class Fdskl(Dsg):
     def learner(self, problem: Vertical, streams: Streams) -> "CountedLearner":
         """One replicate before its first iteration."""
         pooled = super().learner(problem, streams)
-        traffic = Traffic(self, problem.parties, len(problem.y), self.duties(problem, streams))
+        duties = self.duties(problem, streams)
+        if self.masks == "split":
+            require(problem.parties >= 3, "masks", self.masks, f"another one with {problem.parties} parties")
+            duties = np.column_stack([duties, self.dealers(problem, streams)])
+        kind = SplitTraffic if self.masks == "split" else Traffic
+        traffic = kind(self, problem.parties, len(problem.y), duties)
         return CountedLearner(**vars(pooled), traffic=traffic)
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
@@ -75,6 +81,12 @@ class Fdskl(Dsg):
             world.channel.took(self.seconds(world.problem.parties, done, self.until(t), cost, SCALAR))
         return super().step(world, state, t)
 
+    def dealers(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
+        """Of each iteration with ``split`` the worker after l' that is not l, (T,)."""
+        asking, apart = self.duties(problem, streams).T
+        after = (apart + 1) % problem.parties
+        return np.where(after == asking, (apart + 2) % problem.parties, after)
+
     def seconds(self, workers: int, begin: int, end: int, cost: CostModel, width: int = 8) -> float:
         """Simulated communication time of iterations begin to end, on their critical path.
 
@@ -87,8 +99,12 @@ class Fdskl(Dsg):
         t2 = all_masks_tree(workers, 0, 1) if self.masks == "fresh" else t2
         asked = (begin + 1 + end) / 2 * self.features * self.batch  # the mean, which is enough as times are linear
         told = t0.seconds((self.batch + 1) * width, cost) + t0.seconds(width, cost)
-        summed = sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + t0.seconds(self.batch * width, cost)
-        return (end - begin) * (told + summed)
+        parts = t0.seconds(self.batch * width, cost)
+        if self.masks == "split":
+            # at worst one worker has asked for all features, and receives the factors of all of them
+            back = cost.latency_s + 2 * asked * width / cost.bandwidth_bytes_per_s
+            return (end - begin) * (told + t2.seconds(asked * width, cost) + 2 * back + parts)
+        return (end - begin) * (told + sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + parts)
 
 
 @dataclass
@@ -104,7 +120,7 @@ class Traffic:
     workers: int
     samples: int
     duties: NDArray[np.int64]
-    """(T, 2)."""
+    """(T, 2), or with dealers (T, 3)."""
     asked: NDArray[np.int64] = field(init=False)
     """(2, q): iterations whose asking worker, whose worker apart, this was."""
     saved: NDArray[np.int32] = field(init=False)
@@ -124,7 +140,7 @@ class Traffic:
     def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
         """What the workers send in the iterations from this one on with these batches (T, B); to be asked in order."""
         T, size = batches.shape
-        duties, sums = self.duties[first : first + T], np.zeros((2, self.workers, 2), np.int64)
+        duties, sums = self.duties[first : first + T, :2], np.zeros((2, self.workers, 2), np.int64)
         for batch, pair in zip(batches, duties, strict=True):
             sums += self._sums(batch, pair)
         asked_by = np.bincount(duties[:, 0], minlength=self.workers)
@@ -152,6 +168,31 @@ class Traffic:
         for role, worker in enumerate(pair):
             self.saved[role, worker, batch] += 1
         return sums
+
+
+@dataclass
+class SplitTraffic(Traffic):
+    """What the protocol of split angles sends: sums along T2 alone, and then factors of products.
+
+    Every feature of the past takes a product of 2 D numbers a row, and a feature of the iteration's own one of 2 B.
+    """
+
+    def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
+        """As of `Traffic`."""
+        counts = super().iterate(batches, first)
+        counts[MASKED] = counts.pop(MASK)
+        (T, B), D = batches.shape, self.method.features
+        done = np.zeros((3, self.workers), np.int64)  # products of the iterations before these, by l, l' and dealer
+        now = np.zeros((3, self.workers), np.int64)
+        for role in range(3):
+            done[role] = np.bincount(self.duties[:first, role], minlength=self.workers) * T
+            np.add.at(now[role], self.duties[first : first + T, role], 1)
+            np.add.at(done[role], self.duties[first : first + T, role], np.arange(T)[::-1])
+        factors, dealt = (done + now)[:2].sum(axis=0), done[2] + now[2]
+        counts[FACTOR] = np.column_stack([factors, 2 * B * D * factors])
+        counts[DEALT] = np.column_stack([dealt, B * done[2] + D * now[2]])
+        counts[SHARE] = now[1][:, None] * (1, D)
+        return counts
 
 
 @dataclass
@@ -228,17 +269,25 @@ class Protocol:
         number = int(self.duties[t, 0])
         asking, tree = self.workers[number], rooted(len(self.workers), number)
         tell(tree, np.array([*rows, t]), self.wire, INDEX)  # line 3
-        angle = self.angles(t, rows)  # lines 4 and 5
-        asking.saved[t] = rows, angle
+        self.ask(t, rows)  # lines 4 and 5
         f = self.f(rows, number)  # lines 6 and 7
-        phi = np.sqrt(2) * np.cos(angle)  # line 8
         slope = LOSSES[method.loss].derivative(f, self.problem.y[rows])
         gamma = method.gamma_at(t)
-        alpha = -gamma * (slope @ phi) / phi.size  # line 9
+        pull = self.pull(t, rows, slope)  # line 8
+        alpha = -gamma * pull / (len(rows) * method.features)  # line 9
         tell(tree, np.array([1 - gamma * method.lam]), self.wire, SHRINK)  # line 10
         for worker in self.workers:
             worker.alpha = {s: (1 - gamma * method.lam) * old for s, old in worker.alpha.items()}
         asking.alpha[t] = alpha
+
+    def ask(self, t: int, rows: NDArray[np.int64]) -> None:
+        """Lines 4 and 5."""
+        self.workers[self.duties[t, 0]].saved[t] = rows, self.angles(t, rows)
+
+    def pull(self, t: int, rows: NDArray[np.int64], slope: Array) -> Array:
+        """Sum over the rows of L' phi, (D,)."""
+        _, angle = self.workers[self.duties[t, 0]].saved[t]
+        return np.asarray(slope @ (np.sqrt(2) * np.cos(angle)))
 
     def f(self, rows: NDArray[np.int64], root: int) -> Array:
         """Sum over the workers of f^l, (rows,), as the root has it (Algorithm 1, lines 6 and 7)."""
