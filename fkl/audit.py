@@ -1,18 +1,19 @@
 """Attacks on what FDSKL's workers send: which share of others' features each mask lets an attacker have.
 
-python -m fkl.audit fdskl [KEY=VALUE ...] [iterations=20] [rows=512]
-
-KEY=VALUE as of `fkl run algo=fdskl`; without any, phishing as shipped. The attacked batch is that of the last of these
-iterations, when the workers have asked for its angles in all features so far.
+`fkl audit fdskl [KEY=VALUE ...]`, words as of `fkl run algo=fdskl`; without any, phishing as shipped, 20 iterations
+of 512 samples. The attacked batch is that of the last iteration, when the workers have asked for its angles in all
+features so far.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fkl import conf_folder
 from fkl.algorithms.vertical.attack import (
     Found,
     Recorder,
@@ -24,11 +25,19 @@ from fkl.algorithms.vertical.attack import (
     split_guesses,
 )
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl, Protocol
+from fkl.compose_errors import in_one_line
+from fkl.composing.loader import guarded
+from fkl.config import Run, load
 from fkl.data.vertical import Vertical
+from fkl.errors import FklError, require
+from fkl.memory import require_memory
 from fkl.network.wire import Message, Wire
+from fkl.report.tables import Table
+from fkl.run import prepare
 from fkl.streams import Streams
 
 Array = NDArray[np.float64]
+SHORT = ("algo.iterations=20", "algo.batch=512")
 RECOVERED = 0.01
 """Error up to which a feature from 0 to 1 counts as recovered."""
 OUTSIDER = "outsider on all links"
@@ -93,28 +102,74 @@ class Played:
         return solve(gathered(blocks), turned, self.binary) if blocks else None
 
 
+def write_audit(words: list[str], outputs: Path) -> str:
+    """Attack, write the table to `outputs`/tables/audit/fdskl, and show it.
+
+    Parameters
+    ----------
+    words : list of str
+        The method's name, and then words as `fkl run` takes them.
+    outputs : Path
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    method, *overrides = words or [""]
+    require(method == "fdskl", "audit", method or None, "fdskl, the one method whose messages there are attacks on")
+    run = _composed(overrides)
+    experiment = prepare(run)
+    assert isinstance(run.algo, Fdskl) and isinstance(experiment.problem, Vertical)
+    T, B = run.algo.iterations, run.algo.batch
+    room = 2 * T * B * run.algo.features * experiment.problem.parties * 8 * 2
+    require_memory(room, f"messages of {T} iterations", "algo.iterations or algo.batch")
+    frame = audit(run.algo, experiment.problem, Streams(run.settings.seed, (0,)))
+    title = f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations"
+    table = Table(frame, title)
+    return f"{table.markdown}\nfiles: {', '.join(map(str, table.write(outputs / 'tables' / 'audit' / 'fdskl')))}"
+
+
+def _composed(words: list[str]) -> Run:
+    """The configuration of these words upon FDSKL's."""
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    own_data = any(word.startswith(("dataset=", "+fdskl/")) for word in words)
+    upon = ["algo=fdskl", *([] if own_data else ["+fdskl/kernel=phishing"]), *SHORT, *words]
+    try:
+        with guarded(), initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            run = load(compose("config", upon))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise FklError(in_one_line(error)) from None
+    require(isinstance(run.algo, Fdskl), "algo", run.algo.label, "fdskl")
+    return run
+
+
 def audit(method: Fdskl, problem: Vertical, streams: Streams, masks: tuple[str, ...] = MASKS) -> pd.DataFrame:
     """One row for each mask and attacker.
 
     Returns
     -------
     DataFrame
-        entries: features of others in the batch; recovered_percent: of these, known to the attacker within 0.01 and
-        known to be; rms_error: of the attacker's best guess of all of them, beside that of someone who knows the mean
-        of each feature and no more; largest_error: of what is claimed.
+        entries: features of others in the batch; recovered_percent: of these, right within 0.01 where the attacker
+        can tell by the fit that they are; rms_error: of its guesses of all of them, beside rms_of_means, that of
+        someone who knows the mean of each feature and no more; run_scalars: sent in all of the run.
     """
     return pd.DataFrame(row for one in masks for row in _rows(Played(replace(method, masks=one), problem, streams)))
 
 
 def _rows(played: Played) -> Iterator[dict[str, object]]:
     problem, method = played.protocol.problem, played.protocol.method
+    sent = method.learner(problem, played.protocol.streams).sent(method.iterations)
+    scalars = sum(int(count[:, 1].sum()) for count in sent.values())
     for name, attackers in played.attackers().items():
         own = [problem.groups[member] for member in attackers or ()]
         others = np.setdiff1d(np.arange(problem.dimension), np.concatenate(own) if own else [])
         truth = problem.x[np.ix_(played.rows, others)]
         found = played.attack(attackers, turned=method.masks != "paper")
         row: dict[str, object] = {"masks": method.masks, "attacker": name, "entries": truth.size}
-        yield row | _measured(truth, found, others)
+        yield row | _measured(truth, found, others) | {"run_scalars": scalars}
 
 
 def _measured(truth: Array, found: Found | None, others: NDArray[np.int64]) -> dict[str, object]:

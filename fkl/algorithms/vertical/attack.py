@@ -251,8 +251,8 @@ def split_equations(
 ) -> list[Block]:
     """What the attackers know of the features of iteration s when angles are split: all, if they are two of three.
 
-    l and l' add their shares. With the dealer's random numbers either unmasks the factors that the other has sent, which
-    are the cosine and the sine of its share; of l's the sign of alpha remains, a phase that all rows share.
+    l and l' add their shares. With the dealer's random numbers either unmasks the factors that the other has sent,
+    the cosine and the sine of its share; of l's the sign of alpha remains, a phase that all rows share.
     """
     members = frozenset(attackers or ())
     (root, apart), dealer = protocol.duties[s].tolist(), int(protocol.dealers[s])
