@@ -123,7 +123,8 @@ def write_audit(words: list[str], outputs: Path) -> str:
     T, B = run.algo.iterations, run.algo.batch
     room = 2 * T * B * run.algo.features * experiment.problem.parties * 8 * 2
     require_memory(room, f"messages of {T} iterations", "algo.iterations or algo.batch")
-    frame = audit(run.algo, experiment.problem, Streams(run.settings.seed, (0,)))
+    masks = MASKS if experiment.problem.parties > 2 else MASKS[:-1]  # split angles are of three
+    frame = audit(run.algo, experiment.problem, Streams(run.settings.seed, (0,)), masks)
     title = f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations"
     table = Table(frame, title)
     return f"{table.markdown}\nfiles: {', '.join(map(str, table.write(outputs / 'tables' / 'audit' / 'fdskl')))}"
@@ -166,6 +167,8 @@ def _rows(played: Played) -> Iterator[dict[str, object]]:
     for name, attackers in played.attackers().items():
         own = [problem.groups[member] for member in attackers or ()]
         others = np.setdiff1d(np.arange(problem.dimension), np.concatenate(own) if own else [])
+        if not others.size:
+            continue
         truth = problem.x[np.ix_(played.rows, others)]
         found = played.attack(attackers, turned=method.masks != "paper")
         row: dict[str, object] = {"masks": method.masks, "attacker": name, "entries": truth.size}

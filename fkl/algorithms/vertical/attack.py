@@ -26,8 +26,8 @@ from fkl.streams import Streams
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-ENOUGH = 640
-"""Equations of each worker's features after which more are left aside."""
+ENOUGH = 40
+"""Equations for each unknown of a sum, after which more are left aside."""
 STEPS = 30
 """Times that turns and phases are guessed anew."""
 FITS = 0.5
@@ -149,7 +149,7 @@ def gathered(blocks: Iterable[Block]) -> list[Block]:
     for block in sorted(blocks, key=lambda one: (one.w.any(axis=0).sum(), not one.exact)):
         here = block.w.any(axis=0)
         have = np.zeros(here.shape) if have.shape != here.shape else have
-        if (have[here] < ENOUGH).any():
+        if (have[here] < ENOUGH * here.sum()).any():
             chosen.append(block)
             have += here * len(block.w)
     return chosen

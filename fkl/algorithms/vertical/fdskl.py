@@ -180,6 +180,8 @@ class SplitTraffic(Traffic):
     def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
         """As of `Traffic`."""
         counts = super().iterate(batches, first)
+        if not len(batches):
+            return counts
         counts[MASKED] = counts.pop(MASK)
         (T, B), D = batches.shape, self.method.features
         done = np.zeros((3, self.workers), np.int64)  # products of the iterations before these, by l, l' and dealer
