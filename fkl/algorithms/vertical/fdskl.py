@@ -38,13 +38,14 @@ class Fdskl(Dsg):
 
     Parameters
     ----------
-    masks : {"paper", "reduced", "fresh"}
+    masks : {"paper", "reduced", "fresh", "split"}
         ``paper``: worker j hides its partial sums of feature s behind one number b^j(s) from [0, 2 pi], the same for
-        all samples, and whoever receives them sees the differences between samples; besides, the average over many
-        features tells the partial sum from the mask, whose range is bounded. ``reduced``: sums travel modulo 2 pi, so
-        that any single one is uniform whatever it hides. ``fresh``: besides, each number has a mask of its own, also
-        that of worker l', whose b stays on top; one message more a sum. Then all that anyone but the asking worker
-        receives is independent of the data. The asking worker learns w'x + b of every sample in any case.
+        all samples, so whoever receives them has the differences between samples. ``reduced``: sums travel modulo
+        2 pi, so that any single one is uniform whatever it hides. ``fresh``: besides, each number has a mask of its
+        own, also that of worker l', whose b stays on top; one message more a sum. Then what a worker that does not
+        ask receives is independent of the data, unless it colludes. With all three the asking worker has w'x + b of
+        every sample, and from enough of these all features of all workers. ``split`` (`fdskl_split`): nobody has it.
+        `fkl audit fdskl` attacks all four, and docs/privacy.md tells what comes out.
     """
 
     label: ClassVar[str] = "FDSKL"
