@@ -40,7 +40,10 @@ KERNEL_CASES = [
     (VmKofl(eta=0.5, step_factor=0.5, lam=0.1), Size(N=7, d=2), 0.3),
     (EmKofl(), Size(R=3), 0.0),
     (EmKofl(eta=0.5, step_factor=0.5, lam=0.1), Size(N=7, T=20), 0.3),
-    (EmKofl(losses="sum"), Size(N=5, K=6), 0.3),
+    (EmKofl(losses="sum", weight_factor=2.0), Size(N=5, K=6), 0.3),
+    (EmKofl(eta=0.5, weight_factor=3.0), Size(N=5, K=4, T=20), 0.0),
+    (EmKofl(predictor="copy", lam=0.1), Size(N=5, K=6), 0.3),
+    (EmKofl(predictor="copy", losses="sum", eta=0.3), Size(N=7, T=20), 0.0),
     (EmKofl(), Size(N=1), 0.0),
 ]
 
@@ -55,7 +58,8 @@ def literal_run(algorithm: Algorithm, trace: Trace, r: int) -> Run:
         keys |= {"M": algorithm.M, "xi": algorithm.xi, "eta_k": algorithm.eta_k or rate}
         return pof_mkl.run(*data, draws(trace, r, problem.clients), **keys)
     if isinstance(algorithm, EmKofl):
-        return em_kofl.run(*data, draws(trace, r, 1)[:, 0], losses=algorithm.losses, **keys)
+        keys |= {key: getattr(algorithm, key) for key in ("losses", "predictor", "weight_factor")}
+        return em_kofl.run(*data, draws(trace, r, 1)[:, 0], **keys)
     return PLAIN[type(algorithm)](*data, **keys)
 
 
