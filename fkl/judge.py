@@ -43,6 +43,8 @@ class StreamJudge:
     regret_hindsight
         sum L(f_hat) - sum L(f*), f* the best kernel ridge fit to all clients' data, the same L in both sums, so that
         |f*|^2 counts in every round: eq. (12) over K, with each client's own share of both sums.
+    regret_linear
+        sum L(f_hat) - sum (f_lin - y)^2, f_lin the linear least squares fit to all clients' data; at the end only.
 
     Parameters
     ----------
