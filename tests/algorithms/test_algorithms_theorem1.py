@@ -95,7 +95,7 @@ def test_theorem_1_is_sharp_enough_to_catch_a_wrong_sign() -> None:
 
 @given(seed=st.integers(0, 2**32 - 1), N=st.integers(1, 5), D=st.integers(1, 4))
 def test_the_norm_of_a_mixture_is_that_of_its_kernel(seed: int, N: int, D: int) -> None:
-    """f = sum_i w_i theta_i'z_i in the features sqrt(w_i) z_i of the kernel sum_i w_i kappa_i.
+    """It is of f = sum_i w_i theta_i'z_i in the features sqrt(w_i) z_i of the kernel sum_i w_i kappa_i.
 
     The norm is that of f's parameters there, no less than the least norm of a function with f's values, the same
     whichever way a kernel numbers its features, and makes L(f) <= sum_i w_i L(f_i).

@@ -25,8 +25,8 @@ def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pa
     numbers = np.random.default_rng(0).random((11934, 18))
     with (folder / "files" / "data.txt").open("w") as file:
         file.writelines("   " + "   ".join(f"{value:.7e}" for value in row) + "\n" for row in numbers)
-    rows = "ofmkl_avg,vm_kofl,vm_kofl_double_step,pof_mkl_m1,pof_mkl_m51"
-    return sweeping(folder, Naval, (*NAVAL, f"+pof_mkl/row={rows}"))
+    rows = "ofmkl_avg,vm_kofl,vm_kofl_two_steps,pof_mkl_m1,pof_mkl_m51"
+    return sweeping(folder, Naval, (*NAVAL, f"+pof_mkl/row_as_published={rows}"))
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3"])
@@ -49,8 +49,10 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     assert table[table["switch"].str.startswith("not run")]["ours"].isna().all()
 
     vm = table.query("dataset == 'naval' and algorithm == 'vM-KOFL' and metric != 'runtime_per_client'")
-    assert sorted(part.split("step_factor=")[1] for part in vm["switch"]) == ["1.0", "2.0"]
-    row = vm[vm["switch"].str.endswith("1.0")].iloc[0]
+    one, two = (vm[vm["switch"].str.endswith(f"step_factor={step}")] for step in ("1.0", "2.0"))
+    assert (two["reading"] == "").all()
+    assert one["reading"].tolist() == ["preview, as published"]
+    row = one.iloc[0]
     [run] = [
         folder
         for folder in Path("outputs/runs").glob("naval-vm_kofl-*")
