@@ -73,7 +73,7 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     assert row["n"] == len(values) == (23 if number == "3" else 2)
     assert row["difference_percent"] == pytest.approx(100 * (row["ours"] / row["published"] - 1), rel=1e-3)
     if number == "2":
-        assert row["mse_over_root_of_rounds"] == pytest.approx(row["ours"] / 500**0.5, rel=1e-3)
+        assert float(row["mse_over_root_of_rounds"]) == pytest.approx(row["ours"] / 500**0.5, rel=1e-3)
     if number == "3":
         [linear] = vm[vm["reading"] == "preview, as published, linear comparator"]["ours"]
         against = pd.read_csv(run / "clients.csv").groupby("client")["regret_linear"].mean()
