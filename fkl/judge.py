@@ -33,13 +33,18 @@ class Judge(Protocol):
 class StreamJudge:
     """Judges predictions of samples that were not learned from yet.
 
-    With L(f, y) = (f - y)^2 + lam |f|^2, all sums over the rounds in which a client is present:
+    With L(f, y) = (f - y)^2 + lam |f|^2, all sums over the rounds in which a client is present. A function is
+    measured in the space of the kernel it is of: |f_i|^2 = |theta_i|^2, and of a mixture f_hat = sum_i w_i f_i, whose
+    kernel is sum_i w_i kappa_i, |f_hat|^2 = sum_i w_i |theta_i|^2 (`fkl.algorithms.base.mixture_norm`), in every method
+    alike. So L(f_hat) <= sum_i w_i L(f_i), on which Theorem 1 of POF-MKL rests.
 
     regret_best_kernel
         sum L(f_hat) - min_i sum L(f_i), the client's regret of POF-MKL, eq. (11).
     regret_hindsight
-        sum L(f_hat) - sum L(f*), f* the best kernel ridge fit to all clients' data: eq. (12) over K, and what the
-        paper's Table 3 and Figures 1 and 2 show.
+        sum L(f_hat) - sum L(f*), f* the best kernel ridge fit to all clients' data, the same L in both sums, so that
+        |f*|^2 counts in every round: eq. (12) over K, with each client's own share of both sums.
+    regret_linear
+        sum L(f_hat) - sum (f_lin - y)^2, f_lin the linear least squares fit to all clients' data; at the end only.
 
     Parameters
     ----------

@@ -245,11 +245,23 @@ def squared_norms(theta: Array) -> Array:
 
 
 def mixture_norm(weights: Array, theta: Array) -> Array:
-    """|sum_i w_i theta_i|^2 of each client, for weights (R, K, N) and theta (R, N, P): shape (R, K)."""
-    gram = np.matmul(theta, theta.swapaxes(1, 2))
-    products = np.matmul(weights, gram)
-    products *= weights
-    return products.sum(axis=-1)
+    """|f|^2 of each client's f = sum_i w_i theta_i'z_i as a function of the combined kernel sum_i w_i kappa_i.
+
+    That kernel's features are sqrt(w_i) z_i, so f has parameters sqrt(w_i) theta_i and |f|^2 = sum_i w_i |theta_i|^2.
+    The sum |sum_i w_i theta_i|^2 of coordinates of different feature spaces says nothing of f: it changes with the
+    order in which a kernel's features are numbered.
+
+    Parameters
+    ----------
+    weights : (R, K, N) or (R, 1, N)
+        Each client's, with sum 1.
+    theta : (R, N, P)
+
+    Returns
+    -------
+    (R, K) or (R, 1)
+    """
+    return np.einsum("rkn,rn->rk", weights, squared_norms(theta))
 
 
 def mean_gradient(bank: FeatureBank, x: Array, pull: Array, weight: Array, theta: Array, lam: float) -> Array:

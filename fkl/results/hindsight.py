@@ -1,4 +1,4 @@
-"""What the best kernel would have lost in hindsight, computed once for data, dictionary and lambda, and kept."""
+"""What a fit to all samples would have lost in hindsight: of the best kernel, kept once computed, and a linear one."""
 
 import hashlib
 from contextlib import suppress
@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.kernels.ridge import RECIPE, best_ridge_loss
+from fkl.data.problem import Problem
+from fkl.kernels.ridge import RECIPE, WORK, best_ridge_loss
+from fkl.kernels.threads import at_most
 from fkl.results.files import CannotWriteError, DamagedError, read_sealed, write_sealed
 from fkl.simulation import Experiment
 
@@ -38,6 +40,24 @@ def hindsight_loss(experiment: Experiment, cache: Path | None) -> NDArray[np.flo
             with suppress(CannotWriteError):  # a cache that cannot be written only costs time
                 write_sealed(file, {LOSSES: best})
     loss[problem.present] = best
+    return loss
+
+
+def linear_loss(problem: Problem) -> NDArray[np.float64]:
+    """Squared error (T, K) of the least squares fit of a linear function with intercept to all samples.
+
+    0 where a client is absent; NaN where samples times squared features are more than `fkl.kernels.ridge.WORK`.
+    """
+    x, y = problem.x[problem.present].astype(np.float64), problem.y[problem.present]
+    if x.size * problem.dimension > WORK:
+        return np.full(problem.present.shape, np.nan)
+    x -= x.mean(axis=0)
+    x /= np.where(x.std(axis=0) > 0, x.std(axis=0), 1)
+    centred = y - y.mean()
+    with at_most(1):
+        slope = np.linalg.lstsq(x.T @ x, x.T @ centred, rcond=None)[0]
+    loss = np.zeros(problem.present.shape)
+    loss[problem.present] = (x @ slope - centred) ** 2
     return loss
 
 

@@ -14,7 +14,7 @@ from fkl.data.problem import Problem, Repeated
 from fkl.data.vertical import Vertical
 from fkl.network import UNITS, Ledger
 from fkl.results.files import writing
-from fkl.results.hindsight import hindsight_loss
+from fkl.results.hindsight import hindsight_loss, linear_loss
 from fkl.simulation import Chunk, DivergedError, Experiment, simulate
 
 FLOATS = "%.10g"
@@ -220,6 +220,7 @@ def _of_a_stream(problem: Problem, chunk: Chunk, best: NDArray[np.float64]) -> t
         "mse": judge.squared_error / np.maximum(samples, 1),
         "regret_best_kernel": judge.regret_best_kernel,
         "regret_hindsight": judge.loss - best.sum(axis=0),
+        "regret_linear": judge.loss - linear_loss(problem).sum(axis=0),
     }
     return rounds, clients, {}
 

@@ -114,7 +114,7 @@ ONE = ("partition.clients=1",)
 AGENT = (*ONE, f"algo.lam={LAM}")
 Theory = tuple[tuple[str, ...], Callable[[Shown], None]] | str
 THEORY: dict[str, Theory] = {
-    "pof_mkl": ((*KERNEL, *ONE, "algo.step_factor=1"), gradient_descent),
+    "pof_mkl": ((*KERNEL, *ONE), gradient_descent),
     "ofmkl_avg": ((*KERNEL, *ONE), gradient_descent),
     "ofskl": ((*KERNEL, *ONE), gradient_descent),
     "vm_kofl": ((*KERNEL, *ONE), gradient_descent),

@@ -23,7 +23,7 @@ PLAIN: dict[type, Callable[..., Run]] = {OfmklAvg: ofmkl_avg.run, Ofskl: ofskl.r
 
 KERNEL_CASES = [
     (PofMkl(M=1, xi=1), Size(R=3), 0.0),
-    (PofMkl(M=3, xi=1, step_factor=1.0, eta=0.05), Size(N=7, D=8), 0.3),
+    (PofMkl(M=3, xi=1, step_factor=2.0, eta=0.05), Size(N=7, D=8), 0.3),
     (PofMkl(M=7, xi=1, lam=0.1), Size(N=7, K=6), 0.0),
     (PofMkl(M=1, xi=0.5, eta_k=2.0, eta=0.03), Size(N=4, T=20), 0.0),
     (PofMkl(M=3, xi=0.5, eta_k=1.0), Size(N=7, d=5), 0.3),
@@ -32,6 +32,7 @@ KERNEL_CASES = [
     (PofMkl(M=1, xi=0.01, eta=0.002, eta_k=3.0), Size(N=6, R=3), 0.0),
     (PofMkl(M=3, xi=0.01, eta=0.002, eta_k=3.0, lam=0.05), Size(N=7, T=15), 0.3),
     (PofMkl(M=1, xi=0.01), Size(N=1), 0.3),
+    (PofMkl(M=1, xi=0.5, eta_k=2.0, eta=0.03, bins_by="updated"), Size(N=4, T=20), 0.3),
     (OfmklAvg(), Size(R=3), 0.0),
     (OfmklAvg(eta=0.3, step_factor=2.0, lam=0.1), Size(N=7, d=5), 0.3),
     (Ofskl(), Size(N=1, D=8), 0.0),
@@ -40,7 +41,10 @@ KERNEL_CASES = [
     (VmKofl(eta=0.5, step_factor=0.5, lam=0.1), Size(N=7, d=2), 0.3),
     (EmKofl(), Size(R=3), 0.0),
     (EmKofl(eta=0.5, step_factor=0.5, lam=0.1), Size(N=7, T=20), 0.3),
-    (EmKofl(losses="sum"), Size(N=5, K=6), 0.3),
+    (EmKofl(losses="sum", weight_factor=2.0), Size(N=5, K=6), 0.3),
+    (EmKofl(eta=0.5, weight_factor=3.0), Size(N=5, K=4, T=20), 0.0),
+    (EmKofl(predictor="copy", lam=0.1), Size(N=5, K=6), 0.3),
+    (EmKofl(predictor="copy", losses="sum", eta=0.3), Size(N=7, T=20), 0.0),
     (EmKofl(), Size(N=1), 0.0),
 ]
 
@@ -52,10 +56,11 @@ def literal_run(algorithm: Algorithm, trace: Trace, r: int) -> Run:
     rate = problem.rounds**-0.5
     keys: dict[str, Any] = {"lam": algorithm.lam, "eta": algorithm.eta or rate, "step_factor": algorithm.step_factor}
     if isinstance(algorithm, PofMkl):
-        keys |= {"M": algorithm.M, "xi": algorithm.xi, "eta_k": algorithm.eta_k or rate}
+        keys |= {"M": algorithm.M, "xi": algorithm.xi, "eta_k": algorithm.eta_k or rate, "bins_by": algorithm.bins_by}
         return pof_mkl.run(*data, draws(trace, r, problem.clients), **keys)
     if isinstance(algorithm, EmKofl):
-        return em_kofl.run(*data, draws(trace, r, 1)[:, 0], losses=algorithm.losses, **keys)
+        keys |= {key: getattr(algorithm, key) for key in ("losses", "predictor", "weight_factor")}
+        return em_kofl.run(*data, draws(trace, r, 1)[:, 0], **keys)
     return PLAIN[type(algorithm)](*data, **keys)
 
 
@@ -200,13 +205,15 @@ def distance(a: Array, b: Array) -> float:
         {"eta": 0.1},
         {"eta_k": 0.1},
         {"lam": 0.1},
-        {"step_factor": 1.0},
+        {"step_factor": 2.0},
+        {"xi": 0.5, "bins_by": "updated"},
     ],
     ids=repr,
 )
-def test_every_key_of_pof_mkl_matters(change: dict[str, float]) -> None:
-    """No key is silently ignored: changing one changes the predictions."""
+def test_every_key_of_pof_mkl_matters(change: dict[str, Any]) -> None:
+    """No key is silently ignored: changing one changes the predictions; `bins_by` does where there are bins."""
     size = Size(N=5, T=15)
-    problem, make = make_problem(size, seed=11), partial(PofMkl, M=1, xi=1, eta_k=1.0)
-    before, after = (run(make(**keys), problem, make_dictionary(size)) for keys in ({}, change))
+    problem, make = make_problem(size, seed=11), partial(PofMkl, M=1, eta_k=1.0)
+    usual = {"xi": 0.5} if "bins_by" in change else {}
+    before, after = (run(make(**keys), problem, make_dictionary(size)) for keys in (usual, change))
     assert distance(before.y_hat, after.y_hat) > 1e-4

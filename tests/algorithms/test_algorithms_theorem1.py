@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from literal.common import Array
 from literal.worlds import Size, make_problem, run
 
+from fkl.algorithms.base import mixture_norm
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
@@ -90,3 +91,25 @@ def test_theorem_1_is_sharp_enough_to_catch_a_wrong_sign() -> None:
     assert right.bound == wrong.bound
     assert (right.regret <= right.bound).all()
     assert (wrong.regret > wrong.bound).all()
+
+
+@given(seed=st.integers(0, 2**32 - 1), N=st.integers(1, 5), D=st.integers(1, 4))
+def test_the_norm_of_a_mixture_is_that_of_its_kernel(seed: int, N: int, D: int) -> None:
+    """It is of f = sum_i w_i theta_i'z_i in the features sqrt(w_i) z_i of the kernel sum_i w_i kappa_i.
+
+    The norm is that of f's parameters there, no less than the least norm of a function with f's values, the same
+    whichever way a kernel numbers its features, and makes L(f) <= sum_i w_i L(f_i).
+    """
+    random = np.random.default_rng(seed)
+    theta, z, w = random.normal(size=(N, D)), random.normal(size=(6, N, D)), random.dirichlet(np.ones(N))
+    found = mixture_norm(w[None, None], theta[None])[0, 0]
+    features, parameters = (z * np.sqrt(w)[:, None]).reshape(6, -1), (np.sqrt(w)[:, None] * theta).ravel()
+    f = np.einsum("jnd,nd->jn", z, theta)
+    np.testing.assert_allclose(features @ parameters, f @ w, atol=1e-12)
+    np.testing.assert_allclose(found, parameters @ parameters)
+    least = np.linalg.lstsq(features, f @ w, rcond=1e-10)[0]
+    assert least @ least <= found * (1 + 1e-9)
+    renumbered = np.stack([random.permutation(row) for row in theta])
+    np.testing.assert_allclose(mixture_norm(w[None, None], renumbered[None])[0, 0], found)
+    sizes = (theta**2).sum(axis=1)
+    assert ((f @ w) ** 2 + 0.1 * found <= ((f**2 + 0.1 * sizes) @ w) * (1 + 1e-9) + 1e-12).all()

@@ -59,6 +59,7 @@ OUTSIDE = {
     "algo.alpha": ("0",),
     "algo.rho": ("0",),
     "algo.step_factor": ("0",),
+    "algo.weight_factor": ("0",),
     "algo.learning_rate": ("0",),
     "algo.C": ("0",),
     "algo.sigma": ("0", "1e-31", "1e31"),

@@ -1,4 +1,8 @@
-"""eM-KOFL (Hong and Chae): the server announces one drawn kernel; only its parameters are averaged."""
+"""eM-KOFL (Hong and Chae): the server announces one drawn kernel; only its parameters are averaged.
+
+The order is that of the authors' published script: the clients' copies of the kernel become their average before they
+predict with it.
+"""
 
 import numpy as np
 from literal.common import Array, Run, draw, feature_vector, frequencies, gradient, loss, normalised
@@ -16,6 +20,8 @@ def run(
     lam: float,
     step_factor: float,
     losses: str,
+    predictor: str,
+    weight_factor: float,
 ) -> Run:
     """One replicate; other arguments as in `literal.pof_mkl.run`.
 
@@ -25,6 +31,10 @@ def run(
         The number in [0, 1) by which the server draws the kernel.
     losses : {"mean", "sum"}
         Over the clients present, in the update of the server's weights.
+    predictor : {"average", "copy"}
+        Whether the copies are averaged before the round's predictions or after its steps.
+    weight_factor : float
+        Multiplies eta in the update of the server's weights.
     """
     omega = frequencies(rho, scale)
     N, K = len(omega), x.shape[1]
@@ -34,6 +44,8 @@ def run(
     for t in range(len(x)):
         here = [k for k in range(K) if present[t, k]]
         drawn = draw(list(normalised(log_w)), uniform[t])
+        if predictor == "average":
+            average(theta[drawn], here)
         for k in here:
             for i in range(N):
                 z = feature_vector(omega[i], x[t, k])
@@ -42,14 +54,21 @@ def run(
                     out.squared_norm[t, k] = theta[i][k] @ theta[i][k]
                 out.loss[t, k, i] = loss(theta[i][k], z, y[t, k], lam)
                 theta[i][k] = theta[i][k] - step_factor * eta * gradient(theta[i][k], z, y[t, k], lam)
-            out.uplink[t, k] = theta[drawn][k].size + N  # what it learned, and its losses
+            out.uplink[t, k] = theta[drawn][k].size + N  # its copy of the kernel, and its losses
+            out.downlink[t, k] = 1 + theta[drawn][k].size  # the index, and the average
+        if predictor == "copy":
+            average(theta[drawn], here)
         if here:
-            together = sum(theta[drawn][k] for k in here) / len(here)
-            for k in here:
-                theta[drawn][k] = together.copy()
-                out.downlink[t, k] = 1 + together.size  # the index, and the average
             for i in range(N):
                 total = sum(out.loss[t, k, i] for k in here)
-                log_w[i] -= eta * (total if losses == "sum" else total / len(here))
+                log_w[i] -= weight_factor * eta * (total if losses == "sum" else total / len(here))
     out.theta, out.log_w = np.array(theta), log_w
     return out
+
+
+def average(copies: list[Array], here: list[int]) -> None:
+    """Overwrite the copies of the clients that are here by their average."""
+    if here:
+        together = sum(copies[k] for k in here) / len(here)
+        for k in here:
+            copies[k] = together.copy()

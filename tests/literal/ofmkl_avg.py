@@ -25,8 +25,7 @@ def run(
                 out.downlink[t, k] += theta[i].size
                 out.uplink[t, k] += slopes[i][-1].size
             out.y_hat[t, k] = sum(f) / N
-            mixture = sum(theta) / N
-            out.squared_norm[t, k] = mixture @ mixture
+            out.squared_norm[t, k] = sum(theta_i @ theta_i for theta_i in theta) / N
         if here:
             theta = [theta[i] - step_factor * eta * sum(slopes[i]) / len(here) for i in range(N)]
     out.theta = np.array(theta)

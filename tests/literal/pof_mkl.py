@@ -44,6 +44,7 @@ def run(
     eta_k: float,
     lam: float,
     step_factor: float,
+    bins_by: str = "current",
 ) -> Run:
     """Algorithm 2, one replicate.
 
@@ -61,6 +62,8 @@ def run(
         As in the paper.
     step_factor : float
         Multiplies eta in eq. (9).
+    bins_by : {"current", "updated"}
+        Whether Algorithm 1 is given w_t, as it is printed, or the w_{t+1} that eq. (7) has just made.
     """
     omega = frequencies(rho, scale)
     N, K = len(omega), x.shape[1]
@@ -75,12 +78,12 @@ def run(
             z = [feature_vector(omega[i], x[t, k]) for i in range(N)]
             w = normalised(log_w[k])
             out.y_hat[t, k] = sum(w[i] * (theta[i] @ z[i]) for i in range(N))  # eq. (6)
-            mixture = sum(w[i] * theta[i] for i in range(N))
-            out.squared_norm[t, k] = mixture @ mixture
+            out.squared_norm[t, k] = sum(w[i] * (theta[i] @ theta[i]) for i in range(N))
+            before = log_w[k].copy()
             for i in range(N):
                 out.loss[t, k, i] = loss(theta[i], z[i], y[t, k], lam)
                 log_w[k, i] -= eta_k * out.loss[t, k, i]  # eq. (7)
-            subset, p = select_subset(log_w[k], M, xi, uniform[t, k])
+            subset, p = select_subset(before if bins_by == "current" else log_w[k], M, xi, uniform[t, k])
             for i in subset:
                 step = step_factor * eta * gradient(theta[i], z[i], y[t, k], lam) / p[i]
                 received[i, k] = theta[i] - step  # eq. (9)
@@ -128,8 +131,8 @@ def per_client(
             f = (theta * z).sum(axis=1)
             w = np.exp(log_w[k] - log_w[k].max())
             out.y_hat[t, k] = w @ f / w.sum()
-            log_w[k] -= eta_k * ((f - y[t, k]) ** 2 + lam * squared_norm)
             subset, p = _subset(log_w[k], M, xi, uniform[t, k])
+            log_w[k] -= eta_k * ((f - y[t, k]) ** 2 + lam * squared_norm)
             slope = 2 * (f[subset] - y[t, k])[:, None] * z[subset] + 2 * lam * theta[subset]
             change[subset] += step_factor * eta * slope / p
             out.uplink[t, k] = slope.size

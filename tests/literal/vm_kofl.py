@@ -21,8 +21,7 @@ def run(
             out.downlink[t, k] = w.size + sum(theta_i.size for theta_i in theta)
             z = [feature_vector(omega[i], x[t, k]) for i in range(N)]
             out.y_hat[t, k] = sum(w[i] * (theta[i] @ z[i]) for i in range(N))
-            mixture = sum(w[i] * theta[i] for i in range(N))
-            out.squared_norm[t, k] = mixture @ mixture
+            out.squared_norm[t, k] = sum(w[i] * (theta[i] @ theta[i]) for i in range(N))
             for i in range(N):
                 out.loss[t, k, i] = loss(theta[i], z[i], y[t, k], lam)
                 slopes[i].append(gradient(theta[i], z[i], y[t, k], lam))

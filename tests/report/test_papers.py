@@ -3,16 +3,22 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
 from broken.runs import CONFIG, sign
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
+from fkl import conf_folder
 from fkl.data.naval import Naval
-from fkl.papers.beside import COLUMNS, published
+from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, published
 from fkl.papers.pof_mkl import __file__ as pof_mkl
+from fkl.papers.pof_mkl import reading
+from fkl.results.collect import FinishedRun
 
 NAVAL = ("dataset=naval", "replicates=2")
 
@@ -25,8 +31,8 @@ def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pa
     numbers = np.random.default_rng(0).random((11934, 18))
     with (folder / "files" / "data.txt").open("w") as file:
         file.writelines("   " + "   ".join(f"{value:.7e}" for value in row) + "\n" for row in numbers)
-    rows = "ofmkl_avg,vm_kofl,vm_kofl_double_step,pof_mkl_m1,pof_mkl_m51"
-    return sweeping(folder, Naval, (*NAVAL, f"+pof_mkl/row={rows}"))
+    rows = "ofmkl_avg,vm_kofl,vm_kofl_two_steps,pof_mkl_m1,pof_mkl_m51"
+    return sweeping(folder, Naval, (*NAVAL, f"+pof_mkl/row_as_published={rows}"))
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3"])
@@ -49,8 +55,10 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     assert table[table["switch"].str.startswith("not run")]["ours"].isna().all()
 
     vm = table.query("dataset == 'naval' and algorithm == 'vM-KOFL' and metric != 'runtime_per_client'")
-    assert sorted(part.split("step_factor=")[1] for part in vm["switch"]) == ["1.0", "2.0"]
-    row = vm[vm["switch"].str.endswith("1.0")].iloc[0]
+    one, two = (vm[vm["switch"].str.endswith(f"step_factor={step}")] for step in ("1.0", "2.0"))
+    assert (two["reading"] == "").all()
+    assert one["reading"].tolist() == ["preview, as published"]
+    row = one.iloc[0]
     [run] = [
         folder
         for folder in Path("outputs/runs").glob("naval-vm_kofl-*")
@@ -64,11 +72,47 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     assert row["spread"] == pytest.approx(values.std(ddof=1) / scale, rel=1e-5)
     assert row["n"] == len(values) == (23 if number == "3" else 2)
     assert row["difference_percent"] == pytest.approx(100 * (row["ours"] / row["published"] - 1), rel=1e-3)
+    if number == "2":
+        assert float(row["mse_over_root_of_rounds"]) == pytest.approx(row["ours"] / 500**0.5, rel=1e-3)
+    if number == "3":
+        [linear] = vm[vm["reading"] == "preview, as published, linear comparator"]["ours"]
+        against = pd.read_csv(run / "clients.csv").groupby("client")["regret_linear"].mean()
+        assert linear == pytest.approx(against.mean(), rel=1e-5)
 
     markdown = (folder / f"table{number}.md").read_text()
     assert markdown.count("\n|") == len(table) + 2
     assert "## Differences" in markdown
     assert (folder / f"table{number}.tex").read_text().count("\\\\") == len(table) + 1
+
+
+LABELS = {
+    "ofskl": "OFSKL",
+    "vm_kofl": "vM-KOFL",
+    "em_kofl": "eM-KOFL",
+    "pof_mkl_m25": "POF-MKL",
+    "perfedavg": "PerFedAvg",
+}
+
+
+@pytest.mark.parametrize("dataset", ["naval", "uji", "air"])
+@pytest.mark.parametrize("row", LABELS)
+def test_the_configuration_s_readings_are_the_table_s(dataset: str, row: str) -> None:
+    """What the experiments call stated and published is what the tables take for these; in between is neither."""
+
+    def read_as(*overrides: str) -> str:
+        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            config: Any = OmegaConf.to_container(compose("config", [*overrides]))
+        return reading(FinishedRun(Path(), config, {"dataset": dataset, "algorithm": LABELS[row]}))
+
+    stated = f"+pof_mkl/words={dataset}", f"+pof_mkl/row={row}"
+    as_published = f"dataset={dataset}", f"+pof_mkl/row_as_published={row}"
+    assert read_as(*stated) == AS_STATED
+    assert read_as(*as_published) == AS_PUBLISHED
+    if row != "perfedavg":
+        assert read_as(*as_published, "algo.step_factor=1.5") == ""
+        assert read_as(*stated, "kernels.bandwidth_is=variance") == ""
+    if row == "pof_mkl_m25":
+        assert read_as(*as_published, "algo.step_factor=1.0") == "one step"
 
 
 @pytest.mark.parametrize(

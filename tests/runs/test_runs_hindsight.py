@@ -13,7 +13,7 @@ from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
 from fkl.results import hindsight
 from fkl.results.files import write_sealed
-from fkl.results.hindsight import hindsight_loss
+from fkl.results.hindsight import hindsight_loss, linear_loss
 from fkl.simulation import Experiment
 
 SIZE = Size(K=1, N=5, T=40)
@@ -75,3 +75,18 @@ def test_what_is_not_as_it_was_kept_is_computed_again(given: Experiment, tmp_pat
         file.write_bytes(whole[:-9] if damaged == "cut short" else whole[:300] + bytes([whole[300] ^ 4]) + whole[301:])
     np.testing.assert_array_equal(hindsight_loss(given, tmp_path), right)
     assert file.read_bytes() == whole
+
+
+def test_a_linear_fit_leaves_what_no_linear_function_explains() -> None:
+    """Least squares over all clients that are present; a feature that never changes and a repeated one do no harm."""
+    problem = make_problem(Size(K=3, N=5, T=40, d=4), seed=2, absent=0.3)
+    problem.x[..., 2], problem.x[..., 3] = 0.25, problem.x[..., 0]
+    loss, here = linear_loss(problem), problem.present
+    x = np.column_stack([problem.x[here], np.ones(here.sum())]).astype(np.float64)
+    slope = np.linalg.lstsq(x, problem.y[here], rcond=None)[0]
+    np.testing.assert_allclose(loss[here], (x @ slope - problem.y[here]) ** 2, atol=1e-10)
+    assert (loss[~here] == 0).all()
+    problem.y[:] = 3 - 2 * problem.x[..., 1]
+    assert linear_loss(problem).max() < 1e-20
+    wide = replace(problem, x=np.broadcast_to(np.float32(0), (40, 3, 40_000)))
+    assert np.isnan(linear_loss(wide)).all()

@@ -16,8 +16,9 @@ class Descent:
     eta : float or None
         Learning rate; None for 1 / sqrt(T).
     step_factor : float
-        Multiplies eta where parameters (not weights) are updated. With the gradient written out, 2 (f - y) z,
-        POF-MKL's published numbers come from 2 and its baselines' from 1.
+        Multiplies eta where parameters (not weights) are updated. The gradient is written out, 2 (f - y) z; a factor
+        of 1 / 2 makes the step that of a loss (f - y)^2 / 2. POF-MKL's published numbers come from 2, its baselines'
+        from 1.
     lam : float
         Regularisation lambda; the paper does not state it.
 

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, Outcome, World, softmax
 from fkl.algorithms.federated.descent import Descent
 from fkl.errors import require
 from fkl.streams import Role
+
+PREDICTORS = ("average", "copy")
+LOSSES = ("mean", "sum")
 
 
 @dataclass
@@ -24,12 +28,22 @@ class State:
 
 @dataclass(frozen=True)
 class EmKofl(Descent):
-    """Clients learn all kernels on their own; what the drawn kernel learned is averaged.
+    """Clients learn all kernels on their own; their copies of the drawn one become their average.
+
+    A round: the server draws kernel I by its weights and announces it, averages the clients' copies of theta_I, and the
+    clients take the average over and predict with it. Then all clients learn all kernels from their sample, each
+    starting from its own copies, and send the kernels' losses. So do the authors' published script and an
+    independent one in R (differences.md of POF-MKL's paper).
 
     Parameters
     ----------
+    predictor : {"average", "copy"}
+        What the clients predict with: the average of the round, or each its own copy, which is then averaged only after
+        it has learned from the round's sample.
     losses : {"mean", "sum"}
-        What the server's weights shrink by: w_i <- w_i exp(-eta mean_k L_ik), as vM-KOFL does, or the sum over k.
+        What the server's weights shrink by: w_i <- w_i exp(-eta_w mean_k L_ik), as vM-KOFL does, or the sum over k.
+    weight_factor : float
+        Multiplies eta where weights are updated: eta_w = weight_factor * eta.
     eta, step_factor, lam
         See `Descent`.
 
@@ -40,11 +54,15 @@ class EmKofl(Descent):
 
     label: ClassVar[str] = "eM-KOFL"
 
+    predictor: str = "average"
     losses: str = "mean"
+    weight_factor: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.losses in ("mean", "sum"), "losses", self.losses, "mean or sum")
+        require(self.predictor in PREDICTORS, "predictor", self.predictor, "average or copy")
+        require(self.losses in LOSSES, "losses", self.losses, "mean or sum")
+        require(0 < self.weight_factor < np.inf, "weight_factor", self.weight_factor, "a number above 0")
 
     def init(self, world: World) -> State:
         """Theta_ik = 0, w_i = 1."""
@@ -63,15 +81,24 @@ class EmKofl(Descent):
         drawn = (world.streams.uniform(Role.SELECTION, t, 1) >= np.cumsum(p, axis=-1)).sum(axis=-1)
         index = channel.broadcast("index", np.minimum(drawn, bank.kernels - 1), scalars=1)
 
+        if self.predictor == "average":
+            _average(world, state.theta, index, share)
         f, squared_norm = bank.descend(x, y, share, state.theta, self.step_factor * eta, self.lam)
         y_hat = f[each, :, index]
         loss = channel.uplink("losses", (f - y[:, None]) ** 2 + self.lam * squared_norm, scalars=bank.kernels)
-
-        sent = channel.uplink("theta", state.theta[each, index], scalars=bank.width)
-        average = channel.broadcast("theta", np.matmul(share, sent.astype(np.float64)), scalars=bank.width)
-        here = share[:, None] > 0  # who is absent hears nothing
-        state.theta[each, index] = np.where(here, average[:, None], sent)
+        if self.predictor == "copy":
+            _average(world, state.theta, index, share)
 
         total = 1 if self.losses == "mean" else (share > 0).sum()
-        log_w = state.log_w - eta * total * np.matmul(share, loss)
+        log_w = state.log_w - self.weight_factor * eta * total * np.matmul(share, loss)
         return State(state.theta, log_w), Outcome(y_hat, loss, lambda: squared_norm[each, :, index])
+
+
+def _average(world: World, theta: Array, index: NDArray[np.int64], share: Array) -> None:
+    """Let the clients that are present send their copies of the drawn kernel and take over the average."""
+    bank, channel = world.bank, world.channel
+    each = np.arange(bank.replicates)
+    sent = channel.uplink("theta", theta[each, index], scalars=bank.width)
+    average = channel.broadcast("theta", np.matmul(share, sent.astype(np.float64)), scalars=bank.width)
+    here = share[:, None] > 0  # who is absent hears nothing
+    theta[each, index] = np.where(here, average[:, None], sent)

@@ -35,6 +35,9 @@ class PofMkl(Descent):
         Exploration rate in (0, 1]; 1 draws bins uniformly.
     eta_k : float or None
         Learning rate of the clients' weights; None for 1 / sqrt(T).
+    bins_by : {"current", "updated"}
+        Weights that bins are made and drawn by where xi < 1: w_t, as eq. (8) and Algorithm 1 write them, or w_{t+1},
+        which Algorithm 2 has at hand by then, as its update (7) stands a line before its call of Algorithm 1.
     eta, step_factor, lam
         See `Descent`.
 
@@ -45,16 +48,17 @@ class PofMkl(Descent):
 
     label: ClassVar[str] = "POF-MKL"
 
-    step_factor: float = 2.0
     M: int = 1
     xi: float = 1.0
     eta_k: float | None = None
+    bins_by: str = "current"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.M >= 1, "M", self.M, "a whole number from 1 to kernels.N")
         require(0 < self.xi <= 1, "xi", self.xi, "a number in (0, 1]")
         require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number above 0, or null")
+        require(self.bins_by in ("current", "updated"), "bins_by", self.bins_by, "current or updated")
 
     def init(self, world: World) -> State:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
@@ -82,9 +86,13 @@ class PofMkl(Descent):
         loss = residual**2
         loss += self.lam * squared_norms(theta)[:, None]
         log_w = state.log_w
+        uniform = world.streams.uniform(Role.SELECTION, t, y.size)
+        if self.bins_by == "current":
+            chosen, p = choose_bin(log_w, self.M, self.xi, uniform)
         log_w -= eta_k * (share > 0)[:, None] * loss  # eq. (7)
+        if self.bins_by == "updated":
+            chosen, p = choose_bin(log_w, self.M, self.xi, uniform)
 
-        chosen, p = choose_bin(log_w, self.M, self.xi, world.streams.uniform(Role.SELECTION, t, y.size))
         weight = chosen * (share[:, None] / p)
         residual *= 2
         residual *= weight
@@ -100,7 +108,7 @@ def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray
     Parameters
     ----------
     log_w : (R, K, N)
-        Logarithms of the updated weights.
+        Logarithms of the weights.
     M : int
         Kernels a bin.
     xi : float
