@@ -298,7 +298,7 @@ class Conformance:
     def of(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
         """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
         run = scenario(*overrides, folder=folder)
-        return cls(prepare(run), Path(run.paths.cache).expanduser())
+        return cls(replace(prepare(run), redraw=None), Path(run.paths.cache).expanduser())
 
     @property
     def everyone(self) -> range:

@@ -153,7 +153,10 @@ def prepare(run: Run) -> Experiment:
         else:
             problem = _batch(run, given, generator) if isinstance(run.algo, Split) else given
             problem = replace(problem, x=problem.x.astype(settings.precision))
-    topology = _topology(run, problem.clients)
+    topology = _topology(run, problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
+    redraw = None
+    if isinstance(run.algo, Consensus) and run.algo.redraw:
+        redraw = partial(_redrawn, run, None if _simulated(run) else table)
     print(_told(run.dataset.name, problem, topology))
     return Experiment(
         problem,
@@ -164,6 +167,7 @@ def prepare(run: Run) -> Experiment:
         settings.replicates,
         settings.precision,
         topology,
+        redraw,
     )
 
 
@@ -181,21 +185,39 @@ def _batch(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
 
 def _repeated(run: Run) -> Repeated:
     """A split for each replicate; what is simulated, and not read from files, is simulated for each too."""
-    simulated = not run.dataset.files and not hasattr(run.dataset, "fingerprint")
-    shared = None if simulated else _table(run, shared_generator(run.settings.seed, Role.DATA))
+    shared = None if _simulated(run) else _table(run, shared_generator(run.settings.seed, Role.DATA))
     batches = []
     for generator in Streams(run.settings.seed, tuple(range(run.settings.replicates))).generators(Role.DATA):
-        table = _table(run, generator) if shared is None else shared
-        with inside("partition"):
-            stream = run.partition.split(table, generator)
-        batches.append(_batch(run, stream, generator))
+        batches.append(_split(run, shared, generator))
         if len(batches) == 1:
             rest = run.settings.replicates - 1
             require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
     return Repeated(tuple(batches))
 
 
-def _topology(run: Run, agents: int) -> Topology | None:
+def _redrawn(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:
+    """Split and graph of one replicate; those of replicate 0 are what all replicates share where nothing is redrawn."""
+    streams = Streams(run.settings.seed, (replicate,))
+    batch = _split(run, shared, streams.generators(Role.DATA)[0])
+    topology = _topology(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
+    assert topology is not None
+    return replace(batch, x=batch.x.astype(run.settings.precision)), topology
+
+
+def _simulated(run: Run) -> bool:
+    """Whether the samples are drawn, not read from files."""
+    return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
+
+
+def _split(run: Run, shared: Table | None, generator: np.random.Generator) -> Batch:
+    """One replicate's split of a table that all share, or of its own."""
+    table = _table(run, generator) if shared is None else shared
+    with inside("partition"):
+        stream = run.partition.split(table, generator)
+    return _batch(run, stream, generator)
+
+
+def _topology(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
     """Graph of a decentralized method; any other has a server, or is alone."""
     decentralized = isinstance(run.algo, Consensus)
     if run.topology is None:
@@ -203,7 +225,7 @@ def _topology(run: Run, agents: int) -> Topology | None:
         return None
     require(decentralized, "topology", type(run.topology).__name__, f"left out: {run.algo.label} is not decentralized")
     with inside("topology"):
-        return run.topology.build(agents, shared_generator(run.settings.seed, Role.TOPOLOGY))
+        return run.topology.build(agents, generator)
 
 
 def _told(name: str, problem: Problem | Batch | Repeated | Vertical, topology: Topology | None) -> str:

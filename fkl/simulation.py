@@ -43,7 +43,16 @@ KEYS_NAMED = 3
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything that decides a run's numbers."""
+    """Everything that decides a run's numbers.
+
+    Parameters
+    ----------
+    problem, topology
+        Where they are drawn anew, those of replicate 0.
+    redraw : callable or None
+        Samples and graph of each replicate by its number, where every replicate has its own; such replicates run one
+        at a time, so that the memory holds one split.
+    """
 
     problem: Problem | Batch | Repeated | Vertical
     dictionary: Dictionary
@@ -53,6 +62,7 @@ class Experiment:
     replicates: int
     precision: str
     topology: Topology | None = None
+    redraw: Callable[[int], tuple[Batch, Topology]] | None = None
 
 
 @dataclass(frozen=True)
@@ -224,6 +234,8 @@ def _fitting(experiment: Experiment, chunk: int | None = None) -> int:
     if isinstance(problem, Repeated):
         return together if chunk else numba.get_num_threads()  # they share nothing, and a round of theirs is long
     held, peak = _rehearse(experiment)
+    if experiment.redraw is not None:
+        return 1
     room = BATCH_CHUNK_BYTES if isinstance(problem, Batch) else CHUNK_BYTES
     fits = min(room // held, int(SHARE_OF_FREE * memory.available_bytes()) // peak)
     return together if chunk else max(1, fits)
@@ -363,6 +375,9 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     """World of some replicates of an experiment, and the ledger behind its channel."""
     problem, network, precision = experiment.problem, experiment.network, experiment.precision
     topology, streams = experiment.topology, Streams(experiment.seed, replicates)
+    if experiment.redraw is not None:
+        [replicate] = replicates
+        problem, topology = experiment.redraw(replicate)
     directions = WITH_A_SERVER if topology is None else BETWEEN_PEERS
     if isinstance(problem, Vertical):
         directions = BETWEEN_PARTIES

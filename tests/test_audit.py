@@ -71,7 +71,7 @@ DATASETS: dict[str, str] = {
     "naval": "test_data_real.py::test_naval",
     "real_sim": "test_data_classification.py::test_published_real_sim",
     "synthetic": "test_data_simulated.py::test_synthetic_is_the_kernel_sum",
-    "toms_hardware": "test_data_real.py::test_toms_hardware_as_published_is_scaled_rows_of_the_first_9995",
+    "toms_hardware": "test_data_real.py::test_toms_hardware_published_and_omkl_are_of_its_first_rows",
     "twitter": "test_data_real.py::test_twitter",
     "uji": "test_data_real.py::test_uji",
     "wave_farm": "test_data_simulated.py::test_farm_has_the_schema_of_uci_494",

@@ -64,7 +64,7 @@ def summary_columns(experiment: Experiment) -> list[str]:
         problem = replace(problem, batches=problem.batches[:1])
     else:
         problem = replace(problem, rounds=1)
-    short = replace(experiment, problem=problem, replicates=1)
+    short = replace(experiment, problem=problem, replicates=1, redraw=None)
     records = _of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), np.zeros((1, 1)))
     return [str(name) for name in records.summary]
 

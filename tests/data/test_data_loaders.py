@@ -253,7 +253,6 @@ RANDOM = np.random.default_rng(0).random((4, 97))
     [
         (energy.Energy, 25, [NO_FILE]),
         (airquality.AirQuality, 13, [NO_FILE]),
-        (toms_hardware.TomsHardware, 96, [NO_FILE]),
         (twitter.Twitter, 77, []),
     ],
 )
@@ -365,16 +364,31 @@ def test_raw_airquality_in_another_layout_is_refused(monkeypatch, tmp_path, text
         load(airquality.AirQuality(input="raw"), store)
 
 
-def test_raw_toms_hardware_has_its_samples_in_rows(monkeypatch, tmp_path):
+def test_raw_toms_hardware_has_its_samples_in_rows_and_omkl_s_in_columns(monkeypatch, tmp_path):
     x, y = 1000 * RANDOM[:, :96], RANDOM[:, [96]]
-    contents = [NO_FILE, mat(X=x, Y=y)]
-    table = load(
-        toms_hardware.TomsHardware(input="raw"),
-        small_files(monkeypatch, toms_hardware.TomsHardware, tmp_path, contents),
-    )
-    assert np.array_equal(table.x, x)
-    assert np.array_equal(table.y, y[:, 0])
-    assert table.feature_names[:9] == (*(f"NCD_{week}" for week in range(8)), "BL_0")
+    contents = [mat(X=x, Y=y), mat(X=x.T / 2, y=y)]
+    store = small_files(monkeypatch, toms_hardware.TomsHardware, tmp_path, contents)
+    for name, factor in (("raw", 1), ("omkl", 0.5)):
+        table = load(toms_hardware.TomsHardware(input=name), store)
+        assert np.array_equal(table.x, factor * x)
+        assert np.array_equal(table.y, y[:, 0])
+        assert table.feature_names[:9] == (*(f"NCD_{week}" for week in range(8)), "BL_0")
+
+
+def test_published_toms_hardware_is_its_first_rows_each_column_scaled(monkeypatch, tmp_path):
+    """Whatever comes after them has no part in the scaling; a constant column becomes 0."""
+    random = np.random.default_rng(3)
+    x, y = random.normal(5, 2, (11003, 96)), random.normal(-1, 3, (11003, 1))
+    x[:11000, 7], x[11000:], y[11000:] = 4.0, 1e6, 1e6
+    store = small_files(monkeypatch, toms_hardware.TomsHardware, tmp_path, [mat(X=x, Y=y), NO_FILE])
+    table = load(toms_hardware.TomsHardware(), store)
+    assert table.x.shape == (11000, 96)
+    assert not table.x[:, 7].any()
+    assert (table.y.min(), table.y.max()) == (0, 1)
+    others = np.delete(table.x, 7, axis=1)
+    assert (others.min(axis=0), others.max(axis=0)) == (pytest.approx(0), pytest.approx(1))
+    first = x[:11000, 0]
+    assert np.allclose(table.x[:, 0], (first - first.min()) / (first.max() - first.min()))
 
 
 @pytest.mark.parametrize(
@@ -392,7 +406,7 @@ def test_raw_toms_hardware_has_its_samples_in_rows(monkeypatch, tmp_path):
         (lambda: airquality.AirQuality(input=""), "input", "published or raw"),
         (lambda: airquality.AirQuality(input="raw", missing="mean"), "missing", "drop or previous"),
         (lambda: airquality.AirQuality(missing="previous"), "missing", "drop unless dataset.input=raw"),
-        (lambda: toms_hardware.TomsHardware(input="csv"), "input", "published or raw"),
+        (lambda: toms_hardware.TomsHardware(input="csv"), "input", "published, omkl or raw"),
         (lambda: concrete.Concrete(decimals=-1), "decimals", "from 0 to 15"),
         (lambda: concrete.Concrete(decimals=400), "decimals", "from 0 to 15"),
     ],

@@ -148,8 +148,11 @@ def test_raw_airquality():
     assert carried.x.min() == -1.9
 
 
-def test_toms_hardware_as_published_is_scaled_rows_of_the_first_9995():
-    table, raw = real(TomsHardware()), real(TomsHardware(input="raw"))
+def test_toms_hardware_published_and_omkl_are_of_its_first_rows():
+    table, raw, published = (real(TomsHardware(input=name)) for name in ("omkl", "raw", "published"))
+    assert published.x.shape == (11000, 96)
+    assert (published.y.min(), published.y.max()) == (0, 1)
+    assert published.y[0] == 4.5 / raw.y[:11000].max()  # whose least is 0
     assert raw.x.shape == (28179, 96)
     assert (raw.y[0], raw.y.max()) == (4.5, 265916.5)
     names = list(raw.feature_names)

@@ -13,9 +13,17 @@ class Consensus(Batched):
     """min over theta of sum_i R_i(theta), R_i(theta) = mean loss of agent i + lam / N |theta|^2 (COKE, eqs. 15, 16).
 
     N agents are the K clients, L features the D of the one kernel.
+
+    Parameters
+    ----------
+    redraw : bool
+        Draw the split and the graph anew in every replicate, and simulated samples too, as the features are: the
+        spread over replicates is then that of everything drawn. Otherwise all replicates share one split and one graph.
     """
 
     label: ClassVar[str]
+
+    redraw: bool = False
 
     def graph(self, world: World) -> Topology:
         """The agents' graph, once it is clear that the world suits a decentralized method.
