@@ -34,7 +34,7 @@ class Nystroem(Learning):
     Parameters
     ----------
     landmarks : int
-        M.
+        M; all samples where there are no more, which is kernel ridge regression itself.
     gamma : float
         K(x, z) = exp(-gamma |x - z|^2).
     lam : float
@@ -63,11 +63,10 @@ class Nystroem(Learning):
         Raises
         ------
         fkl.errors.FklError
-            If there are fewer samples than landmarks, or the equations do not fit.
+            If the equations do not fit into memory.
         """
-        size = len(held.x)
-        require(self.landmarks <= size, "landmarks", self.landmarks, f"at most {size}, the rows to learn from")
-        require_memory(3 * 8 * self.landmarks**2, f"equations of {self.landmarks} landmarks", "algo.landmarks")
+        size = min(self.landmarks, len(held.x))
+        require_memory(3 * 8 * size**2, f"equations of {size} landmarks", "algo.landmarks")
         return rng
 
     def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Machine]:
@@ -84,16 +83,17 @@ class Nystroem(Learning):
         require_two_classes(y)
         if 4 * np.square(x).sum(axis=1).max() >= LARGEST:
             raise FklError(f"squared distances are coded below {LARGEST:g} only: normalise the features")
-        chosen = np.sort(learned.choice(len(x), self.landmarks, replace=False))
+        size = min(self.landmarks, len(x))
+        chosen = np.sort(learned.choice(len(x), size, replace=False))
         for party in ring[1:]:
-            count("landmarks", ring[0], party, 1, self.landmarks, SCALAR * self.landmarks)
-        book_ring(count, "distances", ring, len(x) * self.landmarks, SCALAR)
+            count("landmarks", ring[0], party, 1, size, SCALAR * size)
+        book_ring(count, "distances", ring, len(x) * size, SCALAR)
         parts = [np.ascontiguousarray(x[:, held.groups[party]], np.float64) for party in ring]
 
         among = self._kernel(_distances(parts, chosen, chosen, learned))
-        among.flat[:: self.landmarks + 1] += JITTER
+        among.flat[:: size + 1] += JITTER
         root = cholesky(among, lower=True, overwrite_a=True, check_finite=False)
-        equations = NormalEquations(self.landmarks)
+        equations = NormalEquations(size)
         for rows in _blocks(len(x)):
             kernel = self._kernel(_distances(parts, rows, chosen, learned))
             phi = solve_triangular(root, kernel.T, lower=True, overwrite_b=True, check_finite=False).T
