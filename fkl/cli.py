@@ -25,7 +25,14 @@ fkl: federated and online kernel learning, every method on the same data, featur
 
 `fkl run --help` shows the default configuration."""
 
-GROUPS = ("algo", "dataset", "partition", "kernels", "experiment")
+GROUPS = {
+    "algo": "each as its paper's text has it",
+    "as_published": "algo=METHOD +as_published=METHOD, what a paper's numbers need instead of its text",
+    "dataset": "",
+    "partition": "",
+    "kernels": "",
+    "experiment": "",
+}
 
 
 def main() -> None:
@@ -99,8 +106,8 @@ def _list(arguments: list[str]) -> None:
     """One line for every choice: the first comment of its YAML."""
     _no_more(arguments)
     conf = conf_folder()
-    for group in GROUPS:
-        print(f"{group}:")
+    for group, words in GROUPS.items():
+        print(f"{group}: {words}".rstrip())
         for file in sorted((conf / group).rglob("*.yaml")):
             name = file.relative_to(conf / group).with_suffix("").as_posix()
             if words := about(file):  # a file without a comment is a part of another choice

@@ -1,5 +1,6 @@
 """Published cells beside ours."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,14 +8,24 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fkl.results.collect import FinishedRun
 
 COLUMNS = ["dataset", "algorithm", "setting", "metric", "unit", "published", "ours", "spread", "n"]
-COLUMNS += ["difference_percent", "switch"]
+COLUMNS += ["difference_percent", "reading", "switch", "rounding"]
+
+CENTRAL = {"low_95": 0.025, "high_95": 0.975}
+INTERVAL = [*CENTRAL, "quantile"]
+"""Where the paper prints one run: the ends of the central 95 % of ours, and the share of ours below the printed."""
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
-"""Columns that name a published cell; its rows follow each other, first that in the setting the paper agrees with."""
+"""Columns that name a published cell; its rows follow each other, first that of the paper's text."""
+
+AS_STATED, AS_PUBLISHED = "as stated", "as published"
+"""Readings of a paper: its text, and all that its numbers are known to need instead."""
+PREVIEW = "preview, "
+"""What stands before the reading of a run with fewer replicates than the paper's own: shown, and no evidence."""
 
 NOT_RUN = "not run"
 """What the switch of a row begins with where nothing was run."""
@@ -30,22 +41,45 @@ class Answer:
     Parameters
     ----------
     switch : str
-        Which reading of the protocol was run.
+        How the run was set where the protocol can be read in more than one way.
     ours, spread : float
         Mean and standard deviation, in units of 1; NaN where nothing was run.
     n : int
         How many values they are over.
+    reading : str
+        `AS_STATED` where that is the paper's text, a name of its `VARIANTS`, or nothing: shown, and no evidence.
+    preview : bool
+        Whether there are fewer replicates or splits than the paper has.
+    values : tuple of float
+        What the mean is over, for papers that print one run.
     """
 
     switch: str
     ours: float = np.nan
     spread: float = np.nan
     n: int = 0
+    reading: str = ""
+    preview: bool = False
+    values: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, switch: str, values: "pd.Series[float]") -> "Answer":
-        """Mean and standard deviation of some values."""
-        return cls(switch, float(values.mean()), float(values.std(ddof=1)), len(values))
+    def of(
+        cls, switch: str, values: "pd.Series[float]", reading: str = "", replicates: int = 1, of: int | None = None
+    ) -> "Answer":
+        """Mean and standard deviation of some values.
+
+        Parameters
+        ----------
+        switch, reading : str
+        values : Series
+        replicates : int
+            The paper's own number of them, or of splits.
+        of : int, optional
+            How many of ours the values are of, where not one each.
+        """
+        preview = (len(values) if of is None else of) < replicates
+        moments = float(values.mean()), float(values.std(ddof=1)), len(values)
+        return cls(switch, *moments, reading, preview, tuple(map(float, values)))
 
 
 def following(runs: Iterable[FinishedRun], protocol: Callable[[FinishedRun], bool]) -> list[FinishedRun]:
@@ -76,7 +110,9 @@ def newest(
 
 def published(paper_file: str, number: str) -> list[Cell]:
     """Cells of one table from the published.csv beside a paper's module, given as its ``__file__``."""
-    table = pd.read_csv(Path(paper_file).parent / "published.csv", dtype={"table": str}, keep_default_na=False)
+    dtype = {"table": str, "value": str}
+    table = pd.read_csv(Path(paper_file).parent / "published.csv", dtype=dtype, keep_default_na=False)
+    table["rounding"] = [rounding(str(value)) for value in table["value"]]
     table["value"] = [_bound_or_number(value) for value in table["value"]]
     table["spread"] = pd.to_numeric(table["spread"])
     return [
@@ -90,6 +126,12 @@ def _bound_or_number(value: object) -> str | float:
     return str(value) if is_bound else float(pd.to_numeric(value))  # type: ignore[call-overload]
 
 
+def rounding(printed: str) -> float:
+    """Half a unit of the last digit of a printed number: 0.05 of ``1.2``, which may be all from 1.15 to 1.25."""
+    digits = re.fullmatch(r"[+-]?\d+(?:\.(\d*))?", printed)
+    return 0.5 * 10.0 ** -len(digits[1] or "") if digits else 0.0
+
+
 def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd.DataFrame:
     """One row for each published cell and answer, in the published unit.
 
@@ -97,12 +139,12 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd
     ----------
     cells : iterable of dict
     answers : callable
-        Our answers to a cell; a cell without one is shown as not run.
+        Our answers to a cell, that of the paper's text first; a cell without one is shown as not run.
 
     Returns
     -------
     DataFrame
-        Columns `COLUMNS` and published_spread.
+        Columns `COLUMNS`, `INTERVAL` and published_spread.
     """
     rows = []
     for cell in cells:
@@ -113,6 +155,17 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd
             row |= {"published": cell["value"], "ours": ours, "spread": answer.spread / scale, "n": answer.n}
             bound = isinstance(cell["value"], str)  # nothing is known of how far ours is from ">900"
             difference = 100 * (ours / cell["value"] - 1) if cell["value"] and not bound else np.nan
-            row |= {"difference_percent": difference, "switch": answer.switch}
-            rows.append({**row, "published_spread": cell["spread"]})
-    return pd.DataFrame(rows, columns=[*COLUMNS, "published_spread"])
+            reading = PREVIEW * answer.preview + answer.reading if answer.reading else ""
+            row |= {"difference_percent": difference, "reading": reading, "switch": answer.switch}
+            row |= {"rounding": cell.get("rounding", 0.0)}
+            values = np.array(() if bound else answer.values) / scale
+            rows.append({**row, **_where(cell["value"], values), "published_spread": cell["spread"]})
+    return pd.DataFrame(rows, columns=[*COLUMNS, *INTERVAL, "published_spread"])
+
+
+def _where(printed: float, values: NDArray[np.float64]) -> dict[str, float]:
+    """Where one printed run lies among ours."""
+    if not len(values):
+        return dict.fromkeys(INTERVAL, np.nan)
+    ends = {name: float(np.quantile(values, share)) for name, share in CENTRAL.items()}
+    return ends | {"quantile": float(np.mean(values < printed) + np.mean(values == printed) / 2)}

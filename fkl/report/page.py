@@ -22,7 +22,7 @@ from fkl.report import prose
 from fkl.report.pictures import Picture, embedded
 from fkl.report.runs import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
-from fkl.report.verdicts import FAR, MISSING, TIME, VERDICTS, Verdict, cells, judge, tally
+from fkl.report.verdicts import MISSING, OUTCOMES, TIME, UNEXPLAINED, VARIANT, Verdict, cells, judge, tally
 from fkl.results.collect import Collected, collect, legible
 from fkl.results.files import write_text
 
@@ -70,14 +70,16 @@ class TableView(View):
 
     @property
     def tally(self) -> dict[Verdict, int]:
-        """How many published cells are of each class."""
+        """How many published cells have each outcome."""
         return tally([self.judged])
 
     @property
     def rows(self) -> list[tuple[list[str], Verdict | None, bool]]:
-        """Cells of each row in words, its verdict, and whether it is the first of its published cell."""
+        """Cells of each row in words, its verdict, and whether it stands below the first of its published cell."""
         assert self.table is not None
-        return list(zip(self.table.rows, self.judged["verdict"], self.judged["counts"], strict=True))
+        judged = self.judged
+        below = judged.duplicated(KEY) if {*KEY} <= set(judged) else pd.Series(False, judged.index)
+        return list(zip(self.table.rows, judged["verdict"], below, strict=True))
 
     @property
     def named_by(self) -> int:
@@ -117,6 +119,8 @@ class PaperView:
     tables : list of TableView
     figures : list of FigureView
     differences : Prose
+    variants : dict of str to str
+        What its named variants change.
     store : Store
         Where data files would be.
     """
@@ -127,17 +131,24 @@ class PaperView:
     tables: list[TableView]
     figures: list[FigureView]
     differences: prose.Prose
+    variants: dict[str, str]
     store: Store
 
     @property
     def tally(self) -> dict[Verdict, int]:
-        """How many published cells of all tables are of each class."""
+        """How many published cells of all tables have each outcome."""
         return tally(table.judged for table in self.tables)
 
     @property
-    def further_off(self) -> dict[str, list[tuple[str, str, int, str]]]:
-        """Where cells are far off, by algorithm: metric, data set, number of cells, range of their differences."""
-        far = self._cells(FAR)
+    def settled_by(self) -> dict[str, int]:
+        """How many published cells each named variant settles."""
+        settled = self._cells(VARIANT)
+        return {name: int((settled["reading"] == name).sum()) if len(settled) else 0 for name in self.variants}
+
+    @property
+    def unexplained(self) -> dict[str, list[tuple[str, str, int, str]]]:
+        """Cells that are not explained, by algorithm: metric, data set, number of cells, range of their differences."""
+        far = self._cells(UNEXPLAINED)
         found: dict[str, list[tuple[str, str, int, str]]] = {}
         for names, off in far.groupby(["algorithm", "metric", "dataset"], sort=False) if len(far) else ():
             algorithm, metric, dataset = map(str, names)  # type: ignore[arg-type]  # as many as were asked for
@@ -171,8 +182,8 @@ class PaperView:
                 found.setdefault(view.instead, []).append(view)
         return found
 
-    def _cells(self, verdict: Verdict) -> pd.DataFrame:
-        return pd.concat([pd.DataFrame(), *(cells(table.judged, verdict) for table in self.tables)])
+    def _cells(self, outcome: Verdict) -> pd.DataFrame:
+        return pd.concat([pd.DataFrame(), *(cells(table.judged, outcome) for table in self.tables)])
 
 
 def write_page(outputs: Path, store: Store) -> str:
@@ -197,8 +208,7 @@ def write_page(outputs: Path, store: Store) -> str:
     names = sorted({run.dataset for run in runs} | {source.name for view in views for source, _ in view.not_run})
     page = MARKUP.get_template("page.html").render(
         papers=views,
-        verdicts=VERDICTS,
-        compared=[verdict for verdict in VERDICTS if verdict != TIME],
+        compared=[outcome for outcome in OUTCOMES if outcome != TIME],
         total=tally(table.judged for view in views for table in view.tables),
         environments=environments(runs),
         sources=[data_source(name, store) for name in names],
@@ -227,7 +237,8 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
     for run in found.runs:
         run.forget()
     differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
-    return PaperView(paper, module.TITLE, str(module.__doc__), tables, figures, differences, store)
+    variants = getattr(module, "VARIANTS", {})
+    return PaperView(paper, module.TITLE, str(module.__doc__), tables, figures, differences, variants, store)
 
 
 def _table(paper: str, number: str, title: str, found: Collected, outputs: Path) -> TableView:

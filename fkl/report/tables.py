@@ -11,7 +11,11 @@ from tabulate import tabulate
 
 from fkl.results.files import write_text
 
-HEADINGS = {"spread": "± sd", "difference_percent": "difference %", "published_spread": "published ± sd"}
+HEADINGS = {
+    "spread": "± sd", "difference_percent": "difference %", "published_spread": "published ± sd",
+    "rounding": "published ± rounding", "low_95": "2.5 % of ours", "high_95": "97.5 % of ours",
+    "quantile": "share of ours below",
+}  # fmt: skip
 """Columns whose names are not the words that people read."""
 
 

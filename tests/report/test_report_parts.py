@@ -12,20 +12,43 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from fkl.papers import PAPERS, differences, paper_module
-from fkl.papers.beside import Answer, beside
+from fkl.papers.beside import AS_STATED, INTERVAL, Answer, beside, rounding
 from fkl.report import prose
 from fkl.report.figures import COLOURS
 from fkl.report.page import _typeset
 from fkl.report.pictures import REDUCED, embedded
 from fkl.report.runs import in_words
 from fkl.report.tables import Table, percent, word
-from fkl.report.verdicts import CLOSE, FAR, MISSING, NEAR, TIME, cells, judge, tally
+from fkl.report.verdicts import (
+    CLOSE,
+    FAR,
+    INSIDE,
+    MISSING,
+    NEAR,
+    PREVIEW,
+    STATED,
+    TIME,
+    UNEXPLAINED,
+    VARIANT,
+    cells,
+    judge,
+    tally,
+)
 
 
-def published(value: float | str, *ours: float, unit: str = "", metric: str = "mse") -> pd.DataFrame:
-    """A table of one published cell and our answers to it, in units of 1."""
-    cell = {"dataset": "naval", "algorithm": "Raker", "setting": "", "metric": metric, "unit": unit}
-    return beside([{**cell, "value": value, "spread": np.nan}], lambda _: [Answer("x=1", one, n=1) for one in ours])
+def published(value: float | str, *ours: float | Answer, unit: str = "", printed: str = "") -> pd.DataFrame:
+    """A table of one published cell and our answers to it, in units of 1; plain numbers are as the text has it."""
+    cell = {"dataset": "naval", "algorithm": "Raker", "setting": "", "metric": "mse", "unit": unit}
+    cell |= {"value": value, "spread": np.nan, "rounding": rounding(printed)}
+    return beside([cell], lambda _: [one if isinstance(one, Answer) else answer(one) for one in ours])
+
+
+def answer(ours: float, reading: str = AS_STATED, preview: bool = False, values: tuple[float, ...] = ()) -> Answer:
+    return Answer("x=1", ours, n=1, reading=reading, preview=preview, values=values)
+
+
+def outcomes(table: pd.DataFrame) -> list[object]:
+    return judge(table)["outcome"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -44,20 +67,55 @@ def test_a_verdict_is_by_the_relative_difference(value: float, ours: float, verd
     assert judge(published(value, ours))["verdict"].tolist() == [verdict]
 
 
+def test_a_printed_number_is_all_that_rounds_to_it() -> None:
+    """The issue's example: a printed 1.2 is any value from 1.15 to 1.25, and 1.20 is not."""
+    assert [rounding(words) for words in ("1.2", "1.20", "5600", "-3.", ">900")] == [0.05, 0.005, 0.5, 0.5, 0.0]
+    assert judge(published(1.2, 1.25, printed="1.2"))["verdict"].tolist() == [NEAR]
+    assert judge(published(1.2, 1.25, printed="1.20"))["verdict"].tolist() == [CLOSE]
+    assert judge(published(0.0, 0.004, printed="0.00"))["verdict"].tolist() == [NEAR]
+
+
 def test_what_was_not_run_takes_time_or_is_a_bound_is_not_compared() -> None:
-    assert judge(published(1.0))["verdict"].tolist() == [MISSING]
-    assert judge(published(1.0, 1.0, unit="s"))["verdict"].tolist() == [TIME]
-    assert judge(published(">900", 1.0, unit="min"))["verdict"].tolist() == [TIME]
-    assert judge(published(">900", 1.0))["verdict"].tolist() == [None]
-    assert judge(pd.DataFrame({"mine": [1.0]}))["verdict"].tolist() == [None]
+    assert outcomes(published(1.0)) == [MISSING]
+    assert outcomes(published(1.0, 1.0, unit="s")) == [TIME]
+    assert outcomes(published(">900", 1.0, unit="min")) == [TIME]
+    assert outcomes(published(">900", 1.0)) == [None]
+    assert outcomes(pd.DataFrame({"mine": [1.0]})) == [None]
 
 
-def test_only_the_first_row_of_a_cell_counts() -> None:
-    """The others are other readings of the paper."""
-    judged = judge(published(100.0, 100.0, 200.0))
-    assert judged["verdict"].tolist() == [NEAR, FAR]
-    assert tally([judged, judge(published(1.0))]) == {NEAR: 1, MISSING: 1}
-    assert cells(judged, FAR).empty
+@pytest.mark.parametrize(
+    ("answers", "outcome", "row"),
+    [
+        ((102.0, answer(100.0, "variant")), STATED, 0),  # the text first, even where a variant is nearer
+        ((answer(100.0, "variant"), 102.0), STATED, 1),
+        ((150.0, answer(102.0, "variant")), VARIANT, 1),
+        ((150.0, answer(100.0, "")), UNEXPLAINED, 0),  # what has no name is shown alone
+        ((150.0, answer(140.0, "variant")), UNEXPLAINED, 0),
+        ((answer(100.0, ""),), MISSING, 0),
+        ((answer(100.0, preview=True),), PREVIEW, 0),
+        ((answer(100.0, preview=True), answer(150.0, "variant")), UNEXPLAINED, 1),  # a preview is no evidence
+        ((answer(150.0, values=(90.0, 150.0, 210.0)), answer(100.0, "variant")), INSIDE, 0),
+        ((answer(150.0, values=(149.0, 150.0, 151.0)), answer(120.0, "variant", values=(90.0, 150.0))), VARIANT, 1),
+    ],
+)
+def test_what_becomes_of_a_published_cell(answers: tuple[float | Answer, ...], outcome: object, row: int) -> None:
+    judged = judge(published(100.0, *answers))
+    assert judged["outcome"].tolist() == [outcome if i == row else None for i in range(len(answers))]
+    assert tally([judged, judge(published(1.0))])[MISSING] == 1 + (outcome == MISSING)
+    assert len(cells(judged, outcome)) == 1  # type: ignore[arg-type]
+
+
+def test_one_printed_run_lies_somewhere_among_ours() -> None:
+    """Central 95 % and share below, of 0, 1, ..., 100."""
+    [row] = published(75.0, answer(50.0, values=tuple(map(float, range(101)))))[INTERVAL].to_numpy().tolist()
+    assert row == pytest.approx([2.5, 97.5, 75.5 / 101])
+
+
+def test_fewer_replicates_than_the_papers_are_a_preview() -> None:
+    values = pd.Series([1.0, 2.0, 3.0])
+    assert not Answer.of("", values, AS_STATED, replicates=3).preview
+    assert Answer.of("", values, AS_STATED, replicates=4).preview
+    assert Answer.of("", values, AS_STATED, replicates=3, of=2).preview  # three clients of two replicates
 
 
 @pytest.mark.parametrize(
