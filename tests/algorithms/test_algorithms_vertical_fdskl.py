@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fkl.algorithms.vertical import dsg
-from fkl.algorithms.vertical.dsg import Dsg, phi_of
-from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, TURN, Fdskl, Protocol, Worker
+from fkl.algorithms.vertical.dsg import TURN, Dsg, phi_of
+from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Fdskl, Protocol, Worker
 from fkl.algorithms.vertical.losses import LOSSES
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
@@ -40,7 +40,7 @@ from fkl.network.trees import (
 )
 from fkl.network.wire import Counts, Message, Wire
 from fkl.simulation import Experiment, make_world
-from fkl.streams import Streams
+from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]
 
@@ -111,11 +111,9 @@ def test_literal_protocol_fast_path_and_dsg_are_one(method: Fdskl, q: int, how: 
     Dsg.advance(method, problem, pooled, method.iterations)
 
     T = range(method.iterations)
-    draws = [method.draw(ONE, t, problem.dimension) for t in T]
     duties = method.duties(problem, ONE).tolist()
-    b = np.random.default_rng(0).uniform(0, TURN, (len(T), method.features, q))
-    for t in T:
-        b[t, :, duties[t][1]] = draws[t].b
+    draws = [method.draw(ONE, t, problem.dimension, apart) for t, (_, apart) in enumerate(duties)]
+    b = np.array([[method.phases(ONE, t, worker) for worker in range(q)] for t in T]).transpose(0, 2, 1)
     expected, scalars = literal.fdskl(
         problem.x,
         problem.y,
@@ -147,9 +145,9 @@ def test_literal_protocol_fast_path_and_dsg_are_one(method: Fdskl, q: int, how: 
 def test_dsg_does_not_depend_on_the_partition_nor_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     method = Dsg(iterations=30, batch=2, features=3, gamma=1.0)
     found = []
-    for q, how, block in ((2, "contiguous", 256), (5, "random", 7), (3, "contiguous", 1)):
+    for how, block in (("contiguous", 256), ("random", 7), ("contiguous", 1)):
         monkeypatch.setattr(dsg, "BLOCK", block)
-        problem = make_problem(q, how)
+        problem = make_problem(3, how)
         learner = method.learner(problem, ONE)
         for until in (1, 11, 30):
             method.advance(problem, learner, until)
@@ -255,7 +253,7 @@ def test_mean_product_of_features_is_the_kernel(kernel: str) -> None:
     """FDSKL, eq. (3)."""
     x = np.random.default_rng(0).uniform(-1, 1, (6, 3))
     method = Dsg(kernel=kernel, sigma=1.5, features=50_000)
-    draw = method.draw(ONE, 0, 3)
+    draw = method.draw(ONE, 0, 3, 0)
     phi = phi_of(x, draw.w, draw.b)
     apart = x[:, None] - x
     exact = np.exp(-(apart**2).sum(-1) / (2 * 1.5**2)) if kernel == "rbf" else np.exp(-np.abs(apart).sum(-1) / 1.5)
@@ -360,7 +358,7 @@ def breaches(method: Fdskl, problem: Vertical) -> set[str]:
         if message.kind in (MASKED, MASK):
             heard.setdefault((message.receiver, message.about), {MASKED: [], MASK: []})[message.kind].append(message)
     for (receiver, (s, rows)), by_kind in heard.items():
-        w = method.draw(ONE, s, problem.dimension).w
+        w = method.directions(ONE, s, problem.dimension)
         partial = [problem.x[np.ix_(rows, group)] @ w[:, group].T for group in problem.groups]
         others = [part for j, part in enumerate(partial) if j != receiver]
         forbidden = [sum(some) for size in range(1, len(others) + 1) for some in combinations(others, size)]
@@ -422,7 +420,7 @@ class Attack:
                         asked.setdefault(row, {})[s] = value
         self.truth = {row: problem.x[row, group] for row in asked}
         self.asked = asked
-        self.w = {s: method.draw(ONE, s, problem.dimension).w[:, group] for s in range(method.iterations)}
+        self.w = {s: method.directions(ONE, s, problem.dimension)[:, group] for s in range(method.iterations)}
 
     @staticmethod
     def leaves(method: Fdskl, problem: Vertical, s: int, sender: int) -> frozenset[int]:
@@ -492,6 +490,38 @@ def test_the_papers_masks_disclose_differences_and_over_many_features_more() -> 
     assert reduced.differences() < 1e-6
 
 
+def rebuilt(masks: str) -> float:
+    """Largest error of all features of a batch that the asking worker computes from what is public and its own.
+
+    With the phases one iteration of 128 features is a linear system in the 68 features of each sample. It tries those
+    of every public stream of the run and those of every worker but l'.
+    """
+    problem = make_problem(8, rows=48, features=68)
+    method = Fdskl(batch=32, features=128, iterations=1, sigma=20.0, masks=masks)  # so wide that no angle is turned
+    protocol = Protocol(method, problem, ONE, Wire(8))
+    protocol.iterate(0)
+    asking, apart = protocol.duties[0].tolist()
+    rows, angle = protocol.workers[asking].saved[0]
+    w = method.directions(ONE, 0, 68)
+    public = [ONE.uniform(role, 0, w.size + 128)[0] for role in Role]
+    phases = [TURN * some for u in public for some in (u[:128], u[w.size :])]
+    phases += [method.phases(ONE, 0, worker) for worker in range(8) if worker != apart]
+    turned = [(angle - b + np.pi) % TURN - np.pi for b in phases]
+    return min(float(np.abs(np.linalg.lstsq(w, one.T)[0].T - problem.x[rows]).max()) for one in turned)
+
+
+@pytest.mark.parametrize("masks", MASKS)
+def test_no_public_stream_gives_the_phases(masks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Algorithm 3, line 2: b is of the own seed of l'; it once was the last part of the public stream of features."""
+    assert rebuilt(masks) > 1
+
+    def public(self: Fdskl, streams: Streams, t: int, holder: int) -> Array:
+        return TURN * streams.uniform(Role.FEATURES, t, 69 * self.features)[0][-self.features :]
+
+    monkeypatch.setattr(Fdskl, "phases", public)
+    assert rebuilt(masks) < 1e-9
+
+
 @pytest.mark.parametrize("masks", MASKS)
 def test_the_asking_worker_learns_all_differences_whatever_the_masks(masks: str) -> None:
     """Its output w'x + b has one b for all samples, since otherwise f would not be a function of x."""
@@ -499,7 +529,7 @@ def test_the_asking_worker_learns_all_differences_whatever_the_masks(masks: str)
     method = replace(LISTENED, masks=masks, batch=2, iterations=1, sigma=4.0)
     protocol = Protocol(method, problem, ONE, Wire(4))
     angle = protocol.angles(0, np.array([0, 1]))
-    w = method.draw(ONE, 0, problem.dimension).w
+    w = method.directions(ONE, 0, problem.dimension)
     apart = (angle[0] - angle[1] + np.pi) % TURN - np.pi
     assert_close(np.linalg.lstsq(w, apart)[0], problem.x[0] - problem.x[1], 1e-9, "difference of two samples")
 

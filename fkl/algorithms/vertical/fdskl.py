@@ -4,14 +4,16 @@
 `Fdskl` computes the same f as DSG does, which is Lemma 1, and `Traffic` counts what the protocol would have sent.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Scored, World
-from fkl.algorithms.vertical.dsg import Dsg, Learner, State
+from fkl.algorithms.vertical.dsg import TURN, Dsg, Learner, State
 from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.messages import SCALAR
 from fkl.algorithms.vertical.parties import book
@@ -25,7 +27,6 @@ from fkl.streams import Role, Streams
 Array = NDArray[np.float64]
 
 MASKS = ("paper", "reduced", "fresh")
-TURN = 2 * np.pi
 INDEX, MASKED, MASK, PART, SHRINK = "index", "masked sum", "mask sum", "function part", "shrink"
 """Kinds of messages."""
 
@@ -73,16 +74,6 @@ class Fdskl(Dsg):
         if cost is not None:
             world.channel.took(self.seconds(world.problem.parties, done, self.until(t), cost, SCALAR))
         return super().step(world, state, t)
-
-    def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
-        """Workers l, active ones in turn, and l', whose mask stays (Algorithm 3, line 6), of each iteration: (T, 2).
-
-        Of a feature l' is the same for all samples, since its mask is the feature's b.
-        """
-        asking = np.resize(np.array(problem.active), self.iterations)
-        u = streams.uniform(Role.TOPOLOGY, 0, self.iterations)[0]
-        other = (u * (problem.parties - 1)).astype(np.int64)
-        return np.stack([asking, other + (other >= asking)], axis=1)
 
     def seconds(self, workers: int, begin: int, end: int, cost: CostModel, width: int = 8) -> float:
         """Simulated communication time of iterations begin to end, on their critical path.
@@ -184,20 +175,21 @@ class Worker:
     x : (n, d_j)
         Its own features of all samples.
     features : (d_j,) int64
+    phases : callable
+        Its own phases b^j(s), (D,), of an iteration s.
     secret : Generator
-        Its own randomness.
+        Its own randomness besides.
     """
 
     number: int
     x: Array
     features: NDArray[np.int64]
+    phases: Callable[[int], Array]
     secret: np.random.Generator
     alpha: dict[int, Array] = field(default_factory=dict)
     """Coefficients (D,) of the iterations in which it was the active worker, Lambda."""
     saved: dict[int, tuple[NDArray[np.int64], Array]] = field(default_factory=dict)
     """Rows and angles (B, D) of these iterations."""
-    fixed: dict[int, Array] = field(default_factory=dict)
-    """Masks b^j(s), (D,)."""
 
     def partial(self, w: Array, rows: NDArray[np.int64]) -> Array:
         """Return (w)_G'(x)_G of these rows, (rows, D) (Algorithm 3, line 2)."""
@@ -205,11 +197,7 @@ class Worker:
 
     def mask(self, s: int, shape: tuple[int, int], fresh: bool) -> Array:
         """Uniform numbers from [0, 2 pi] (Algorithm 3, line 2): one a feature, or one a feature and row."""
-        if fresh:
-            return self.secret.uniform(0, TURN, shape)
-        if s not in self.fixed:
-            self.fixed[s] = self.secret.uniform(0, TURN, shape[1])
-        return np.broadcast_to(self.fixed[s], shape)
+        return self.secret.uniform(0, TURN, shape) if fresh else np.broadcast_to(self.phases(s), shape)
 
 
 class Protocol:
@@ -226,9 +214,9 @@ class Protocol:
 
     def __init__(self, method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) -> None:
         self.method, self.problem, self.streams, self.wire = method, problem, streams, wire
-        secrets = np.random.default_rng((streams.seed, streams.replicates[0])).spawn(problem.parties)
+        secrets = streams.generators(Role.MASKS)[0].spawn(problem.parties)
         self.workers = [
-            Worker(number, problem.x[:, features], features, secret)
+            Worker(number, problem.x[:, features], features, partial(method.phases, streams, holder=number), secret)
             for number, (features, secret) in enumerate(zip(problem.groups, secrets, strict=True))
         ]
         start = Dsg.learner(method, problem, streams)
@@ -266,15 +254,14 @@ class Protocol:
 
     def angles(self, s: int, rows: NDArray[np.int64]) -> Array:
         """Angles w'x + b of feature s, (rows, D), at the worker that holds it (Algorithm 3)."""
-        draw = self.method.draw(self.streams, s, self.problem.dimension)
+        w = self.method.directions(self.streams, s, self.problem.dimension)
         root, apart = self.duties[s].tolist()
-        fresh, shape, about = self.method.masks == "fresh", (len(rows), len(draw.b)), (s, tuple(rows.tolist()))
+        fresh, shape, about = self.method.masks == "fresh", (len(rows), len(w)), (s, tuple(rows.tolist()))
         masked, masks = {}, {}
         for worker in self.workers:
-            value, b = worker.partial(draw.w, rows), worker.mask(s, shape, fresh)
-            if worker.number == apart:
-                value = value + draw.b
-                b = b if fresh else np.zeros(shape)  # draw.b is its mask
+            value, b = worker.partial(w, rows), worker.mask(s, shape, fresh)
+            if fresh and worker.number == apart:
+                value = value + worker.phases(s)  # in the other cases its b is not in T2, and so stays
             masked[worker.number], masks[worker.number] = value + b, b  # line 3
         t1, t2 = self._trees(root, apart)
         xi = self._sum(t1, masked, MASKED, about)  # line 5
