@@ -137,12 +137,12 @@ class Dsg(OverParties):
 
     label: ClassVar[str] = "DSG"
 
-    iterations: int = 500
+    iterations: int = 20000
     marks: int = 100
     loss: str = "logistic"
     kernel: str = "rbf"
     sigma: float = 1.0
-    gamma: float = 1.0
+    gamma: float = 0.1
     rate: str = "constant"
     lam: float = 1e-6
     batch: int = 1
