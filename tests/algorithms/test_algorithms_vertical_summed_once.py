@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from scipy.stats import kstest
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import LinearSVC
 
 from fkl.algorithms.vertical import feature_ridge
-from fkl.algorithms.vertical.feature_ridge import FeatureRidge, Features
+from fkl.algorithms.vertical.feature_ridge import FeatureRidge
 from fkl.algorithms.vertical.messages import Groups
 from fkl.algorithms.vertical.nystroem import JITTER, Nystroem
 from fkl.algorithms.vertical.ring import coded, decoded, masked_sum
+from fkl.algorithms.vertical.squared_hinge import squared_hinge
 from fkl.errors import BadValue, FklError
 
 Array = NDArray[np.float64]
@@ -69,9 +71,35 @@ def test_nystroem_on_all_samples_is_kernel_ridge_regression() -> None:
     assert len(model.support) == len(X)
     # the stationary point of (1/N) |K a + b - y|^2 + lam a'K a: a = (y - b - K a) / (N lam), sum a = 0
     size, kernel = len(X), rbf_kernel(X, gamma=0.7)
-    system = np.block([[kernel + size * 1e-3 * np.eye(size), np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
+    system = np.block(
+        [[kernel + size * 1e-3 * np.eye(size), np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]]
+    )
     *a, b = np.linalg.solve(system, np.append(Y, 0.0))
     np.testing.assert_allclose(model.decision(X), kernel @ a + b, atol=1e-5)
+
+
+@pytest.mark.parametrize("lam", [1e-1, 1e-3, 1e-6])
+def test_squared_hinge_ends_in_the_minimum_of_its_convex_objective(lam: float) -> None:
+    """Where the gradient is zero."""
+    phi = np.random.default_rng(0).standard_normal((150, 20))
+    phi[:, 0] += Y  # so that some samples end beyond the margin
+    theta, bias = squared_hinge(phi, Y, lam)
+    f = phi @ theta + bias
+    slope = -Y * np.maximum(0, 1 - Y * f)
+    assert 0 < np.mean(Y * f > 1) < 1
+    np.testing.assert_allclose(slope @ phi / 150 + lam * theta, 0, atol=1e-10)
+    np.testing.assert_allclose(slope.mean(), 0, atol=1e-10)
+
+
+def test_nystroem_with_squared_hinge_is_the_pooled_machine() -> None:
+    """scikit-learn's on the features K(x, z) K(z, z)^(-1/2), with a column that lets the bias almost free."""
+    method = Nystroem(landmarks=40, loss="squared_hinge", gamma=0.7, lam=1e-3)
+    model = method.fit(X, Y, GROUPS, ACTIVE, np.random.default_rng(3))
+    values, vectors = np.linalg.eigh(rbf_kernel(model.support, gamma=0.7) + JITTER * np.eye(40))
+    features = rbf_kernel(X, model.support, gamma=0.7) @ (vectors / np.sqrt(values) @ vectors.T)
+    pooled = LinearSVC(C=1 / (2 * 150 * 1e-3), dual=False, tol=1e-10, intercept_scaling=1e3, max_iter=100_000)
+    expected = pooled.fit(features, Y).decision_function(features)
+    np.testing.assert_allclose(model.decision(X), expected, atol=1e-4)
 
 
 def test_feature_ridge_is_the_pooled_ridge_on_the_features() -> None:
@@ -179,6 +207,7 @@ def test_what_cannot_be_coded_is_refused() -> None:
         (Nystroem, "landmarks", 0),
         (Nystroem, "gamma", 0.0),
         (Nystroem, "lam", 0.0),
+        (Nystroem, "loss", "hinge"),
         (FeatureRidge, "angles", 0),
         (FeatureRidge, "gamma", np.inf),
         (FeatureRidge, "lam", -1.0),
@@ -196,13 +225,13 @@ def test_equations_without_a_solution_say_so() -> None:
         FeatureRidge(angles=30, lam=1e-300).fit(x, np.tile([-1.0, 1.0], 10), GROUPS, ACTIVE)
 
 
-def test_more_landmarks_err_less() -> None:
-    """Towards kernel ridge regression on all samples."""
-    x, y = samples(600, 2)
-    f = {
-        size: Nystroem(size, gamma=5.0, lam=1e-6).fit(x[:400], y[:400], GROUPS, ACTIVE).decision(x[400:])
-        for size in (10, 400)
-    }
-    errors = {size: np.mean(values * y[400:] <= 0) for size, values in f.items()}
-    assert errors[400] < 0.15 < errors[10]
-    assert isinstance(FeatureRidge(angles=5).fit(x, y, GROUPS, ACTIVE), Features)
+def test_more_landmarks_come_nearer_to_kernel_ridge_regression() -> None:
+    """The objective on all samples is the lowest there is."""
+
+    def objective(landmarks: int) -> float:
+        model = Nystroem(landmarks, gamma=5.0, lam=1e-4).fit(X, Y, GROUPS, ACTIVE)
+        norm = model.weight @ rbf_kernel(model.support, gamma=5.0) @ model.weight
+        return float(np.mean((model.decision(X) - Y) ** 2) + 1e-4 * norm)
+
+    few, some, whole = (objective(landmarks) for landmarks in (10, 60, 150))
+    assert whole < 0.99 * some < 0.9 * few

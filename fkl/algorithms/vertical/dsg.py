@@ -234,8 +234,8 @@ class Dsg(OverParties):
     def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
         """Workers l, active ones in turn, and l', whose mask stays (FDSKL, Algorithm 3, line 6), of each iteration.
 
-        Features that are used again stay with the l that asked for them first. Of a feature l' is the same for all samples, since its mask is the feature's b. Pooled data need neither, but
-        the method then has FDSKL's phases.
+        Features that are used again stay with the l that asked for them first. Of a feature l' is the same for all
+        samples, since its mask is the feature's b. Pooled data need neither, but the method then has FDSKL's phases.
 
         Returns
         -------

@@ -107,7 +107,7 @@ class FeatureRidge(Learning):
         equations = NormalEquations(2 * self.angles)
         for rows in _blocks(len(x)):
             turns = masked_sum((_turns(part[rows] @ directions) for part, directions in parts), own[ring[0]])
-            equations.add(_of(turns * (TURN * 2.0**-32)), y[rows])
+            equations.add(_of(turns.astype(np.float64) * (TURN * 2.0**-32)), y[rows])
         theta, bias = equations.solve(self.lam)
         return learned, Features(w, theta, bias)
 

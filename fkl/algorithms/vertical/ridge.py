@@ -1,13 +1,14 @@
-"""Ridge regression on features that come a block of samples at a time; the features are never held all at once."""
+"""Ridge regression, from sums over blocks of samples."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 
 from fkl.algorithms.vertical.messages import Array
 from fkl.errors import FklError
 
 BLOCK = 1024
-"""Samples whose features are held at a time."""
+"""Samples that are worked on at a time."""
 
 
 class NormalEquations:
@@ -50,3 +51,22 @@ class NormalEquations:
         except LinAlgError:
             raise FklError(f"lam={lam:g}: the equations of ridge regression are singular; raise algo.lam") from None
         return theta, mean_y - float(mean @ theta)
+
+
+def ridge(phi: Array, y: Array, lam: float, among: NDArray[np.bool_] | None = None) -> tuple[Array, float]:
+    """Theta (P,) and bias with the least (1/N) sum_i (theta'phi_i + bias - y_i)^2 + lam |theta|^2.
+
+    Parameters
+    ----------
+    phi : (N, P)
+    y : (N,)
+    lam : float
+    among : (N,) bool, optional
+        Samples that the sum is over; N stays that of all.
+    """
+    equations = NormalEquations(phi.shape[1])
+    for start in range(0, len(y), BLOCK):
+        rows = slice(start, start + BLOCK)
+        block, target = phi[rows], y[rows]
+        equations.add(*((block, target) if among is None else (block[among[rows]], target[among[rows]])))
+    return equations.solve(lam * len(y) / max(1, equations.samples))

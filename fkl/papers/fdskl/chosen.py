@@ -24,7 +24,7 @@ FOLDERS = {
     "Nystroem": "nystroem",
     "RFF ridge": "ridge",
 }
-"""The paper's six systems, FDSKL with a bank and two that sum once, and where under conf/fdskl their hyper-parameters stand."""
+"""The paper's six systems and three of ours, and where under conf/fdskl their hyper-parameters stand."""
 SHARE = 0.25
 """Of the rows, tested on; a larger share leaves fewer to learn from."""
 

@@ -59,7 +59,7 @@ def statement(percent: float, low: float, high: float) -> str:
     """Plain words about a mean difference in per cent of LIBSVM's error, and its interval."""
     if np.isnan(low):
         return f"{percent:+.0f} % of LIBSVM's error, no interval"
-    if -LEVEL <= low and high <= LEVEL:
+    if low >= -LEVEL and high <= LEVEL:
         return f"level with LIBSVM, within {LEVEL:g} %"
     if low > LEVEL:
         return f"more than {LEVEL:g} % above LIBSVM"
@@ -101,10 +101,14 @@ def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
     apart = mine[:count] - other[:count] if paired else pd.Series([mine.mean() - other.mean()])
     unit = (other[:count] if paired else other).mean() / 100  # a per cent of LIBSVM's error, in points
     percent, (low, high) = apart.mean() / unit, (end / unit for end in interval(apart))
-    row = {"above_libsvm_points": round(apart.mean(), 4) + 0.0, "above_libsvm_percent": round(percent, 2) + 0.0}
-    row["interval_95_percent"] = f"{low:.1f} to {high:.1f}" if np.isfinite(low) else ""
+    row: dict[str, object] = {
+        "above_libsvm_points": round(apart.mean(), 4) + 0.0,
+        "above_libsvm_percent": round(percent, 2) + 0.0,
+    }
+    ends = f"{low:.1f} to {high:.1f}" if np.isfinite(low) else ""
     words = statement(percent, low, high) if paired else f"{percent:+.0f} %, though LIBSVM had other samples"
-    return row | {"libsvm_samples": f"{samples(reference):,}", "statement": words}
+    told = {"interval_95_percent": ends, "libsvm_samples": f"{samples(reference):,}", "statement": words}
+    return row | told
 
 
 def _reference(run: FinishedRun, mine: dict[Key, FinishedRun]) -> FinishedRun | None:

@@ -16,7 +16,7 @@ SEARCHED = {
     "FD-SVRG": ("eta", "lam"),
     "SecureBoost": ("depth", "learning_rate"),
     BANK: ("sigma", "gamma", "lam", "batch", "features", "bank"),
-    "Nystroem": ("gamma", "lam", "landmarks"),
+    "Nystroem": ("loss", "gamma", "lam", "landmarks"),
     "RFF ridge": ("gamma", "lam", "angles"),
 }
 """Keys of algo. DSG's are those of FDSKL, whose f it has too, and PP-SVMV's those of LIBSVM."""
@@ -46,7 +46,7 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     folds: dict[tuple[Candidate, float], dict[int, FinishedRun]] = {}
     for run in following(runs, _is_of_a_search):
         name = system(run)
-        words = "; ".join(f"{key}={run.config['algo'][key]:g}" for key in SEARCHED[name])
+        words = "; ".join(_word(key, run.config["algo"].get(key)) for key in SEARCHED[name])
         about = f"{words}; seed={run.config['seed']}" if run.config["seed"] else words  # another first split
         folds.setdefault(((run.dataset, name, about), share(run)), {})[run.config["algo"]["fold"]] = run
     rows = [_row(candidate, [by_fold[fold] for fold in sorted(by_fold)]) for (candidate, _), by_fold in folds.items()]
@@ -63,6 +63,10 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     table["choice"] = np.where(chosen, CHOSEN, "")
     table["conf_fdskl"] = np.where(chosen, table["conf_fdskl"], "")
     return table
+
+
+def _word(key: str, value: object) -> str:
+    return f"{key}={value:g}" if isinstance(value, int | float) else f"{key}={value}"
 
 
 def _is_of_a_search(run: FinishedRun) -> bool:
