@@ -27,7 +27,7 @@ fkl: federated and online kernel learning, every method on the same data, featur
 
 GROUPS = {
     "algo": "each as its paper's text has it",
-    "as_published": "algo=METHOD +as_published=METHOD, what a paper's numbers need instead of its text",
+    "as_published": "fkl run +as_published=METHOD, what a paper's numbers need instead of its text",
     "dataset": "",
     "partition": "",
     "kernels": "",
