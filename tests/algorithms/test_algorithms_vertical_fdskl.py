@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from fkl.algorithms.vertical import dsg
 from fkl.algorithms.vertical.dsg import TURN, Dsg, phi_of
 from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Fdskl, Protocol, Worker
+from fkl.algorithms.vertical.fdskl_split import protocol_of
 from fkl.algorithms.vertical.losses import LOSSES
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
@@ -44,6 +45,8 @@ from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]
 
+ANGLES = tuple(masks for masks in MASKS if masks != "split")
+"""Masks with which the asking worker has the angles."""
 FEATURES = 7
 ONE = Streams(5, (1,))
 
@@ -64,7 +67,7 @@ def make_problem(q: int = 3, how: str = "contiguous", active: int | None = None,
 
 def play(method: Fdskl, problem: Vertical, wire: Wire) -> tuple[Array, Array]:
     """Run the protocol: alpha (T, D), and f of the rows that are tested on."""
-    protocol = Protocol(method, problem, ONE, wire)
+    protocol = protocol_of(method, problem, ONE, wire)
     for t in range(method.iterations):
         protocol.iterate(t)
     held = {s: alpha for worker in protocol.workers for s, alpha in worker.alpha.items()}
@@ -92,7 +95,7 @@ METHODS = st.builds(
     lam=st.sampled_from([0.0, 0.2]),
     batch=st.integers(1, 4),
     features=st.integers(1, 3),
-    masks=st.sampled_from(MASKS),
+    masks=st.sampled_from(ANGLES),
 )
 
 
@@ -305,6 +308,8 @@ def test_simulated_time_of_iterations_by_hand() -> None:
     assert method.seconds(5, 0, 7, cost) == pytest.approx(sum(parts))
     assert method.seconds(5, 0, 0, cost) == 0
     assert replace(method, masks="fresh").seconds(2, 0, 1, cost) > method.seconds(2, 0, 1, cost)
+    split = 3 * (0.5 + 4) + 3 * (0.5 + 1) + 3 * (0.5 + 3) + 3 * (0.5 + 3 * 2 * 3) + 2 * (0.5 + 2 * 3 * 2 * 3)
+    assert replace(method, masks="split").seconds(5, 2, 3, cost) == split
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
@@ -443,7 +448,7 @@ def breaches(method: Fdskl, problem: Vertical) -> set[str]:
 AUDITED = Fdskl(iterations=9, batch=2, features=2)
 
 
-@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("masks", ANGLES)
 @pytest.mark.parametrize("q", [2, 3, 4, 5])
 def test_nobody_receives_features_or_partial_sums(masks: str, q: int) -> None:
     assert breaches(replace(AUDITED, masks=masks), make_problem(q)) == set()
@@ -459,7 +464,7 @@ def test_the_audit_finds_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> N
         with monkeypatch.context() as patch:
             patch.setattr(
                 Protocol,
-                "_trees",
+                "trees",
                 lambda self, root, apart, order=second: (
                     pairs([0, 1, 2, 3]),
                     pairs([worker for worker in order if worker != apart]),
@@ -579,7 +584,7 @@ def rebuilt(masks: str) -> float:
     return min(float(np.abs(np.linalg.lstsq(w, one.T)[0].T - problem.x[rows]).max()) for one in turned)
 
 
-@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("masks", ANGLES)
 def test_no_public_stream_gives_the_phases(masks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Algorithm 3, line 2: b is of the own seed of l'; it once was the last part of the public stream of features."""
     assert rebuilt(masks) > 1
@@ -591,7 +596,7 @@ def test_no_public_stream_gives_the_phases(masks: str, monkeypatch: pytest.Monke
     assert rebuilt(masks) < 1e-9
 
 
-@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("masks", ANGLES)
 def test_the_asking_worker_learns_all_differences_whatever_the_masks(masks: str) -> None:
     """Its output w'x + b has one b for all samples, since otherwise f would not be a function of x."""
     problem = make_problem(4, active=1, rows=20, features=8)
@@ -672,13 +677,15 @@ def test_partitions_that_cannot_be_are_refused(change: dict[str, object], messag
         ({"gamma": 10.0, "lam": 0.1}, "gamma=10.0: must be below 1 / lam = 10 (FDSKL, Theorem 4)"),
         ({"features": 0}, "features=0: must be a whole number from 1"),
         ({"batch": 13}, "batch=13: must be at most 12, the rows to learn from"),
-        ({"masks": "none"}, "masks=none: must be one of paper, reduced, fresh"),
+        ({"masks": "none"}, "masks=none: must be one of paper, reduced, fresh, split"),
+        ({"masks": "split", "parties": 2}, "masks=split: must be another one with 2 parties"),
         ({"fold": 5}, "fold=5: must be a whole number from 0 to 4, or null"),
     ],
 )
 def test_hyper_parameters_that_cannot_be_are_refused(change: dict[str, object], message: str) -> None:
+    parties = int(change.pop("parties", 3))
     with pytest.raises(BadValue) as refused:
-        Fdskl(**change).learner(make_problem(), ONE)
+        Fdskl(**change).learner(make_problem(parties), ONE)
     assert str(refused.value) == message
 
 

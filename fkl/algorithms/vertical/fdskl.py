@@ -26,8 +26,9 @@ from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]
 
-MASKS = ("paper", "reduced", "fresh")
+MASKS = ("paper", "reduced", "fresh", "split")
 INDEX, MASKED, MASK, PART, SHRINK = "index", "masked sum", "mask sum", "function part", "shrink"
+FACTOR, DEALT, SHARE = "masked factor", "dealt product", "share"
 """Kinds of messages."""
 
 
@@ -37,13 +38,14 @@ class Fdskl(Dsg):
 
     Parameters
     ----------
-    masks : {"paper", "reduced", "fresh"}
+    masks : {"paper", "reduced", "fresh", "split"}
         ``paper``: worker j hides its partial sums of feature s behind one number b^j(s) from [0, 2 pi], the same for
-        all samples, and whoever receives them sees the differences between samples; besides, the average over many
-        features tells the partial sum from the mask, whose range is bounded. ``reduced``: sums travel modulo 2 pi, so
-        that any single one is uniform whatever it hides. ``fresh``: besides, each number has a mask of its own, also
-        that of worker l', whose b stays on top; one message more a sum. Then all that anyone but the asking worker
-        receives is independent of the data. The asking worker learns w'x + b of every sample in any case.
+        all samples, so whoever receives them has the differences between samples. ``reduced``: sums travel modulo
+        2 pi, so that any single one is uniform whatever it hides. ``fresh``: besides, each number has a mask of its
+        own, also that of worker l', whose b stays on top; one message more a sum. Then what a worker that does not
+        ask receives is independent of the data, unless it colludes. With all three the asking worker has w'x + b of
+        every sample, and from enough of these all features of all workers. ``split`` (`fdskl_split`): nobody has it.
+        `fkl audit fdskl` attacks all four, and docs/privacy.md tells what comes out.
     """
 
     label: ClassVar[str] = "FDSKL"
@@ -53,11 +55,18 @@ class Fdskl(Dsg):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.masks in MASKS, "masks", self.masks, f"one of {', '.join(MASKS)}")
+        split = self.bank is not None and self.masks == "split"
+        require(not split, "bank", self.bank, "null with algo.masks=split, which saves no angles for later")
 
     def learner(self, problem: Vertical, streams: Streams) -> "CountedLearner":
         """One replicate before its first iteration."""
         pooled = super().learner(problem, streams)
-        traffic = Traffic(self, problem.parties, len(problem.y), self.duties(problem, streams))
+        duties = self.duties(problem, streams)
+        if self.masks == "split":
+            require(problem.parties >= 3, "masks", self.masks, f"another one with {problem.parties} parties")
+            duties = np.column_stack([duties, self.dealers(problem, streams)])
+        kind = SplitTraffic if self.masks == "split" else Traffic
+        traffic = kind(self, problem.parties, len(problem.y), duties)
         return CountedLearner(**vars(pooled), traffic=traffic)
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
@@ -76,6 +85,12 @@ class Fdskl(Dsg):
             world.channel.took(self.seconds(world.problem.parties, done, self.until(t), cost, SCALAR, angles))
         return super().step(world, state, t)
 
+    def dealers(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
+        """Of each iteration with ``split`` the worker after l' that is not l, (T,)."""
+        asking, apart = self.duties(problem, streams).T
+        after = (apart + 1) % problem.parties
+        return np.where(after == asking, (apart + 2) % problem.parties, after)
+
     def seconds(
         self, workers: int, begin: int, end: int, cost: CostModel, width: int = 8, angles: int | None = None
     ) -> float:
@@ -91,8 +106,12 @@ class Fdskl(Dsg):
         # the mean of an iteration, which is enough as times are linear
         asked = (begin + 1 + end) / 2 * self.features * self.batch if angles is None else angles / max(1, end - begin)
         told = t0.seconds((self.batch + 1) * width, cost) + t0.seconds(width, cost)
-        summed = sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + t0.seconds(self.batch * width, cost)
-        return (end - begin) * (told + summed)
+        parts = t0.seconds(self.batch * width, cost)
+        if self.masks == "split":
+            # at worst one worker has asked for all features, and receives the factors of all of them
+            back = cost.latency_s + 2 * asked * width / cost.bandwidth_bytes_per_s
+            return (end - begin) * (told + t2.seconds(asked * width, cost) + 2 * back + parts)
+        return (end - begin) * (told + sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + parts)
 
 
 @dataclass
@@ -109,7 +128,7 @@ class Traffic:
     workers: int
     samples: int
     duties: NDArray[np.int64]
-    """(T, 2)."""
+    """(T, 2), or with dealers (T, 3)."""
     asked: NDArray[np.int64] = field(init=False)
     """(2, q): iterations whose asking worker, whose worker apart, this was."""
     saved: NDArray[np.int32] = field(init=False)
@@ -134,7 +153,7 @@ class Traffic:
     def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
         """What the workers send in the iterations from this one on with these batches (T, B); to be asked in order."""
         T, size = batches.shape
-        duties, sums = self.duties[first : first + T], np.zeros((2, self.workers, 2), np.int64)
+        duties, sums = self.duties[first : first + T, :2], np.zeros((2, self.workers, 2), np.int64)
         for t, (batch, pair) in enumerate(zip(batches, duties, strict=True), start=first):
             sums += self._sums_of_bank(batch, t) if self.method.bank else self._sums(batch, pair)
         self.angles += int(sums[0, :, 1].sum())
@@ -174,6 +193,33 @@ class Traffic:
             np.add.at(sums[role, :, 0], self.duties[:drawn, role], missing > 0)
             np.add.at(sums[role, :, 1], self.duties[:drawn, role], self.method.features * missing)
         return sums
+
+
+@dataclass
+class SplitTraffic(Traffic):
+    """What the protocol of split angles sends: sums along T2 alone, and then factors of products.
+
+    Every feature of the past takes a product of 2 D numbers a row, and a feature of the iteration's own one of 2 B.
+    """
+
+    def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
+        """As of `Traffic`."""
+        counts = super().iterate(batches, first)
+        if not len(batches):
+            return counts
+        counts[MASKED] = counts.pop(MASK)
+        (T, B), D = batches.shape, self.method.features
+        done = np.zeros((3, self.workers), np.int64)  # products of the iterations before these, by l, l' and dealer
+        now = np.zeros((3, self.workers), np.int64)
+        for role in range(3):
+            done[role] = np.bincount(self.duties[:first, role], minlength=self.workers) * T
+            np.add.at(now[role], self.duties[first : first + T, role], 1)
+            np.add.at(done[role], self.duties[first : first + T, role], np.arange(T)[::-1])
+        factors, dealt = (done + now)[:2].sum(axis=0), done[2] + now[2]
+        counts[FACTOR] = np.column_stack([factors, 2 * B * D * factors])
+        counts[DEALT] = np.column_stack([dealt, B * done[2] + D * now[2]])
+        counts[SHARE] = now[1][:, None] * (1, D)
+        return counts
 
 
 @dataclass
@@ -250,18 +296,29 @@ class Protocol:
         number = int(self.duties[t, 0])
         asking, tree = self.workers[number], rooted(len(self.workers), number)
         tell(tree, np.array([*rows, t]), self.wire, INDEX)  # line 3
-        if s not in asking.saved:
-            asking.saved[s] = rows, self.angles(s, rows)
-        angle = self._saved_or_asked(asking, s, rows)  # lines 4 and 5
+        self.ask(t, rows)  # lines 4 and 5
         f = self.f(rows, number)  # lines 6 and 7
-        phi = np.sqrt(2) * np.cos(angle)  # line 8
         slope = LOSSES[method.loss].derivative(f, self.problem.y[rows])
         gamma = method.gamma_at(t)
-        alpha = -gamma * (slope @ phi) / phi.size  # line 9
+        pull = self.pull(t, rows, slope)  # line 8
+        alpha = -gamma * pull / (len(rows) * method.features)  # line 9
         tell(tree, np.array([1 - gamma * method.lam]), self.wire, SHRINK)  # line 10
         for worker in self.workers:
             worker.alpha = {number: (1 - gamma * method.lam) * old for number, old in worker.alpha.items()}
         asking.alpha[s] = asking.alpha.get(s, 0) + alpha
+
+    def ask(self, t: int, rows: NDArray[np.int64]) -> None:
+        """Lines 4 and 5."""
+        worker, s = self.workers[self.duties[t, 0]], t % self.method.draws
+        if s in worker.saved:
+            self._saved_or_asked(worker, s, rows)  # which saves them
+        else:
+            worker.saved[s] = rows, self.angles(s, rows)
+
+    def pull(self, t: int, rows: NDArray[np.int64], slope: Array) -> Array:
+        """Sum over the rows of L' phi, (D,)."""
+        angle = self._saved_or_asked(self.workers[self.duties[t, 0]], t % self.method.draws, rows)
+        return np.asarray(slope @ (np.sqrt(2) * np.cos(angle)))
 
     def f(self, rows: NDArray[np.int64], root: int) -> Array:
         """Sum over the workers of f^l, (rows,), as the root has it (Algorithm 1, lines 6 and 7)."""
@@ -286,7 +343,7 @@ class Protocol:
             if fresh and worker.number == apart:
                 value = value + worker.phases(s)  # in the other cases its b is not in T2, and so stays
             masked[worker.number], masks[worker.number] = value + b, b  # line 3
-        t1, t2 = self._trees(root, apart)
+        t1, t2 = self.trees(root, apart)
         xi = self._sum(t1, masked, MASKED, about)  # line 5
         return self._travelling(xi - self._sum(t2, masks, MASK, about))  # line 7
 
@@ -308,6 +365,7 @@ class Protocol:
     def _travelling(self, angle: Array) -> Array:
         return angle if self.method.masks == "paper" else angle % TURN
 
-    def _trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
+    def trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
+        """T1 and T2 of Algorithm 3, which all workers know."""
         t1, t2 = mask_trees(len(self.workers), root, apart)
         return t1, all_masks_tree(len(self.workers), root, apart) if self.method.masks == "fresh" else t2
