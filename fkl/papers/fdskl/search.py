@@ -46,7 +46,8 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     folds: dict[tuple[Candidate, float], dict[int, FinishedRun]] = {}
     for run in following(runs, _is_of_a_search):
         name = system(run)
-        words = "; ".join(_word(key, run.config["algo"].get(key)) for key in SEARCHED[name])
+        algo = run.config["algo"]
+        words = "; ".join(_word(key, algo[key]) for key in SEARCHED[name] if key in algo)
         about = f"{words}; seed={run.config['seed']}" if run.config["seed"] else words  # another first split
         folds.setdefault(((run.dataset, name, about), share(run)), {})[run.config["algo"]["fold"]] = run
     rows = [_row(candidate, [by_fold[fold] for fold in sorted(by_fold)]) for (candidate, _), by_fold in folds.items()]
