@@ -34,7 +34,7 @@ def make_problem(x: NDArray[np.float64] | None = None, q: int = PARTIES, rows: i
     return FeatureGroups(q, active=2).split(Table.of_one_site(x, y, names), random)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     st.builds(
         Fdskl,

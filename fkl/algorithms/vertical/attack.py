@@ -143,10 +143,10 @@ def _left(left: Array, relative: NDArray[np.bool_], turned: bool) -> Array:
 
 
 def gathered(blocks: Iterable[Block]) -> list[Block]:
-    """Enough of the equations for every feature, of few workers first."""
+    """Enough of the equations for every feature: exact ones first, and then those of few workers."""
     chosen: list[Block] = []
     have = np.zeros(1)
-    for block in sorted(blocks, key=lambda one: (one.w.any(axis=0).sum(), not one.exact)):
+    for block in sorted(blocks, key=lambda one: (not one.exact, one.w.any(axis=0).sum())):
         here = block.w.any(axis=0)
         have = np.zeros(here.shape) if have.shape != here.shape else have
         if (have[here] < ENOUGH * here.sum()).any():
