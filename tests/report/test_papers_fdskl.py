@@ -32,7 +32,6 @@ SWEEPS = (
     ("algo=secureboost", "+fdskl/trees=phishing"),
     ("algo=fdskl", "+fdskl/bank=phishing"),
     ("algo=vertical_nystroem", "+fdskl/nystroem=phishing"),
-    ("algo=vertical_ridge", "+fdskl/ridge=phishing"),
     ("algo=libsvm,pp_svmv", "+fdskl/svm=phishing", "++partition.test_share=0.5"),
     ("algo=pp_svmv", "+fdskl/svm=phishing", "++partition.test_share=0.8"),
 )
@@ -103,7 +102,7 @@ def test_errors_stand_beside_those_of_libsvm_on_the_same_splits(runs: Callable) 
     assert runs("table", "fdskl/errors").code == 0
     table = read("errors")
     twice = ["LIBSVM", "LIBSVM", "PP-SVMV", "PP-SVMV"]
-    once = ["FD-SVRG", "SecureBoost", "FDSKL, bank", "Nystroem", "RFF ridge"]
+    once = ["FD-SVRG", "SecureBoost", "FDSKL, bank", "Nystroem"]
     assert list(table["system"]) == ["FDSKL", "DSG", *twice, *once]
     assert set(table["training_samples"]) == {1050, 700}, "280 are for Figure 5 alone"
     errors = {
@@ -245,9 +244,9 @@ def test_pp_svmv_refuses_with_the_size() -> None:
 
 
 def test_everything_is_recorded_for_every_data_set() -> None:
-    """Of the paper's systems; those of ours on some."""
-    ours = {FOLDERS[name] for name in (BANK, "Nystroem", "RFF ridge")}
-    for folder in set(FOLDERS.values()):
+    """Of the paper's systems; of ours on some, and of RFF ridge, which was not searched, on none."""
+    ours = {FOLDERS[name] for name in (BANK, "Nystroem")}
+    for folder in set(FOLDERS.values()) - {FOLDERS["RFF ridge"]}:
         for dataset in ("phishing",) if folder in ours else DATASETS:
             assert recorded(folder, dataset)
 
