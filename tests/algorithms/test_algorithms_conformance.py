@@ -40,6 +40,7 @@ DIFFICULT: dict[str, tuple[str, ...]] = {
     "coke, messages lost": ("algo=coke", "algo.v=0.1", *LOSSY),
     "coke, quantized": ("algo=coke", "algo.v=0.1", "algo.bits=6"),
     "dkla, logistic": ("algo=dkla", "algo.loss=logistic", "algo.iterations=20", "dataset=ellipses", "dataset.rows=90"),
+    "fdskl, a bank": ("algo=fdskl", "algo.bank=24", "precision=float64"),
     "fdskl, fresh masks, a fold": ("algo=fdskl", "algo.masks=fresh", "algo.fold=1", "precision=float64"),
     "secureboost, a fold": ("algo=secureboost", "algo.fold=0", "algo.trees=5"),
 }
@@ -130,6 +131,10 @@ THEORY: dict[str, Theory] = {
     "fd_svrg": "test_algorithms_vertical_baselines.py::test_fd_svrg_is_its_messages",
     "pp_svmv": "test_algorithms_vertical_baselines.py::test_pp_svmv_is_the_pooled_machine",
     "secureboost": "test_algorithms_vertical_baselines.py::test_secureboost_loses_nothing",
+    "vertical_nystroem": "test_algorithms_vertical_summed_once.py::test_nystroem_does_not_depend_on_the_partition",
+    "vertical_ridge": (
+        "test_algorithms_vertical_summed_once.py::test_feature_ridge_is_the_pooled_ridge_on_the_features"
+    ),
     **dict.fromkeys(("dsg", "libsvm", "parsimonious_centralized"), "is a centralized case itself"),
     **dict.fromkeys(
         ("omkl_gf", "omkl_sfg", "omkl_sfg_r", "omkr", "poly_2", "raker", "rbf_1", "rfomkr"), "is one learner alone"

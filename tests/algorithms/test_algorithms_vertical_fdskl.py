@@ -145,6 +145,75 @@ def test_literal_protocol_fast_path_and_dsg_are_one(method: Fdskl, q: int, how: 
         assert sum(int(count[:, 1].sum()) for count in wire.counts.values()) == sum(scalars)
 
 
+@settings(max_examples=30)
+@given(METHODS, st.integers(1, 6), st.integers(2, 6))
+def test_with_a_bank_too_they_are_one_and_nothing_is_asked_for_twice(method: Fdskl, draws: int, q: int) -> None:
+    method = replace(method, bank=draws * method.features)
+    problem, wire = make_problem(q), Wire(q)
+    protocol, T = Protocol(method, problem, ONE, wire), range(method.iterations)
+    for t in T:
+        protocol.iterate(t)
+    booked = {kind: count.copy() for kind, count in wire.counts.items()}
+    fast = method.learner(problem, ONE)
+    sent: list[Counts] = []
+    for until in (method.iterations // 2, method.iterations):
+        sent.append(fast.sent(until))
+        method.advance(problem, fast, until)
+
+    duties = method.duties(problem, ONE).tolist()
+    drawn = [method.draw(ONE, t % method.draws, problem.dimension, duties[t][1]) for t in T]
+    b = np.random.default_rng(0).uniform(0, TURN, (method.draws, method.features, q))[np.arange(len(T)) % method.draws]
+    for t in T:
+        b[t, :, duties[t][1]] = drawn[t].b
+    alpha, scalars = literal.fdskl(
+        problem.x,
+        problem.y,
+        [group.tolist() for group in problem.groups],
+        *([pair[role] for pair in duties] for role in (0, 1)),
+        fast.batches.tolist(),
+        np.stack([draw.w for draw in drawn]),
+        b,
+        literal.SLOPES[method.loss],
+        [method.gamma_at(t) for t in T],
+        method.lam,
+        method.draws,
+    )
+    assert_close(fast.alpha, alpha, 1e-9, "alpha of the fast path")
+    held = {s: one for worker in protocol.workers for s, one in worker.alpha.items()}
+    assert sorted(held) == list(range(method.draws))
+    for s, one in held.items():
+        assert_close(one, alpha[s :: method.draws].sum(axis=0), 1e-9, "alpha of the protocol")
+    expected = sum(phi_of(problem.x[fast.split.test], *drawn[t]) @ alpha[t] for t in T)
+    assert_close(method.test(problem, fast), expected, 1e-9, "f of the fast path")
+    assert_close(protocol.f(protocol.split.test, 0), expected, 1e-9, "f of the protocol")
+
+    nothing = np.zeros((q, 2), np.int64)
+    kinds = {kind for part in sent for kind in part}
+    assert_same_counts({kind: sum(part.get(kind, nothing) for part in sent) for kind in kinds}, booked)
+    if method.masks != "fresh":
+        assert sum(int(count[:, 1].sum()) for count in booked.values()) == sum(scalars)
+    most = len(fast.split.training) * method.draws * method.features
+    assert booked[MASKED][:, 1].sum() <= (q - 1) * most, "each angle of a row once"
+    assert fast.traffic.angles * (q - 1) == booked[MASKED][:, 1].sum()
+
+
+def test_a_bank_that_is_never_used_up_is_new_features_in_every_iteration() -> None:
+    """But for the traffic: all angles are saved, so a row that comes again is asked for less."""
+    problem, method = make_problem(4), Fdskl(iterations=12, batch=2, features=2)
+    one, other = method.learner(problem, ONE), replace(method, bank=24).learner(problem, ONE)
+    counts = [learner.sent(12)[MASKED][:, 1].sum() for learner in (one, other)]
+    method.advance(problem, one, 12)
+    replace(method, bank=24).advance(problem, other, 12)
+    assert np.array_equal(one.alpha, other.alpha)
+    assert counts[1] <= counts[0]
+
+
+@pytest.mark.parametrize("bank", [0, 7, -2])
+def test_a_bank_holds_whole_draws(bank: int) -> None:
+    with pytest.raises(BadValue, match=rf"bank={bank}: must be a multiple of algo.features=2"):
+        Fdskl(features=2, bank=bank)
+
+
 def test_dsg_does_not_depend_on_the_partition_nor_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     method = Dsg(iterations=30, batch=2, features=3, gamma=1.0)
     found = []

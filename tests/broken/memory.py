@@ -142,6 +142,8 @@ def _methods() -> list[TooLarge]:
         TooLarge((*trees, "algo.trees=1000000"), GIB // 16, rf"{FREE}algo\.trees"),
         TooLarge((*svc, more, "algo.cache_mib=1000000"), GIB // 8, rf"LIBSVM's cache .*{FREE}algo\.cache_mib=1e\+06"),
         TooLarge((*merged, more), GIB // 4, rf"matrix of \d+ x \d+ samples .*{FREE}the number of samples"),
+        TooLarge((*small("vertical_nystroem"), more, "algo.landmarks=9000"), GIB, rf"{FREE}algo\.landmarks"),
+        TooLarge((*small("vertical_ridge"), "algo.angles=1000000"), ANY, rf"{FREE}algo\.angles"),
         TooLarge((*network, *wide), GIB // 32, r"free.*; lower algo\.parameters=10000000"),
         TooLarge((*small("parsimonious_centralized"), "algo.centres=1000000"), GIB // 8, rf"{FREE}algo\.centres"),
         TooLarge((*small("parsimonious_federated"), "algo.centres=1000000"), GIB // 8, rf"{FREE}algo\.centres"),

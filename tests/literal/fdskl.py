@@ -42,13 +42,15 @@ def fdskl(
     slope: Slope,
     gamma: list[float],
     lam: float,
+    draws: int | None = None,
 ) -> tuple[Array, list[int]]:
     """Algorithm 1 for workers l of `asking` in turn: alpha (T, D) in the end, and scalars sent in each iteration.
 
     w is (T, D, d) and b is (T, D, q), the masks of all workers; the algorithm of the paper has D = 1 and one row a
-    batch.
+    batch. Of a bank of `draws` times D features iteration t has number t modulo `draws`, and all angles are saved.
     """
     T, D, q = b.shape
+    draws, banked = draws or T, draws is not None
     alpha: dict[int, list[float]] = {}
     saved: dict[tuple[int, int, int], float] = {}
     sent = [0] * T
@@ -68,7 +70,9 @@ def fdskl(
             if asking[s] != worker:
                 continue
             for k in range(D):
-                angle = saved[s, k, i] if (s, k, i) in saved else algorithm_3(s, k, i, t)
+                angle = saved[s % draws, k, i] if (s % draws, k, i) in saved else algorithm_3(s, k, i, t)
+                if banked:
+                    saved[s % draws, k, i] = angle
                 f += alpha[s][k] * sqrt(2) * cos(angle)
         return f
 
@@ -77,14 +81,15 @@ def fdskl(
         sent[t] += (q - 1) * (len(batch) + 1)  # line 3: rows and seed, T0 in reverse order
         for i in batch:
             for k in range(D):
-                saved[t, k, i] = algorithm_3(t, k, i, t)  # lines 4 and 5
+                if (t % draws, k, i) not in saved:
+                    saved[t % draws, k, i] = algorithm_3(t, k, i, t)  # lines 4 and 5
         f = {}
         for i in batch:
             f[i] = sum(algorithm_2(worker, i, t) for worker in range(q))  # lines 6 and 7
             sent[t] += q - 1
         new = []
         for k in range(D):
-            pull = sum(slope(f[i], y[i]) * sqrt(2) * cos(saved[t, k, i]) for i in batch)  # line 8
+            pull = sum(slope(f[i], y[i]) * sqrt(2) * cos(saved[t % draws, k, i]) for i in batch)  # line 8
             new.append(-gamma[t] * pull / (len(batch) * D))  # line 9
         for s in alpha:  # line 10
             alpha[s] = [(1 - gamma[t] * lam) * old for old in alpha[s]]

@@ -33,10 +33,14 @@ VERTICAL_SUMMARY = ["replicate", "iterations", "test_error", "link_messages", "l
 VERTICAL_SUMMARY += ["training_samples", "test_samples", *TIMES]
 
 
+AT_ONCE = ("libsvm", "pp_svmv", "vertical_nystroem", "vertical_ridge")
+"""Methods over a vertical partition that have one model, when they are done."""
+
+
 def rounds_and_clients(algo: str) -> tuple[int, int]:
     """Of a run as small as `small` makes it."""
     if algo in VERTICAL:
-        return (1 if algo in ("libsvm", "pp_svmv") else 20), 2
+        return (1 if algo in AT_ONCE else 20), 2
     if algo in PARSIMONIOUS:
         return 1, 9
     return (100 if algo in ONLINE | DECENTRALIZED else 40), (1 if algo in ONLINE else 4)

@@ -126,6 +126,9 @@ class Dsg(OverParties):
         Regularisation lambda.
     batch, features : int
         B and D.
+    bank : int or None
+        How many features there are in all, a multiple of D: iteration t has the D of number t modulo bank / D. None
+        for new ones in every iteration, as the papers have it.
 
     Raises
     ------
@@ -134,22 +137,25 @@ class Dsg(OverParties):
 
     label: ClassVar[str] = "DSG"
 
-    iterations: int = 500
+    iterations: int = 20000
     marks: int = 100
     loss: str = "logistic"
     kernel: str = "rbf"
     sigma: float = 1.0
-    gamma: float = 1.0
+    gamma: float = 0.1
     rate: str = "constant"
     lam: float = 1e-6
     batch: int = 1
     features: int = 1
+    bank: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for key in ("iterations", "marks", "batch", "features"):
             value = getattr(self, key)
             require(1 <= value <= 10**9, key, value, "a whole number from 1")
+        whole = self.bank is None or (0 < self.bank <= 10**9 and self.bank % self.features == 0)
+        require(whole, "bank", self.bank, f"a multiple of algo.features={self.features} from 1 to 1000000000, or null")
         require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
         require(self.kernel in KERNELS, "kernel", self.kernel, " or ".join(KERNELS))
         require(self.rate in RATES, "rate", self.rate, " or ".join(RATES))
@@ -168,6 +174,11 @@ class Dsg(OverParties):
     def until(self, t: int) -> int:
         """Iterations done after step t."""
         return round(self.iterations * (t + 1) / self.rounds)
+
+    @property
+    def draws(self) -> int:
+        """Times that D features are drawn."""
+        return self.iterations if self.bank is None else min(self.iterations, self.bank // self.features)
 
     def init(self, world: World) -> State:
         """Start from f = 0."""
@@ -223,20 +234,21 @@ class Dsg(OverParties):
     def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
         """Workers l, active ones in turn, and l', whose mask stays (FDSKL, Algorithm 3, line 6), of each iteration.
 
-        Of a feature l' is the same for all samples, since its mask is the feature's b. Pooled data need neither, but
-        the method then has FDSKL's phases.
+        Features that are used again stay with the l that asked for them first. Of a feature l' is the same for all
+        samples, since its mask is the feature's b. Pooled data need neither, but the method then has FDSKL's phases.
 
         Returns
         -------
         (T, 2)
         """
-        asking = np.resize(np.array(problem.active), self.iterations)
-        u = streams.uniform(Role.TOPOLOGY, 0, self.iterations)[0]
+        asking = np.resize(np.array(problem.active), self.draws)
+        u = streams.uniform(Role.TOPOLOGY, 0, self.iterations)[0][: self.draws]
         other = (u * (problem.parties - 1)).astype(np.int64)
-        return np.stack([asking, other + (other >= asking)], axis=1)
+        once = np.stack([asking, other + (other >= asking)], axis=1)
+        return once[np.arange(self.iterations) % self.draws]
 
     def directions(self, streams: Streams, t: int, dimension: int) -> NDArray[np.float64]:
-        """Directions w of iteration t, (D, d), a function of its seed alone (FDSKL, Theorem 1)."""
+        """Directions w that iteration t draws, (D, d), a function of its seed alone (FDSKL, Theorem 1)."""
         u = streams.uniform(Role.FEATURES, t, self.features * dimension)[0]
         inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(self.features, dimension)
         return (ndtri(inner) if self.kernel == "rbf" else np.tan(np.pi * (inner - 0.5))) / self.sigma
@@ -282,7 +294,7 @@ class Dsg(OverParties):
         self, learner: Learner, first: int, end: int, dimension: int, dtype: np.dtype[np.floating]
     ) -> tuple[Array, Array]:
         """All directions, one a row, and phases of some iterations."""
-        draws = [self.draw(learner.streams, t, dimension, learner.holders[t]) for t in range(first, end)]
+        draws = [self.draw(learner.streams, t % self.draws, dimension, learner.holders[t]) for t in range(first, end)]
         w, b = (np.concatenate(parts).astype(dtype) for parts in zip(*draws, strict=True))
         return w, b
 

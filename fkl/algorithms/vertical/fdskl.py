@@ -55,6 +55,8 @@ class Fdskl(Dsg):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.masks in MASKS, "masks", self.masks, f"one of {', '.join(MASKS)}")
+        split = self.bank is not None and self.masks == "split"
+        require(not split, "bank", self.bank, "null with algo.masks=split, which saves no angles for later")
 
     def learner(self, problem: Vertical, streams: Streams) -> "CountedLearner":
         """One replicate before its first iteration."""
@@ -69,7 +71,7 @@ class Fdskl(Dsg):
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """Iterations up to the next mark; `sent` of the state has what they sent."""
-        done = state.learners[0].t
+        done, before = state.learners[0].t, state.learners[0].traffic.angles
         for r, learner in enumerate(state.learners):
             state.sent[r] = learner.sent(self.until(t))
         booked = [
@@ -79,7 +81,8 @@ class Fdskl(Dsg):
         book(world, booked, timed=False)
         cost = world.channel.network.cost
         if cost is not None:
-            world.channel.took(self.seconds(world.problem.parties, done, self.until(t), cost, SCALAR))
+            angles = state.learners[0].traffic.angles - before if self.bank else None
+            world.channel.took(self.seconds(world.problem.parties, done, self.until(t), cost, SCALAR, angles))
         return super().step(world, state, t)
 
     def dealers(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
@@ -88,17 +91,20 @@ class Fdskl(Dsg):
         after = (apart + 1) % problem.parties
         return np.where(after == asking, (apart + 2) % problem.parties, after)
 
-    def seconds(self, workers: int, begin: int, end: int, cost: CostModel, width: int = 8) -> float:
+    def seconds(
+        self, workers: int, begin: int, end: int, cost: CostModel, width: int = 8, angles: int | None = None
+    ) -> float:
         """Simulated communication time of iterations begin to end, on their critical path.
 
         Rows and seed down T0, the sums of all features so far over T1 and then T2, the parts of f over T0, and the
         order to shrink down T0. Workers know at once for which features they are asked, so all sums of an iteration
         go level by level as one: a level takes the latency once and (features) (rows) `width` bytes on a link. The
-        few sums that are saved and not asked for again are counted in.
+        few sums that are saved and not asked for again are counted in, but where `angles` says how many are asked for.
         """
         t0, (t1, t2) = rooted(workers, 0), mask_trees(workers, 0, 1)
         t2 = all_masks_tree(workers, 0, 1) if self.masks == "fresh" else t2
-        asked = (begin + 1 + end) / 2 * self.features * self.batch  # the mean, which is enough as times are linear
+        # the mean of an iteration, which is enough as times are linear
+        asked = (begin + 1 + end) / 2 * self.features * self.batch if angles is None else angles / max(1, end - begin)
         told = t0.seconds((self.batch + 1) * width, cost) + t0.seconds(width, cost)
         parts = t0.seconds(self.batch * width, cost)
         if self.masks == "split":
@@ -115,6 +121,7 @@ class Traffic:
     A feature s of the past is asked for the rows of a batch that were not in its own batch (Algorithm 2, line 4), by
     the worker that holds it; all others send once along T1, and along T2 all but the one whose mask stays. So it is
     enough to know how many features are held by, and how many masks stay with, each worker, in all and for each row.
+    Features of a bank are asked for a row once: whoever holds them saves all angles.
     """
 
     method: Fdskl
@@ -130,11 +137,16 @@ class Traffic:
     """(2, q): of these, how many had all rows of a batch; by batch."""
     children: NDArray[np.int64] = field(init=False)
     """(q, q): messages of each worker, second axis, when the first tells all."""
+    known: NDArray[np.bool_] = field(init=False)
+    """(bank / D, n): rows whose angles are saved, of a bank."""
+    angles: int = 0
+    """Asked for so far."""
 
     def __post_init__(self) -> None:
         self.asked = np.zeros((2, self.workers), np.int64)
         self.saved = np.zeros((2, self.workers, self.samples), np.int32)
         self.repeated = {}
+        self.known = np.zeros((self.method.draws if self.method.bank else 0, self.samples), np.bool_)
         receivers = [[to for _, to in rooted(self.workers, root).links] for root in range(self.workers)]
         self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
 
@@ -142,8 +154,9 @@ class Traffic:
         """What the workers send in the iterations from this one on with these batches (T, B); to be asked in order."""
         T, size = batches.shape
         duties, sums = self.duties[first : first + T, :2], np.zeros((2, self.workers, 2), np.int64)
-        for batch, pair in zip(batches, duties, strict=True):
-            sums += self._sums(batch, pair)
+        for t, (batch, pair) in enumerate(zip(batches, duties, strict=True), start=first):
+            sums += self._sums_of_bank(batch, t) if self.method.bank else self._sums(batch, pair)
+        self.angles += int(sums[0, :, 1].sum())
         asked_by = np.bincount(duties[:, 0], minlength=self.workers)
         by_asking, by_apart = sums
         senders = by_asking.sum(axis=0) - by_asking
@@ -168,6 +181,17 @@ class Traffic:
         same[mine] += 1
         for role, worker in enumerate(pair):
             self.saved[role, worker, batch] += 1
+        return sums
+
+    def _sums_of_bank(self, batch: NDArray[np.int64], t: int) -> NDArray[np.int64]:
+        """As `_sums`, of all features drawn so far that are not saved for some row of the batch."""
+        drawn = min(t + 1, self.method.draws)
+        missing = np.count_nonzero(~self.known[:drawn, batch], axis=1)
+        self.known[:drawn, batch] = True
+        sums = np.zeros((2, self.workers, 2), np.int64)
+        for role in (0, 1):
+            np.add.at(sums[role, :, 0], self.duties[:drawn, role], missing > 0)
+            np.add.at(sums[role, :, 1], self.duties[:drawn, role], self.method.features * missing)
         return sums
 
 
@@ -231,9 +255,9 @@ class Worker:
     phases: Callable[[int], Array]
     secret: np.random.Generator
     alpha: dict[int, Array] = field(default_factory=dict)
-    """Coefficients (D,) of the iterations in which it was the active worker, Lambda."""
+    """Coefficients (D,) of the features that were drawn where it was the active worker, Lambda."""
     saved: dict[int, tuple[NDArray[np.int64], Array]] = field(default_factory=dict)
-    """Rows and angles (B, D) of these iterations."""
+    """Rows and angles (rows, D) of these features."""
 
     def partial(self, w: Array, rows: NDArray[np.int64]) -> Array:
         """Return (w)_G'(x)_G of these rows, (rows, D) (Algorithm 3, line 2)."""
@@ -268,7 +292,7 @@ class Protocol:
 
     def iterate(self, t: int) -> None:
         """Algorithm 1, one iteration: rows are sent as their numbers, followed by the seed."""
-        method, rows = self.method, self.batches[t]
+        method, rows, s = self.method, self.batches[t], t % self.method.draws
         number = int(self.duties[t, 0])
         asking, tree = self.workers[number], rooted(len(self.workers), number)
         tell(tree, np.array([*rows, t]), self.wire, INDEX)  # line 3
@@ -280,16 +304,20 @@ class Protocol:
         alpha = -gamma * pull / (len(rows) * method.features)  # line 9
         tell(tree, np.array([1 - gamma * method.lam]), self.wire, SHRINK)  # line 10
         for worker in self.workers:
-            worker.alpha = {s: (1 - gamma * method.lam) * old for s, old in worker.alpha.items()}
-        asking.alpha[t] = alpha
+            worker.alpha = {number: (1 - gamma * method.lam) * old for number, old in worker.alpha.items()}
+        asking.alpha[s] = asking.alpha.get(s, 0) + alpha
 
     def ask(self, t: int, rows: NDArray[np.int64]) -> None:
         """Lines 4 and 5."""
-        self.workers[self.duties[t, 0]].saved[t] = rows, self.angles(t, rows)
+        worker, s = self.workers[self.duties[t, 0]], t % self.method.draws
+        if s in worker.saved:
+            self._saved_or_asked(worker, s, rows)  # which saves them
+        else:
+            worker.saved[s] = rows, self.angles(s, rows)
 
     def pull(self, t: int, rows: NDArray[np.int64], slope: Array) -> Array:
         """Sum over the rows of L' phi, (D,)."""
-        _, angle = self.workers[self.duties[t, 0]].saved[t]
+        angle = self._saved_or_asked(self.workers[self.duties[t, 0]], t % self.method.draws, rows)
         return np.asarray(slope @ (np.sqrt(2) * np.cos(angle)))
 
     def f(self, rows: NDArray[np.int64], root: int) -> Array:
@@ -320,13 +348,15 @@ class Protocol:
         return self._travelling(xi - self._sum(t2, masks, MASK, about))  # line 7
 
     def _saved_or_asked(self, worker: Worker, s: int, rows: NDArray[np.int64]) -> Array:
-        """Algorithm 2, line 4: what is locally saved is not asked for again."""
+        """Algorithm 2, line 4: what is locally saved is not asked for again; all of a bank is saved."""
         saved, angle = worker.saved[s]
         known = np.isin(rows, saved)
         both = np.empty((len(rows), angle.shape[1]))
         order = np.argsort(saved)
         both[known] = angle[order[np.searchsorted(saved[order], rows[known])]]
         both[~known] = self.angles(s, rows[~known])
+        if self.method.bank:
+            worker.saved[s] = np.concatenate([saved, rows[~known]]), np.concatenate([angle, both[~known]])
         return both
 
     def _sum(self, tree: Tree, parts: dict[int, Array], kind: str, about: tuple[object, ...]) -> Array:

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.libsvm_svc import Machine, rbf, require_cache, require_stopping, require_two_classes
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, uncounted
 from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
 from fkl.errors import FklError, require
 from fkl.memory import require_memory
 
-FRACTION_BITS = 40
-LARGEST = 2.0 ** (62 - FRACTION_BITS)
-"""Inner products beyond this do not fit into 64 bits."""
 BLOCK = 1 << 19
 """Entries of the matrix that are worked on at a time."""
 GIB = 2**30
@@ -95,23 +92,15 @@ class PpSvmv(Learning):
         self.require_room(len(x))
         if np.square(x).sum(axis=1).max() >= LARGEST:
             raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
-        samples, first = len(x), active[0]
-        ring = [first, *(party for party in range(len(groups)) if party != first)]
+        samples, ring = len(x), order(groups, active[0])
         parts = [np.ascontiguousarray(x[:, groups[party]], np.float64) for party in ring]
         gram = np.empty((samples, samples))
         for block in _blocks(samples):
             rest = slice(block.start, samples)  # the matrix is symmetric
-            mask = rng.integers(0, 2**64, size=(block.stop - block.start, samples - block.start), dtype=np.uint64)
-            passed = mask.copy()
-            for part in parts:
-                passed += _coded(part[block] @ part[rest].T)
-            passed -= mask
-            np.multiply(passed.view(np.int64), 2.0**-FRACTION_BITS, out=gram[block, rest])
+            merged = masked_sum((coded(part[block] @ part[rest].T) for part in parts), rng)
+            decoded(merged, out=gram[block, rest])
             gram[rest, block] = gram[block, rest].T
-        scalars = samples * (samples + 1) // 2
-        for sender, receiver in zip(ring, (*ring[1:], first), strict=True):
-            if sender != receiver:
-                count("matrix", sender, receiver, 1, scalars, SCALAR * scalars)
+        book_ring(count, "matrix", ring, samples * (samples + 1) // 2, SCALAR)
         return gram
 
     def require_room(self, samples: int) -> None:
@@ -129,12 +118,6 @@ class PpSvmv(Learning):
             )
         matrix = f"PP-SVMV's matrix of {samples} x {samples} samples"
         require_memory(SCALAR * samples**2, matrix, "the number of samples, as by dataset.rows")
-
-
-def _coded(products: Array) -> NDArray[np.uint64]:
-    """Whole multiples of 2^-40 modulo 2^64; overwrites the products."""
-    products *= 2.0**FRACTION_BITS
-    return np.rint(products, out=products).astype(np.int64).view(np.uint64)
 
 
 def _blocks(samples: int) -> Iterator[slice]:

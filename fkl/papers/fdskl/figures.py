@@ -18,7 +18,7 @@ from fkl.papers.fdskl.errors import refusal
 from fkl.report.figures import COLOURS, canvas
 from fkl.results.collect import FinishedRun
 
-COLOUR = dict(zip(FOLDERS, COLOURS, strict=False))
+COLOUR = dict(zip(FOLDERS, (*COLOURS, "#7F7F7F", "#882255"), strict=True))
 COLUMNS = 4
 SUMMED = ("phishing", "a9a", "ijcnn1", "cod_rna")
 """Data sets of Figure 4: the paper's gisette is not at hand, cod_rna is shown in its place."""
@@ -37,7 +37,7 @@ Drawn = tuple[Figure, int | str]
 
 
 def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 3, all six systems: in the first row against compute, in the second with the cost model's links."""
+    """Figure 3, all systems: in the first row against compute, in the second with the cost model's links."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     _require(shown)
     figure, panels = plt.subplots(

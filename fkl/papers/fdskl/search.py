@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fkl.papers.beside import following
-from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, differing, is_vertical, recorded, samples
+from fkl.papers.fdskl.chosen import BANK, DATASETS, FOLDERS, differing, is_vertical, recorded, samples, share, system
 from fkl.results.collect import FinishedRun
 
 SEARCHED = {
@@ -15,9 +15,12 @@ SEARCHED = {
     "LIBSVM": ("C", "gamma"),
     "FD-SVRG": ("eta", "lam"),
     "SecureBoost": ("depth", "learning_rate"),
+    BANK: ("sigma", "gamma", "lam", "batch", "features", "bank"),
+    "Nystroem": ("loss", "gamma", "lam", "landmarks"),
+    "RFF ridge": ("gamma", "lam", "angles"),
 }
 """Keys of algo. DSG's are those of FDSKL, whose f it has too, and PP-SVMV's those of LIBSVM."""
-LENGTH = {"FDSKL": "iterations", "SecureBoost": "trees"}
+LENGTH = {"FDSKL": "iterations", BANK: "iterations", "SecureBoost": "trees"}
 """Keys that tell when a method stops: all shorter runs are read off one."""
 ENOUGH = 0.001
 """A shorter run is taken where its error is no more than this above the lowest."""
@@ -40,11 +43,14 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
         samples; a later search on more samples overrules one on few. The last column compares the one that is chosen
         with conf/fdskl.
     """
-    folds: dict[Candidate, dict[int, FinishedRun]] = {}
+    folds: dict[tuple[Candidate, float], dict[int, FinishedRun]] = {}
     for run in following(runs, _is_of_a_search):
-        words = "; ".join(f"{key}={run.config['algo'][key]:g}" for key in SEARCHED[run.algorithm])
-        folds.setdefault((run.dataset, run.algorithm, words), {})[run.config["algo"]["fold"]] = run
-    rows = [_row(candidate, list(by_fold.values())) for candidate, by_fold in folds.items()]
+        name = system(run)
+        algo = run.config["algo"]
+        words = "; ".join(_word(key, algo[key]) for key in SEARCHED[name] if key in algo)
+        about = f"{words}; seed={run.config['seed']}" if run.config["seed"] else words  # another first split
+        folds.setdefault(((run.dataset, name, about), share(run)), {})[run.config["algo"]["fold"]] = run
+    rows = [_row(candidate, [by_fold[fold] for fold in sorted(by_fold)]) for (candidate, _), by_fold in folds.items()]
     if not rows:
         return pd.DataFrame()
     places = {"dataset": list(DATASETS), "system": list(FOLDERS)}
@@ -60,19 +66,23 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     return table
 
 
+def _word(key: str, value: object) -> str:
+    return f"{key}={value:g}" if isinstance(value, int | float) else f"{key}={value}"
+
+
 def _is_of_a_search(run: FinishedRun) -> bool:
-    return is_vertical(run) and run.algorithm in SEARCHED and run.config["algo"]["fold"] is not None
+    return is_vertical(run) and system(run) in SEARCHED and run.config["algo"]["fold"] is not None
 
 
 def _row(candidate: Candidate, runs: list[FinishedRun]) -> dict[str, Any]:
-    dataset, system, words = candidate
+    dataset, name, words = candidate
     lengths, errors = _errors(runs)
     lowest = int(np.argmin(errors))
     shortest = int(np.argmax(errors <= errors[lowest] + ENOUGH))
-    length = LENGTH.get(system)
+    length = LENGTH.get(name)
     return {
         "dataset": dataset,
-        "system": system,
+        "system": name,
         "candidate": words,
         "training_samples": samples(runs[0]),
         "folds": len(runs),
@@ -88,7 +98,7 @@ def _row(candidate: Candidate, runs: list[FinishedRun]) -> dict[str, Any]:
 def _errors(runs: list[FinishedRun]) -> tuple[list[int], "np.ndarray[Any, np.dtype[np.float64]]"]:
     """Lengths, and the mean errors up to `WINDOW` lengths back; the end alone of a method without `LENGTH`."""
     rounds = pd.concat([run.rounds for run in runs]).groupby("round")[["iterations", "test_error"]].mean()
-    if runs[0].algorithm not in LENGTH:
+    if system(runs[0]) not in LENGTH:
         rounds = rounds.iloc[-1:]
     errors = rounds["test_error"].rolling(min(WINDOW, len(rounds))).mean()
     full = errors.notna()
@@ -97,7 +107,7 @@ def _errors(runs: list[FinishedRun]) -> tuple[list[int], "np.ndarray[Any, np.dty
 
 def _compared(run: FinishedRun, length: dict[str, int]) -> str:
     """Whether a candidate is what conf/fdskl holds, or which of its keys are not."""
-    written = recorded(FOLDERS[run.algorithm], run.dataset)
-    keys = [key for key in differing(run) if key in SEARCHED[run.algorithm]]
-    keys += [key for key, value in length.items() if written[key] != value]
+    written = recorded(FOLDERS[system(run)], run.dataset)
+    keys = [key for key in differing(run) if key in SEARCHED[system(run)]]
+    keys += [key for key, value in length.items() if written.get(key) != value]
     return f"not as recorded: {', '.join(keys)}" if keys else RECORDED

@@ -1,0 +1,129 @@
+"""Vertical random-feature ridge: the parties' shares of all angles travel once, and one ridge regression is solved.
+
+The features are Rahimi and Recht's, "Random features for large-scale kernel machines" (2007), those that FDSKL draws
+anew in every iteration; a ring as PP-SVMV's (Yu et al. 2006) sums the shares.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.vertical.libsvm_svc import require_two_classes
+from fkl.algorithms.vertical.messages import Array, Count
+from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
+from fkl.algorithms.vertical.ring import book_ring, masked_sum, order
+from fkl.errors import require
+from fkl.memory import require_memory
+
+WORD = 4
+"""Bytes of an angle on the wire: a multiple of 2^-32 turns."""
+TURN = 2 * np.pi
+
+
+@dataclass(frozen=True)
+class Features:
+    """f(x) = theta'[cos(x w), sin(x w)] + bias.
+
+    Parameters
+    ----------
+    w : (d, D)
+        Directions; each party holds, and has drawn, the rows of its own features.
+    theta : (2 D,)
+    bias : float
+    """
+
+    w: Array
+    theta: Array
+    bias: float
+
+    def decision(self, x: Array) -> Array:
+        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        values = [_of(x[rows] @ self.w) @ self.theta + self.bias for rows in _blocks(len(x))]
+        return np.concatenate(values) if values else np.zeros(0)
+
+
+@dataclass(frozen=True)
+class FeatureRidge(Learning):
+    """Minimise (1/N) sum_i (f(x_i) - y_i)^2 + lam |theta|^2 over f = theta'[cos(w'x), sin(w'x)] / sqrt(D) + bias.
+
+    Of an angle w'x, w ~ N(0, 2 gamma I), each party knows its own share, with directions that it draws itself and
+    tells nobody. Shares are whole multiples of 2^-32 turns and are added modulo one turn round a ring, once for all
+    samples and D angles, so the active party's uniform mask hides them perfectly from all others. The active party
+    sees the sums. As the others' directions are Gaussian and unknown to it, what it sees depends on their features
+    through the inner products of samples alone, which PP-SVMV hands it outright.
+
+    Parameters
+    ----------
+    angles : int
+        D; there are 2 D features.
+    gamma : float
+        The kernel that is approached is exp(-gamma |x - z|^2).
+    lam : float
+        Regularisation; the bias has none.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "RFF ridge"
+
+    angles: int = 500
+    gamma: float = 1.0
+    lam: float = 1e-6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(1 <= self.angles <= 10**6, "angles", self.angles, "a whole number from 1 to 1000000")
+        for key in ("gamma", "lam"):
+            require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number above 0")
+
+    def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
+        """Keep the generator that the parties' own are spawned from.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If the equations do not fit.
+        """
+        require_memory(3 * 8 * (2 * self.angles) ** 2, f"equations of {2 * self.angles} features", "algo.angles")
+        return rng
+
+    def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Features]:
+        """Sum the angles, solve; the first active party does so."""
+        x, y, ring = held.x, held.y, order(held.groups, held.active[0])
+        require_two_classes(y)
+        own = learned.spawn(len(held.groups))
+        w = np.empty((x.shape[1], self.angles))
+        for rng, features in zip(own, held.groups, strict=True):
+            w[features] = np.sqrt(2 * self.gamma) * rng.standard_normal((len(features), self.angles))
+        parts = [(np.ascontiguousarray(x[:, held.groups[j]], np.float64), w[held.groups[j]]) for j in ring]
+        book_ring(count, "angles", ring, len(x) * self.angles, WORD)
+
+        equations = NormalEquations(2 * self.angles)
+        for rows in _blocks(len(x)):
+            turns = masked_sum((_turns(part[rows] @ directions) for part, directions in parts), own[ring[0]])
+            equations.add(_of(turns.astype(np.float64) * (TURN * 2.0**-32)), y[rows])
+        theta, bias = equations.solve(self.lam)
+        return learned, Features(w, theta, bias)
+
+
+def _turns(angle: Array) -> NDArray[np.uint32]:
+    """Angles as multiples of 2^-32 turns, modulo one turn; overwrites them."""
+    angle /= TURN
+    angle -= np.floor(angle)
+    angle *= 2.0**32
+    return np.rint(angle, out=angle).astype(np.uint64).astype(np.uint32)  # one turn is none
+
+
+def _of(angle: Array) -> Array:
+    """Features (n, 2 D) of angles (n, D)."""
+    return np.concatenate([np.cos(angle), np.sin(angle)], axis=1) / np.sqrt(angle.shape[1])
+
+
+def _blocks(samples: int) -> Iterator[slice]:
+    return (slice(start, min(start + BLOCK, samples)) for start in range(0, samples, BLOCK))

@@ -1,0 +1,130 @@
+"""Vertical Nystroem: a kernel classifier among the functions that some of the samples, the landmarks, span.
+
+The approximation is that of Williams and Seeger, "Using the Nystroem method to speed up kernel machines" (2000); the
+sums go round the ring of PP-SVMV (Yu et al. 2006), N M numbers in place of N (N + 1) / 2.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from fkl.algorithms.vertical.libsvm_svc import Machine, require_two_classes
+from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Integers
+from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.algorithms.vertical.ridge import BLOCK, ridge
+from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
+from fkl.algorithms.vertical.squared_hinge import squared_hinge
+from fkl.errors import FklError, require
+from fkl.memory import require_memory
+
+LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
+JITTER = 1e-9
+"""Added to the landmarks' own kernel values, K(z, z) = 1, since some landmarks may be alike."""
+
+
+@dataclass(frozen=True)
+class Nystroem(Learning):
+    """Minimise (1/N) sum_i L(f(x_i), y_i) + lam |f|^2 over f = sum_m a_m K(z_m, .) + bias; |f| is the kernel's norm.
+
+    The active party names M of the samples. Squared distances |x_i - z_m|^2 are sums over the parties, so they go
+    round a ring once under a uniform mask, and the active party alone sees the sums. It learns from them what PP-SVMV's
+    learns: inner products of samples, here of N M pairs, and so the others' features up to a rotation.
+
+    Parameters
+    ----------
+    landmarks : int
+        M; all samples where there are no more, which is kernel ridge regression itself.
+    loss : {"square", "squared_hinge"}
+        L = (f - y)^2, kernel ridge regression, or max(0, 1 - y f)^2, a support vector machine.
+    gamma : float
+        K(x, z) = exp(-gamma |x - z|^2).
+    lam : float
+        Regularisation; the bias has none.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "Nystroem"
+
+    landmarks: int = 1000
+    loss: str = "square"
+    gamma: float = 1.0
+    lam: float = 1e-6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(1 <= self.landmarks <= 10**6, "landmarks", self.landmarks, "a whole number from 1 to 1000000")
+        require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
+        for key in ("gamma", "lam"):
+            require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number above 0")
+
+    def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
+        """Keep the active party's generator, of landmarks and masks.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If the equations do not fit into memory.
+        """
+        size = min(self.landmarks, len(held.x))
+        require_memory(8 * size * (3 * size + len(held.x)), f"equations of {size} landmarks", "algo.landmarks")
+        return rng
+
+    def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Machine]:
+        """Name the landmarks, sum the distances, solve; the first active party does so.
+
+        With L L' = K(z, z) the features phi(x) = L^-1 K(z, x) make |f| = |theta| of f = theta'phi, and a = L^-T theta.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If the labels are not two classes, or distances are too large to be coded.
+        """
+        x, y, ring = held.x, held.y, order(held.groups, held.active[0])
+        require_two_classes(y)
+        if 4 * np.square(x).sum(axis=1).max() >= LARGEST:
+            raise FklError(f"squared distances are coded below {LARGEST:g} only: normalise the features")
+        size = min(self.landmarks, len(x))
+        chosen = np.sort(learned.choice(len(x), size, replace=False))
+        for party in ring[1:]:
+            count("landmarks", ring[0], party, 1, size, SCALAR * size)
+        book_ring(count, "distances", ring, len(x) * size, SCALAR)
+        parts = [np.ascontiguousarray(x[:, held.groups[party]], np.float64) for party in ring]
+
+        among = self._kernel(_distances(parts, chosen, chosen, learned))
+        among.flat[:: size + 1] += JITTER
+        root = cholesky(among, lower=True, overwrite_a=True, check_finite=False)
+        phi = np.empty((len(x), size))
+        for rows in _blocks(len(x)):
+            kernel = self._kernel(_distances(parts, rows, chosen, learned))
+            phi[rows] = solve_triangular(root, kernel.T, lower=True, overwrite_b=True, check_finite=False).T
+        theta, bias = LOSSES[self.loss](phi, y, self.lam)
+        weight = solve_triangular(root, theta, lower=True, trans="T", check_finite=False)
+        return learned, Machine(x[chosen], weight, bias, self.gamma)
+
+    def _kernel(self, squares: Array) -> Array:
+        squares *= -self.gamma
+        return np.exp(squares, out=squares)
+
+
+def _distances(parts: list[Array], rows: Integers, chosen: Integers, rng: np.random.Generator) -> Array:
+    """Squared distances (rows, M) to the landmarks, as the ring's first party has them in the end."""
+    return decoded(masked_sum((coded(_squares(part[rows], part[chosen])) for part in parts), rng))
+
+
+def _squares(x: Array, z: Array) -> Array:
+    """|x_i - z_m|^2 of one party's own features (n, d_j) and (M, d_j)."""
+    squares = x @ z.T
+    squares *= -2
+    squares += np.square(x).sum(axis=1)[:, None]
+    squares += np.square(z).sum(axis=1)
+    return squares
+
+
+def _blocks(samples: int) -> Iterator[Integers]:
+    return (np.arange(start, min(start + BLOCK, samples)) for start in range(0, samples, BLOCK))

@@ -1,0 +1,66 @@
+"""Sums of the parties' whole numbers round a ring, under a mask that leaves without a trace.
+
+Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically partitioned data" (2006), Section 4.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.vertical.messages import Array, Count, Groups
+
+FRACTION_BITS = 40
+LARGEST = 2.0 ** (62 - FRACTION_BITS)
+"""Sums beyond this do not fit into 64 bits."""
+
+Words = NDArray[np.unsignedinteger]
+
+
+def order(groups: Groups, first: int) -> list[int]:
+    """Parties in the order of the ring, which begins with one of them and goes back to it."""
+    return [first, *(party for party in range(len(groups)) if party != first)]
+
+
+def masked_sum(parts: Iterable[Words], rng: np.random.Generator) -> Words:
+    """Sum modulo 2^32 or 2^64, as the words are long, of one array of each party.
+
+    The first party adds a mask, uniform on all words, so that what any other party receives is uniform too whatever
+    it hides; when the sum is back, the mask is taken off. Two parties beside a third one in the ring, who tell each
+    other what they sent and received, learn what it added.
+
+    Parameters
+    ----------
+    parts : iterable of arrays of one shape, uint32 or uint64
+        In the order of the ring; the first must be writable, and is overwritten.
+    rng : numpy.random.Generator
+        The first party's own.
+    """
+    parties = iter(parts)
+    passed = next(parties)
+    word = passed.dtype
+    mask = rng.integers(0, np.iinfo(word).max, size=passed.shape, dtype=word, endpoint=True)
+    passed += mask
+    for part in parties:
+        passed += part
+    passed -= mask
+    return passed
+
+
+def book_ring(count: Count, kind: str, ring: list[int], scalars: int, width: int) -> None:
+    """Count one message of so many scalars, each of `width` bytes, on every link of the ring."""
+    for sender, receiver in pairwise([*ring, ring[0]]):
+        if sender != receiver:
+            count(kind, sender, receiver, 1, scalars, width * scalars)
+
+
+def coded(numbers: Array) -> NDArray[np.uint64]:
+    """Whole multiples of 2^-40 modulo 2^64; overwrites the numbers."""
+    numbers *= 2.0**FRACTION_BITS
+    return np.rint(numbers, out=numbers).astype(np.int64).view(np.uint64)
+
+
+def decoded(words: NDArray[np.uint64], out: Array | None = None) -> Array:
+    """The numbers between -2^23 and 2^23 that `coded` made of."""
+    return np.multiply(words.view(np.int64), 2.0**-FRACTION_BITS, out=out)
