@@ -124,7 +124,7 @@ def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
 def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
     """What the user should know of numbers that are finite, and yet no result."""
     if "converged" in summary and summary["converged"].min() < 1:
-        yield "the steps ended before the optimality conditions held, see the column converged"
+        yield "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
     if error is not None and (worse := worse_than_zero(experiment.problem, summary[error].to_numpy())) is not None:
         yield worse
