@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,7 +22,7 @@ from fkl.data.problem import Batch, Problem, Repeated, Table
 from fkl.data.store import Store
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.diverged import worse_than_zero
-from fkl.errors import inside, require
+from fkl.errors import FklError, inside, require
 from fkl.memory import no_more_than_there_is, require_memory
 from fkl.network import Topology
 from fkl.report.figures import draw_run
@@ -180,15 +182,21 @@ def _batch(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
 
 
 def _repeated(run: Run) -> Repeated:
-    """A split for each replicate; what is simulated, and not read from files, is simulated for each too."""
+    """A split for each replicate; what is simulated, or drawn from the files, is simulated or drawn for each too."""
     simulated = not run.dataset.files and not hasattr(run.dataset, "fingerprint")
-    shared = None if simulated else _table(run, shared_generator(run.settings.seed, Role.DATA))
+    drawn = simulated or getattr(run.dataset, "drawn", False)
+    shared = None if drawn else _table(run, shared_generator(run.settings.seed, Role.DATA))
     batches = []
     for generator in Streams(run.settings.seed, tuple(range(run.settings.replicates))).generators(Role.DATA):
-        table = _table(run, generator) if shared is None else shared
+        with redirect_stdout(StringIO()) if batches else nullcontext():  # what it tells is told once
+            table = _table(run, generator) if shared is None else shared
+        if drawn and not simulated:  # whose site it is differs by replicate
+            table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
         with inside("partition"):
             stream = run.partition.split(table, generator)
         batches.append(_batch(run, stream, generator))
+        if batches[-1].clients != batches[0].clients:
+            raise FklError(f"{run.dataset.name}: replicates have {batches[0].clients} and {batches[-1].clients} clients")
         if len(batches) == 1:
             rest = run.settings.replicates - 1
             require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")

@@ -25,7 +25,7 @@ from fkl.algorithms.parsimonious.quadrature import Quadrature
 Array = NDArray[np.float64]
 
 FIRST_SAMPLES = 100
-NEW_SHARE = 0.5
+NEW_SHARE = 1.0
 """Samples that are taken in at a time, of those at hand."""
 OFF = 1e-3
 """Values of alpha below it, in units of the threshold sqrt(2 gamma), are 0: barriers keep all from being just that."""
@@ -181,7 +181,8 @@ def _followed(
         slope = weights.copy()
         if gamma > 0:
             slope *= passed * (1 + z * z / (of_node / passed + of_node * passed / stopped**2))
-        normal = (rows * slope) @ rows.T
+        scaled = rows * np.sqrt(slope)
+        normal = scaled @ scaled.T  # one matrix, so that BLAS makes only half of it
         normal[diagonal] += slack / mu
         normal[diagonal] *= 1 + JITTER
         gradient = level - rows @ (weights * alpha) + t / mu
