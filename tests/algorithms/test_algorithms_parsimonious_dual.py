@@ -199,7 +199,7 @@ def test_dropping_samples_of_lambda_zero_leaves_the_solution(gamma, tolerance, a
     assert np.abs(f - rest.model().predict(at)).max() < apart * np.abs(f).max()
     # The values kept, scaled to what is left, are the solution: nothing moves.
     start = whole.mu[:, kept] * kept.sum()
-    again = solve(rest.problem, start, 100, tolerance=2 * tolerance)
+    again = solve(rest.problem, start, 100, rule="accelerated", tolerance=2 * tolerance)
     assert again.steps.tolist() == [0]
     assert np.array_equal(again.lam, start)
 
