@@ -212,9 +212,8 @@ class Solution:
     problem : Dual
     lam : (A, n)
         Dual variables lambda, 0 for padding.
-    alpha : (A, M)
-        Values at the nodes: of the ascents those of eq. (8), which are the solution of (PC) by Proposition 1 where
-        lambda is optimal; of the interior-point method ones that meet the constraints whatever the gap.
+    cost : (A,)
+        In the bidual, of values at the nodes that meet all constraints; infinite where none are known.
     rule : str
         What ran, one of `RULES`.
     steps : (A,) int
@@ -224,7 +223,7 @@ class Solution:
 
     problem: Dual
     lam: Array
-    alpha: Array
+    cost: Array
     rule: str
     steps: NDArray[np.int64]
     tolerance: float
@@ -233,6 +232,11 @@ class Solution:
     def value(self) -> Array:
         """Dual function g(lambda), (A,)."""
         return self.problem.value(self.lam)
+
+    @cached_property
+    def alpha(self) -> Array:
+        """Values of alpha at the nodes, (A, M), eq. (8): the solution of (PC) by Proposition 1."""
+        return self.problem.alpha(self.lam)
 
     @cached_property
     def slack(self) -> Array:
@@ -252,19 +256,10 @@ class Solution:
 
     @cached_property
     def gap(self) -> Array:
-        """Duality gap in units of the cost, (A,): 1 where no function is known that meets the constraints.
-
-        It is the cost, in the bidual, of alpha scaled up until all of them hold, less g(lambda), over the cost.
-        """
-        level = 1 - self.problem.eps
-        least = np.where(self.problem.present, level - self.slack, np.inf).min(axis=1, initial=np.inf)
-        gap = np.ones(len(self.lam))
-        for number, (alpha, value) in enumerate(zip(self.alpha, self.value, strict=True)):
-            if not least[number] > 0:
-                continue
-            scale = max(1.0, level / least[number])
-            cost = self.problem.quadrature.weights @ bidual(scale * alpha, self.problem.gamma)
-            gap[number] = (cost - value) / cost if cost > 0 else 0.0
+        """Duality gap in units of the cost, (A,): 1 where no function is known that meets the constraints."""
+        known = (self.cost > 0) & (self.cost < np.inf)
+        some = np.where(known, self.cost, 1.0)
+        gap: Array = np.where(known, (some - self.value) / some, np.where(self.cost == 0, 0.0, 1.0))
         return gap
 
     @property
@@ -296,7 +291,7 @@ def solve(
     *,
     rule: str = "interior",
     eta: float = 0.1,
-    tolerance: float = 1e-4,
+    tolerance: float = 1e-7,
 ) -> Solution:
     """Maximise the dual function, until the duality gap is small or the steps are over.
 
@@ -350,18 +345,29 @@ def solve(
             float(tolerance),
             rule == "accelerated",
         )
-    return Solution(problem, lam, problem.alpha(lam), rule, taken, tolerance)
+    return Solution(problem, lam, _scaled_cost(problem, problem.alpha(lam)), rule, taken, tolerance)
 
 
 def _interior(problem: Dual, steps: int, tolerance: float) -> Solution:
-    A, quadrature = len(problem.x), problem.quadrature
-    lam, alpha, taken = np.zeros(problem.present.shape), np.zeros((A, quadrature.size)), np.zeros(A, np.int64)
+    lam, cost, taken = np.zeros(problem.present.shape), np.zeros(len(problem.x)), np.zeros(len(problem.x), np.int64)
     for number, here in enumerate(problem.present):
         x, y = problem.x[number, here], problem.y[number, here]
-        found = optimum(quadrature, x, y, 1 - problem.eps, problem.gamma, tolerance, steps)
+        found = optimum(problem.quadrature, x, y, 1 - problem.eps, problem.gamma, tolerance, steps)
         lam[number, here] = found.mu * problem.N[number, 0]
-        alpha[number], taken[number] = found.alpha, found.steps
-    return Solution(problem, lam, alpha, "interior", taken, tolerance)
+        cost[number], taken[number] = found.cost, found.steps
+    return Solution(problem, lam, cost, "interior", taken, tolerance)
+
+
+def _scaled_cost(problem: Dual, alpha: Array) -> Array:
+    """What alpha (A, M) costs once it is scaled up until all constraints hold; infinite where that cannot be, (A,)."""
+    level = 1 - problem.eps
+    margin = np.where(problem.present, level - problem.slack_of(alpha), np.inf)
+    least = margin.min(axis=1, initial=np.inf)
+    scale = np.maximum(1.0, level / np.maximum(least, np.finfo(np.float64).tiny))
+    cost: Array = np.where(least > 0, 1.0, np.inf)
+    for number in np.flatnonzero(least > 0):
+        cost[number] = problem.quadrature.weights @ bidual(scale[number] * alpha[number], problem.gamma)
+    return cost
 
 
 class Representation(NamedTuple):

@@ -27,8 +27,6 @@ Array = NDArray[np.float64]
 FIRST_SAMPLES = 100
 NEW_SHARE = 1.0
 """Samples that are taken in at a time, of those at hand."""
-OFF = 1e-3
-"""Values of alpha below it, in units of the threshold sqrt(2 gamma), are 0: barriers keep all from being just that."""
 ACTIVE = tuple(10.0**-power for power in range(9))
 """Shares of the largest lambda, for a slack of 1 - eps, below which a lambda may be set to 0."""
 SMALLEST = 1e-40
@@ -50,14 +48,14 @@ class Optimum(NamedTuple):
     ----------
     mu : (n,)
         lambda / N; 0 where the constraint is not active.
-    alpha : (M,)
-        Feasible values at the nodes; all 0 where none are known.
+    cost : float
+        In the bidual, of values at the nodes that meet all constraints; infinite where none are known.
     steps : int
         Newton steps.
     """
 
     mu: Array
-    alpha: Array
+    cost: float
     steps: int
 
 
@@ -88,29 +86,29 @@ def optimum(
     weights = quadrature.weights
     n = len(y)
     inside = np.unique(np.linspace(0, n - 1, min(n, FIRST_SAMPLES)).astype(np.int64))
-    mu, alpha, taken = np.zeros(n), np.zeros(quadrature.size), 0
+    mu, cost, taken = np.zeros(n), np.inf if n else 0.0, 0
     while len(inside) and taken < steps:
         rows = _rows(quadrature, x[inside], y[inside])
         found, alpha, more = _followed(rows, weights, level, gamma, tolerance / 2, steps - taken)
         taken += more
-        alpha[np.abs(alpha) < OFF * np.sqrt(2 * gamma)] = 0.0
         margin = y * quadrature.function(alpha * weights, x)
         own = margin[inside].min()
         if not own > 0:
-            return Optimum(mu, np.zeros_like(alpha), taken)
+            return Optimum(mu, np.inf, taken)
         least = margin.min()
         scale = level / least if least > 0 else np.inf
-        wanted = weights @ bidual(alpha * scale, gamma) * (1 - tolerance) if least > 0 else np.inf
+        cost = float(weights @ bidual(alpha * scale, gamma)) if least > 0 else np.inf
+        wanted = cost * (1 - tolerance)
         mu[:] = 0.0
         mu[inside] = _active(found, margin[inside], rows, weights, level, gamma, wanted)
         if _value(mu[inside], rows, weights, level, gamma) >= wanted:
-            return Optimum(mu, alpha * scale, taken)
+            return Optimum(mu, cost, taken)
         broken = np.setdiff1d(np.flatnonzero(margin < own), inside)
         if not len(broken):
-            return Optimum(mu, alpha * scale, taken)
+            return Optimum(mu, cost, taken)
         worst = broken[np.argsort(margin[broken], kind="stable")]
         inside = np.union1d(inside, worst[: max(int(NEW_SHARE * len(inside)), 1)])
-    return Optimum(mu, np.zeros_like(alpha), taken)
+    return Optimum(mu, cost, taken)
 
 
 def _rows(quadrature: Quadrature, x: Array, y: Array) -> Array:

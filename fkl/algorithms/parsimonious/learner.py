@@ -100,7 +100,7 @@ class Parsimonious(Split):
     steps: int = 1000
     rule: str = "interior"
     eta: float = 0.1
-    tolerance: float = 1e-4
+    tolerance: float = 1e-7
     centres: int = 1296
     widths: list[float] | None = None
     box: list[list[float]] | None = None
