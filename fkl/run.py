@@ -186,7 +186,7 @@ def _repeated(run: Run) -> Repeated:
     simulated = not run.dataset.files and not hasattr(run.dataset, "fingerprint")
     drawn = simulated or getattr(run.dataset, "drawn", False)
     shared = None if drawn else _table(run, shared_generator(run.settings.seed, Role.DATA))
-    batches = []
+    batches: list[Batch] = []
     for generator in Streams(run.settings.seed, tuple(range(run.settings.replicates))).generators(Role.DATA):
         with redirect_stdout(StringIO()) if batches else nullcontext():  # what it tells is told once
             table = _table(run, generator) if shared is None else shared
@@ -196,7 +196,8 @@ def _repeated(run: Run) -> Repeated:
             stream = run.partition.split(table, generator)
         batches.append(_batch(run, stream, generator))
         if batches[-1].clients != batches[0].clients:
-            raise FklError(f"{run.dataset.name}: replicates have {batches[0].clients} and {batches[-1].clients} clients")
+            counts = f"{batches[0].clients} and {batches[-1].clients}"
+            raise FklError(f"{run.dataset.name}: replicates have {counts} clients, where all must have as many")
         if len(batches) == 1:
             rest = run.settings.replicates - 1
             require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")

@@ -126,11 +126,12 @@ THEORY: dict[str, Theory] = {
     "pooled_raker": (ALONE, partial(alike, ("algo=raker",))),
     "pooled_omkl_gf": (ALONE, partial(alike, ("algo=omkl_gf",))),
     "parsimonious_federated": "test_algorithms_parsimonious_learners.py::test_one_agent_is_the_centralized_learner",
+    "cascade_svm": "test_algorithms_parsimonious_learners.py::test_machines_send_all_or_their_support_vectors",
     "fdskl": "test_algorithms_vertical_fdskl.py::test_literal_protocol_fast_path_and_dsg_are_one",
     "fd_svrg": "test_algorithms_vertical_baselines.py::test_fd_svrg_is_its_messages",
     "pp_svmv": "test_algorithms_vertical_baselines.py::test_pp_svmv_is_the_pooled_machine",
     "secureboost": "test_algorithms_vertical_baselines.py::test_secureboost_loses_nothing",
-    **dict.fromkeys(("dsg", "libsvm", "parsimonious_centralized"), "is a centralized case itself"),
+    **dict.fromkeys(("dsg", "libsvm", "parsimonious_centralized", "pooled_svm"), "is a centralized case itself"),
     **dict.fromkeys(
         ("omkl_gf", "omkl_sfg", "omkl_sfg_r", "omkr", "poly_2", "raker", "rbf_1", "rfomkr"), "is one learner alone"
     ),

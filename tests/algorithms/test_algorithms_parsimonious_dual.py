@@ -450,7 +450,10 @@ def test_representation_of_drawn_centres():
         (lambda x, y: Dual.single(GRID, x, y, -1.0, 0.5), "gamma=-1.0: must be a finite number from 0 up"),
         (lambda x, y: Dual.single(GRID, x, y, 0.0, 1.0), "eps=1.0: must be a number below 1"),
         (lambda x, y: Dual.single(GRID, x, 2 * y, 0.0, 0.5), "labels must be -1 or 1, and one is -2"),
-        (lambda x, y: solved(x, y, rule="newton"), "rule=newton: must be one of interior, accelerated, ascent, printed"),
+        (
+            lambda x, y: solved(x, y, rule="newton"),
+            "rule=newton: must be one of interior, accelerated",
+        ),
         (lambda x, y: solved(x, y, steps=-1), "steps=-1: must be"),
         (lambda x, y: solved(x, y, eta=0.0), "eta=0.0: must be a number above 0"),
         (lambda x, y: Quadrature.over(BOX, 0, WIDTHS), "centres=0: must be"),

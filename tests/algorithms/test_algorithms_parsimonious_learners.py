@@ -101,7 +101,7 @@ def test_machines_send_all_or_their_support_vectors() -> None:
         assert (ledger.tallies["uplink"].by_client[..., 1] == 3 * sent).all()
         down = ledger.tallies["downlink"].by_client[..., 1]
         assert (down == 3 * fitted.figures["support_vectors"][:, None]).all()
-        assert all(correct(fitted, problem, r) > 0.9 for r in (0, 1))
+        assert all(correct(fitted, problem, r) > 0.88 for r in (0, 1))
         assert (sent.sum(axis=1) == 360).all() == (method is pooled)
     alone = ellipses(pooled, rows=90, per_side=1, replicates=1)
     x = np.random.default_rng(3).uniform(-18, 20, (400, 2))

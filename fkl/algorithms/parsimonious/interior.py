@@ -5,9 +5,9 @@ function below alpha^2 / 2 + gamma 1(alpha != 0) in the integral,
 
     B(alpha) = sqrt(2 gamma) |alpha| where |alpha| <= sqrt(2 gamma),  alpha^2 / 2 + gamma elsewhere.
 
-It is a convex programme in finitely many numbers. The dual g is not smooth where |alpha_bar| of (9) passes sqrt(2 gamma),
-so (s >= 0 and s >= alpha_bar^2 / 2 - gamma) stands for its integrand, with a logarithmic barrier for both and for
-lambda >= 0, and Newton's method follows the minimisers as the barriers' weight t goes to 0. Every step gives a function
+It is a convex programme in finitely many numbers. The dual g is not smooth where |alpha_bar| of (9) passes
+sqrt(2 gamma), so (s >= 0 and s >= alpha_bar^2 / 2 - gamma) stands for its integrand, with a logarithmic barrier for
+both and for lambda >= 0, and Newton's method follows the minimisers as the barriers' weight t goes to 0. Every step gives a function
 that is feasible after scaling, and so the gap.
 
 Samples of lambda = 0 change nothing (their Proposition 2). So it starts with some of them and takes in those whose
@@ -125,9 +125,7 @@ def _value(mu: Array, rows: Array, weights: Array, level: float, gamma: float) -
     return float(level * mu.sum() - weights @ np.maximum((mu @ rows) ** 2 / 2 - gamma, 0.0))
 
 
-def _active(
-    mu: Array, margin: Array, rows: Array, weights: Array, level: float, gamma: float, wanted: float
-) -> Array:
+def _active(mu: Array, margin: Array, rows: Array, weights: Array, level: float, gamma: float, wanted: float) -> Array:
     """Set lambda of constraints that are not active to 0, as (13) has it; barriers keep all of them above.
 
     A constraint is active where lambda is large beside the slack; how large, is the most that leaves the dual function
@@ -168,10 +166,12 @@ def _followed(
     steps : int
     """
     mu, slack = _start(rows, weights, level)
-    t = slack @ mu / len(mu)
+    t = float(slack @ mu) / len(mu)
     best_alpha, cost, best_mu, value = np.zeros(len(weights)), np.inf, mu, -np.inf
     diagonal = np.diag_indices(len(mu))
-    for taken in range(steps):
+    taken = 0
+    while taken < steps:
+        taken += 1
         z = mu @ rows  # eq. (9)
         of_node = NODE_BARRIER * len(weights) * t
         passed, stopped = _share(z, gamma, of_node)
@@ -205,9 +205,7 @@ def _followed(
         slack = slack + min(1.0, TO_BORDER * _border(slack, change)) * change
         if decrement < SHORT:
             t *= FALL
-    else:
-        taken = steps
-    return best_mu, best_alpha, max(taken, 1)
+    return best_mu, best_alpha, taken
 
 
 def _start(rows: Array, weights: Array, level: float) -> tuple[Array, Array]:

@@ -1,7 +1,8 @@
 """What parsimonious functions stand beside: one SVM on all samples, and one on the agents' support vectors.
 
 The latter is a cascade of two layers (Graf, Cosatto, Bottou, Dourdanovic and Vapnik, Parallel Support Vector Machines:
-The Cascade SVM, NIPS 2004): like the federated learner, agents send once the samples that matter to their own classifier.
+The Cascade SVM, NIPS 2004): like the federated learner, agents send once the samples that matter to their own
+classifier.
 """
 
 from dataclasses import dataclass
