@@ -93,7 +93,7 @@ def test_a_box_that_is_not_given_is_agreed_on() -> None:
 
 def test_machines_send_all_or_their_support_vectors() -> None:
     """One agent's cascade is the machine of its support vectors, which is the pooled one."""
-    pooled, cascade = PooledMachine(C=10.0), CascadeMachine(C=10.0)
+    pooled, cascade = PooledMachine(C=10.0, width=3.0), CascadeMachine(C=10.0, width=3.0)
     problem = ellipses(pooled, rows=360)
     for method in (pooled, cascade):
         fitted, ledger = play(method, problem)

@@ -7,8 +7,8 @@ function below alpha^2 / 2 + gamma 1(alpha != 0) in the integral,
 
 It is a convex programme in finitely many numbers. The dual g is not smooth where |alpha_bar| of (9) passes
 sqrt(2 gamma), so (s >= 0 and s >= alpha_bar^2 / 2 - gamma) stands for its integrand, with a logarithmic barrier for
-both and for lambda >= 0, and Newton's method follows the minimisers as the barriers' weight t goes to 0. Every step gives a function
-that is feasible after scaling, and so the gap.
+both and for lambda >= 0, and Newton's method follows the minimisers as the barriers' weight t goes to 0. Every step
+gives a function that is feasible after scaling, and so the gap.
 
 Samples of lambda = 0 change nothing (their Proposition 2). So it starts with some of them and takes in those whose
 constraints are broken, until none is.
