@@ -12,10 +12,10 @@ def test_every_replicate_has_participants_of_its_own(fkl: Callable, tmp_path: Pa
     """Each participant has another number of windows, so that the numbers of samples tell who was drawn."""
     folder = tmp_path / "files" / "wisdm"
     folder.mkdir(parents=True)
-    for participant in range(1600, 1606):
+    for participant in range(1641, 1647):
         lines = []
         for letter in "AB":
-            for number in range(20 * 5 * (participant - 1590)):
+            for number in range(20 * 5 * (participant - 1635)):
                 lines.append(
                     f"{participant},{letter},{10**14 + number * SECOND // 20},{number % 7},1.0,{letter == 'A'};"
                 )
