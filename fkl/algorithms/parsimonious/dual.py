@@ -256,10 +256,14 @@ class Solution:
 
     @cached_property
     def gap(self) -> Array:
-        """Duality gap in units of the cost, (A,): 1 where no function is known that meets the constraints."""
+        """Duality gap in units of the cost, (A,): 1 where no function is known that meets the constraints.
+
+        NaN where lambda has grown beyond all numbers.
+        """
         known = (self.cost > 0) & (self.cost < np.inf)
         some = np.where(known, self.cost, 1.0)
         gap: Array = np.where(known, (some - self.value) / some, np.where(self.cost == 0, 0.0, 1.0))
+        gap[~np.isfinite(self.value)] = np.nan
         return gap
 
     @property
