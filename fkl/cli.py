@@ -22,6 +22,7 @@ fkl: federated and online kernel learning, every method on the same data, featur
   fkl table PAPER/NUMBER            a paper's table beside ours, for example pof_mkl/1
   fkl figure PAPER/NUMBER           a paper's figure from our runs, for example pof_mkl/1
   fkl report                        all tables, figures, differences and runs on one page, outputs/report.html
+  fkl audit fdskl [KEY=VALUE ...]   which share of others' features each of its masks lets an attacker have
 
 `fkl run --help` shows the default configuration."""
 
@@ -45,6 +46,7 @@ def main() -> None:
         "table": _table,
         "figure": _figure,
         "report": _report,
+        "audit": _audit,
     }
     if command in ("-h", "--help", "help"):
         print(USAGE)
@@ -159,6 +161,12 @@ def _report(arguments: list[str]) -> None:
 
     _no_more(arguments)
     print(write_page(Path("outputs"), _store()))
+
+
+def _audit(arguments: list[str]) -> None:
+    from fkl.audit import write_audit
+
+    print(write_audit(arguments, Path("outputs")))
 
 
 def _store() -> "Store":

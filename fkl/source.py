@@ -13,6 +13,7 @@ from types import ModuleType
 
 PACKAGE = Path(__file__).parent
 SHOWS_OR_STARTS = (
+    "audit.py",
     "cli.py",
     "compose_errors.py",
     "composing",

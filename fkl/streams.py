@@ -21,6 +21,8 @@ class Role(IntEnum):
     NETWORK_WEIGHTS = 3
     TOPOLOGY = 4
     LOSS = 5
+    PHASES = 6
+    MASKS = 7
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,12 @@ class Streams:
         start = [0, 0, 0, t]
         bits = [np.random.Philox(self._sequence(replicate, role), counter=start) for replicate in self.replicates]
         return np.stack([np.random.Generator(stream).random(size) for stream in bits])
+
+    def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
+        """Numbers in [0, 1) of shape (R, size) for round t from a client's own seed, which no other client knows."""
+        start = [0, 0, 0, t]
+        seeds = [np.random.SeedSequence((self.seed, replicate, int(role), client)) for replicate in self.replicates]
+        return np.stack([np.random.Generator(np.random.Philox(seed, counter=start)).random(size) for seed in seeds])
 
     def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
         return np.random.SeedSequence((self.seed, replicate, int(role)))

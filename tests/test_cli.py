@@ -55,7 +55,7 @@ def test_verify_tells_missing_files_and_fails(fkl: Callable) -> None:
 def test_help_names_the_commands(fkl: Callable) -> None:
     """`fkl` alone and `fkl --help` say what there is."""
     assert fkl("--help").out == fkl().out
-    for command in ("run", "list", "data", "table", "figure", "report"):
+    for command in ("run", "list", "data", "table", "figure", "report", "audit"):
         assert f"fkl {command}" in fkl("--help").out
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,10 +122,10 @@ def elapsed(structure: str, workers: int, size: float, cost: CostModel) -> float
 
 
 def total(
-    tree: Tree, parts: Mapping[int, NDArray[np.float64]], wire: Wire, kind: str, about: tuple[object, ...] = ()
-) -> NDArray[np.float64]:
-    """Sum of the workers' arrays, all of one shape, as the root has it in the end."""
-    held = {worker: np.asarray(parts[worker], np.float64) for worker in tree.workers}
+    tree: Tree, parts: Mapping[int, NDArray[Any]], wire: Wire, kind: str, about: tuple[object, ...] = ()
+) -> NDArray[Any]:
+    """Sum of the workers' arrays, all of one shape and type, as the root has it in the end."""
+    held = {worker: np.asarray(parts[worker]) for worker in tree.workers}
     for sender, receiver in tree.links:
         held[receiver] = held[receiver] + wire.send(sender, receiver, kind, held[sender], about)
     return held[tree.root]

@@ -1,7 +1,7 @@
 """The wire between workers: every array that one sends to another passes here, and is booked and kept for an audit."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ class Message(NamedTuple):
     sender: int
     receiver: int
     kind: str
-    payload: NDArray[np.float64]
+    payload: NDArray[Any]
     about: tuple[object, ...]
 
 
@@ -38,10 +38,10 @@ class Wire:
     counts: Counts = field(default_factory=dict)
 
     def send(
-        self, sender: int, receiver: int, kind: str, payload: NDArray[np.float64], about: tuple[object, ...] = ()
-    ) -> NDArray[np.float64]:
-        """Pass a copy of the payload on; one that is empty is not sent."""
-        payload = np.array(payload, np.float64)
+        self, sender: int, receiver: int, kind: str, payload: NDArray[Any], about: tuple[object, ...] = ()
+    ) -> NDArray[Any]:
+        """Pass a copy of the payload on, whole numbers modulo 2^64 as such; one that is empty is not sent."""
+        payload = np.array(payload, np.uint64 if payload.dtype == np.uint64 else np.float64)
         if payload.size:
             self.counts.setdefault(kind, np.zeros((self.workers, 2), np.int64))[sender] += 1, payload.size
             if self.kept:

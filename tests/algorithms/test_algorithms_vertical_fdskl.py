@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fkl.algorithms.vertical import dsg
-from fkl.algorithms.vertical.dsg import Dsg, phi_of
-from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, TURN, Fdskl, Protocol, Worker
+from fkl.algorithms.vertical.dsg import TURN, Dsg, phi_of
+from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Fdskl, Protocol, Worker
+from fkl.algorithms.vertical.fdskl_split import protocol_of
 from fkl.algorithms.vertical.losses import LOSSES
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
@@ -40,10 +41,12 @@ from fkl.network.trees import (
 )
 from fkl.network.wire import Counts, Message, Wire
 from fkl.simulation import Experiment, make_world
-from fkl.streams import Streams
+from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]
 
+ANGLES = tuple(masks for masks in MASKS if masks != "split")
+"""Masks with which the asking worker has the angles."""
 FEATURES = 7
 ONE = Streams(5, (1,))
 
@@ -64,7 +67,7 @@ def make_problem(q: int = 3, how: str = "contiguous", active: int | None = None,
 
 def play(method: Fdskl, problem: Vertical, wire: Wire) -> tuple[Array, Array]:
     """Run the protocol: alpha (T, D), and f of the rows that are tested on."""
-    protocol = Protocol(method, problem, ONE, wire)
+    protocol = protocol_of(method, problem, ONE, wire)
     for t in range(method.iterations):
         protocol.iterate(t)
     held = {s: alpha for worker in protocol.workers for s, alpha in worker.alpha.items()}
@@ -92,7 +95,7 @@ METHODS = st.builds(
     lam=st.sampled_from([0.0, 0.2]),
     batch=st.integers(1, 4),
     features=st.integers(1, 3),
-    masks=st.sampled_from(MASKS),
+    masks=st.sampled_from(ANGLES),
 )
 
 
@@ -111,11 +114,9 @@ def test_literal_protocol_fast_path_and_dsg_are_one(method: Fdskl, q: int, how: 
     Dsg.advance(method, problem, pooled, method.iterations)
 
     T = range(method.iterations)
-    draws = [method.draw(ONE, t, problem.dimension) for t in T]
     duties = method.duties(problem, ONE).tolist()
-    b = np.random.default_rng(0).uniform(0, TURN, (len(T), method.features, q))
-    for t in T:
-        b[t, :, duties[t][1]] = draws[t].b
+    draws = [method.draw(ONE, t, problem.dimension, apart) for t, (_, apart) in enumerate(duties)]
+    b = np.array([[method.phases(ONE, t, worker) for worker in range(q)] for t in T]).transpose(0, 2, 1)
     expected, scalars = literal.fdskl(
         problem.x,
         problem.y,
@@ -147,9 +148,9 @@ def test_literal_protocol_fast_path_and_dsg_are_one(method: Fdskl, q: int, how: 
 def test_dsg_does_not_depend_on_the_partition_nor_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     method = Dsg(iterations=30, batch=2, features=3, gamma=1.0)
     found = []
-    for q, how, block in ((2, "contiguous", 256), (5, "random", 7), (3, "contiguous", 1)):
+    for how, block in (("contiguous", 256), ("random", 7), ("contiguous", 1)):
         monkeypatch.setattr(dsg, "BLOCK", block)
-        problem = make_problem(q, how)
+        problem = make_problem(3, how)
         learner = method.learner(problem, ONE)
         for until in (1, 11, 30):
             method.advance(problem, learner, until)
@@ -238,6 +239,8 @@ def test_simulated_time_of_iterations_by_hand() -> None:
     assert method.seconds(5, 0, 7, cost) == pytest.approx(sum(parts))
     assert method.seconds(5, 0, 0, cost) == 0
     assert replace(method, masks="fresh").seconds(2, 0, 1, cost) > method.seconds(2, 0, 1, cost)
+    split = 3 * (0.5 + 4) + 3 * (0.5 + 1) + 3 * (0.5 + 3) + 3 * (0.5 + 3 * 2 * 3) + 2 * (0.5 + 2 * 3 * 2 * 3)
+    assert replace(method, masks="split").seconds(5, 2, 3, cost) == split
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
@@ -255,7 +258,7 @@ def test_mean_product_of_features_is_the_kernel(kernel: str) -> None:
     """FDSKL, eq. (3)."""
     x = np.random.default_rng(0).uniform(-1, 1, (6, 3))
     method = Dsg(kernel=kernel, sigma=1.5, features=50_000)
-    draw = method.draw(ONE, 0, 3)
+    draw = method.draw(ONE, 0, 3, 0)
     phi = phi_of(x, draw.w, draw.b)
     apart = x[:, None] - x
     exact = np.exp(-(apart**2).sum(-1) / (2 * 1.5**2)) if kernel == "rbf" else np.exp(-np.abs(apart).sum(-1) / 1.5)
@@ -360,7 +363,7 @@ def breaches(method: Fdskl, problem: Vertical) -> set[str]:
         if message.kind in (MASKED, MASK):
             heard.setdefault((message.receiver, message.about), {MASKED: [], MASK: []})[message.kind].append(message)
     for (receiver, (s, rows)), by_kind in heard.items():
-        w = method.draw(ONE, s, problem.dimension).w
+        w = method.directions(ONE, s, problem.dimension)
         partial = [problem.x[np.ix_(rows, group)] @ w[:, group].T for group in problem.groups]
         others = [part for j, part in enumerate(partial) if j != receiver]
         forbidden = [sum(some) for size in range(1, len(others) + 1) for some in combinations(others, size)]
@@ -376,7 +379,7 @@ def breaches(method: Fdskl, problem: Vertical) -> set[str]:
 AUDITED = Fdskl(iterations=9, batch=2, features=2)
 
 
-@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("masks", ANGLES)
 @pytest.mark.parametrize("q", [2, 3, 4, 5])
 def test_nobody_receives_features_or_partial_sums(masks: str, q: int) -> None:
     assert breaches(replace(AUDITED, masks=masks), make_problem(q)) == set()
@@ -392,7 +395,7 @@ def test_the_audit_finds_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> N
         with monkeypatch.context() as patch:
             patch.setattr(
                 Protocol,
-                "_trees",
+                "trees",
                 lambda self, root, apart, order=second: (
                     pairs([0, 1, 2, 3]),
                     pairs([worker for worker in order if worker != apart]),
@@ -422,7 +425,7 @@ class Attack:
                         asked.setdefault(row, {})[s] = value
         self.truth = {row: problem.x[row, group] for row in asked}
         self.asked = asked
-        self.w = {s: method.draw(ONE, s, problem.dimension).w[:, group] for s in range(method.iterations)}
+        self.w = {s: method.directions(ONE, s, problem.dimension)[:, group] for s in range(method.iterations)}
 
     @staticmethod
     def leaves(method: Fdskl, problem: Vertical, s: int, sender: int) -> frozenset[int]:
@@ -492,14 +495,46 @@ def test_the_papers_masks_disclose_differences_and_over_many_features_more() -> 
     assert reduced.differences() < 1e-6
 
 
-@pytest.mark.parametrize("masks", MASKS)
+def rebuilt(masks: str) -> float:
+    """Largest error of all features of a batch that the asking worker computes from what is public and its own.
+
+    With the phases one iteration of 128 features is a linear system in the 68 features of each sample. It tries those
+    of every public stream of the run and those of every worker but l'.
+    """
+    problem = make_problem(8, rows=48, features=68)
+    method = Fdskl(batch=32, features=128, iterations=1, sigma=20.0, masks=masks)  # so wide that no angle is turned
+    protocol = Protocol(method, problem, ONE, Wire(8))
+    protocol.iterate(0)
+    asking, apart = protocol.duties[0].tolist()
+    rows, angle = protocol.workers[asking].saved[0]
+    w = method.directions(ONE, 0, 68)
+    public = [ONE.uniform(role, 0, w.size + 128)[0] for role in Role]
+    phases = [TURN * some for u in public for some in (u[:128], u[w.size :])]
+    phases += [method.phases(ONE, 0, worker) for worker in range(8) if worker != apart]
+    turned = [(angle - b + np.pi) % TURN - np.pi for b in phases]
+    return min(float(np.abs(np.linalg.lstsq(w, one.T)[0].T - problem.x[rows]).max()) for one in turned)
+
+
+@pytest.mark.parametrize("masks", ANGLES)
+def test_no_public_stream_gives_the_phases(masks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Algorithm 3, line 2: b is of the own seed of l'; it once was the last part of the public stream of features."""
+    assert rebuilt(masks) > 1
+
+    def public(self: Fdskl, streams: Streams, t: int, holder: int) -> Array:
+        return TURN * streams.uniform(Role.FEATURES, t, 69 * self.features)[0][-self.features :]
+
+    monkeypatch.setattr(Fdskl, "phases", public)
+    assert rebuilt(masks) < 1e-9
+
+
+@pytest.mark.parametrize("masks", ANGLES)
 def test_the_asking_worker_learns_all_differences_whatever_the_masks(masks: str) -> None:
     """Its output w'x + b has one b for all samples, since otherwise f would not be a function of x."""
     problem = make_problem(4, active=1, rows=20, features=8)
     method = replace(LISTENED, masks=masks, batch=2, iterations=1, sigma=4.0)
     protocol = Protocol(method, problem, ONE, Wire(4))
     angle = protocol.angles(0, np.array([0, 1]))
-    w = method.draw(ONE, 0, problem.dimension).w
+    w = method.directions(ONE, 0, problem.dimension)
     apart = (angle[0] - angle[1] + np.pi) % TURN - np.pi
     assert_close(np.linalg.lstsq(w, apart)[0], problem.x[0] - problem.x[1], 1e-9, "difference of two samples")
 
@@ -573,13 +608,15 @@ def test_partitions_that_cannot_be_are_refused(change: dict[str, object], messag
         ({"gamma": 10.0, "lam": 0.1}, "gamma=10.0: must be below 1 / lam = 10 (FDSKL, Theorem 4)"),
         ({"features": 0}, "features=0: must be a whole number from 1"),
         ({"batch": 13}, "batch=13: must be at most 12, the rows to learn from"),
-        ({"masks": "none"}, "masks=none: must be one of paper, reduced, fresh"),
+        ({"masks": "none"}, "masks=none: must be one of paper, reduced, fresh, split"),
+        ({"masks": "split", "parties": 2}, "masks=split: must be another one with 2 parties"),
         ({"fold": 5}, "fold=5: must be a whole number from 0 to 4, or null"),
     ],
 )
 def test_hyper_parameters_that_cannot_be_are_refused(change: dict[str, object], message: str) -> None:
+    parties = int(change.pop("parties", 3))
     with pytest.raises(BadValue) as refused:
-        Fdskl(**change).learner(make_problem(), ONE)
+        Fdskl(**change).learner(make_problem(parties), ONE)
     assert str(refused.value) == message
 
 

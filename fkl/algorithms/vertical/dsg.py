@@ -23,6 +23,7 @@ Array = NDArray[np.floating]
 
 KERNELS = ("rbf", "laplacian")
 RATES = ("constant", "diminishing")
+TURN = 2 * np.pi
 BLOCK = 256
 """Features that are computed together: many iterations of few features, or one of many."""
 TILE = 1024
@@ -30,14 +31,14 @@ TILE = 1024
 
 
 class Draw(NamedTuple):
-    """What an iteration's seed gives.
+    """Features of an iteration.
 
     Parameters
     ----------
     w : (D, d)
-        Directions of its features.
+        Their directions, which the iteration's seed gives to all.
     b : (D,)
-        Their phases, from [0, 2 pi).
+        Their phases, from [0, 2 pi), of the own seed of one worker.
     """
 
     w: NDArray[np.float64]
@@ -55,6 +56,8 @@ class Learner:
     split : Split
     batches : (T, B) int64
         Rows that each iteration learns from.
+    holders : (T,) int64
+        Worker whose own seed gives the phases of each iteration.
     t : int
         Iterations done.
     rows : (m,) int64
@@ -77,6 +80,7 @@ class Learner:
     streams: Streams
     split: Split
     batches: NDArray[np.int64]
+    holders: NDArray[np.int64]
     t: int
     rows: NDArray[np.int64]
     needed: NDArray[np.int64]
@@ -202,7 +206,8 @@ class Dsg(OverParties):
         place[rows] = np.arange(len(rows))
         alpha = np.zeros((self.iterations, self.features))
         f, f_test = np.zeros(len(rows)), np.zeros(len(split.test))
-        return Learner(streams, split, batches, 0, rows, needed[rows], place, f, alpha, f_test, 0, 1.0)
+        holders = self.duties(problem, streams)[:, 1]
+        return Learner(streams, split, batches, holders, 0, rows, needed[rows], place, f, alpha, f_test, 0, 1.0)
 
     def batches(self, training: NDArray[np.int64], streams: Streams) -> NDArray[np.int64]:
         """Rows of each iteration, (T, B): whole batches of one random order after another."""
@@ -215,13 +220,34 @@ class Dsg(OverParties):
         ]
         return training[np.concatenate(orders).reshape(-1, self.batch)[: self.iterations]]
 
-    def draw(self, streams: Streams, t: int, dimension: int) -> Draw:
-        """Directions and phases of iteration t, a function of its seed alone (FDSKL, Theorem 1)."""
-        size = self.features * dimension
-        u = streams.uniform(Role.FEATURES, t, size + self.features)[0]
-        inner = np.clip(u[:size], np.finfo(np.float64).tiny, None).reshape(self.features, dimension)
-        w = ndtri(inner) if self.kernel == "rbf" else np.tan(np.pi * (inner - 0.5))
-        return Draw(w / self.sigma, 2 * np.pi * u[size:])
+    def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
+        """Workers l, active ones in turn, and l', whose mask stays (FDSKL, Algorithm 3, line 6), of each iteration.
+
+        Of a feature l' is the same for all samples, since its mask is the feature's b. Pooled data need neither, but
+        the method then has FDSKL's phases.
+
+        Returns
+        -------
+        (T, 2)
+        """
+        asking = np.resize(np.array(problem.active), self.iterations)
+        u = streams.uniform(Role.TOPOLOGY, 0, self.iterations)[0]
+        other = (u * (problem.parties - 1)).astype(np.int64)
+        return np.stack([asking, other + (other >= asking)], axis=1)
+
+    def directions(self, streams: Streams, t: int, dimension: int) -> NDArray[np.float64]:
+        """Directions w of iteration t, (D, d), a function of its seed alone (FDSKL, Theorem 1)."""
+        u = streams.uniform(Role.FEATURES, t, self.features * dimension)[0]
+        inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(self.features, dimension)
+        return (ndtri(inner) if self.kernel == "rbf" else np.tan(np.pi * (inner - 0.5))) / self.sigma
+
+    def phases(self, streams: Streams, t: int, holder: int) -> NDArray[np.float64]:
+        """Phases b of iteration t, (D,), of a worker's own seed (FDSKL, Algorithm 3, line 2)."""
+        return TURN * streams.private(Role.PHASES, holder, t, self.features)[0]
+
+    def draw(self, streams: Streams, t: int, dimension: int, holder: int) -> Draw:
+        """Features of iteration t, their phases of this worker's seed."""
+        return Draw(self.directions(streams, t, dimension), self.phases(streams, t, holder))
 
     def gamma_at(self, t: int) -> float:
         """Learning rate of iteration t, from 0."""
@@ -256,7 +282,7 @@ class Dsg(OverParties):
         self, learner: Learner, first: int, end: int, dimension: int, dtype: np.dtype[np.floating]
     ) -> tuple[Array, Array]:
         """All directions, one a row, and phases of some iterations."""
-        draws = [self.draw(learner.streams, t, dimension) for t in range(first, end)]
+        draws = [self.draw(learner.streams, t, dimension, learner.holders[t]) for t in range(first, end)]
         w, b = (np.concatenate(parts).astype(dtype) for parts in zip(*draws, strict=True))
         return w, b
 

@@ -4,14 +4,16 @@
 `Fdskl` computes the same f as DSG does, which is Lemma 1, and `Traffic` counts what the protocol would have sent.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Scored, World
-from fkl.algorithms.vertical.dsg import Dsg, Learner, State
+from fkl.algorithms.vertical.dsg import TURN, Dsg, Learner, State
 from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.messages import SCALAR
 from fkl.algorithms.vertical.parties import book
@@ -24,9 +26,9 @@ from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]
 
-MASKS = ("paper", "reduced", "fresh")
-TURN = 2 * np.pi
+MASKS = ("paper", "reduced", "fresh", "split")
 INDEX, MASKED, MASK, PART, SHRINK = "index", "masked sum", "mask sum", "function part", "shrink"
+FACTOR, DEALT, SHARE = "masked factor", "dealt product", "share"
 """Kinds of messages."""
 
 
@@ -36,13 +38,14 @@ class Fdskl(Dsg):
 
     Parameters
     ----------
-    masks : {"paper", "reduced", "fresh"}
+    masks : {"paper", "reduced", "fresh", "split"}
         ``paper``: worker j hides its partial sums of feature s behind one number b^j(s) from [0, 2 pi], the same for
-        all samples, and whoever receives them sees the differences between samples; besides, the average over many
-        features tells the partial sum from the mask, whose range is bounded. ``reduced``: sums travel modulo 2 pi, so
-        that any single one is uniform whatever it hides. ``fresh``: besides, each number has a mask of its own, also
-        that of worker l', whose b stays on top; one message more a sum. Then all that anyone but the asking worker
-        receives is independent of the data. The asking worker learns w'x + b of every sample in any case.
+        all samples, so whoever receives them has the differences between samples. ``reduced``: sums travel modulo
+        2 pi, so that any single one is uniform whatever it hides. ``fresh``: besides, each number has a mask of its
+        own, also that of worker l', whose b stays on top; one message more a sum. Then what a worker that does not
+        ask receives is independent of the data, unless it colludes. With all three the asking worker has w'x + b of
+        every sample, and from enough of these all features of all workers. ``split`` (`fdskl_split`): nobody has it.
+        `fkl audit fdskl` attacks all four, and docs/privacy.md tells what comes out.
     """
 
     label: ClassVar[str] = "FDSKL"
@@ -56,7 +59,12 @@ class Fdskl(Dsg):
     def learner(self, problem: Vertical, streams: Streams) -> "CountedLearner":
         """One replicate before its first iteration."""
         pooled = super().learner(problem, streams)
-        traffic = Traffic(self, problem.parties, len(problem.y), self.duties(problem, streams))
+        duties = self.duties(problem, streams)
+        if self.masks == "split":
+            require(problem.parties >= 3, "masks", self.masks, f"another one with {problem.parties} parties")
+            duties = np.column_stack([duties, self.dealers(problem, streams)])
+        kind = SplitTraffic if self.masks == "split" else Traffic
+        traffic = kind(self, problem.parties, len(problem.y), duties)
         return CountedLearner(**vars(pooled), traffic=traffic)
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
@@ -74,15 +82,11 @@ class Fdskl(Dsg):
             world.channel.took(self.seconds(world.problem.parties, done, self.until(t), cost, SCALAR))
         return super().step(world, state, t)
 
-    def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
-        """Workers l, active ones in turn, and l', whose mask stays (Algorithm 3, line 6), of each iteration: (T, 2).
-
-        Of a feature l' is the same for all samples, since its mask is the feature's b.
-        """
-        asking = np.resize(np.array(problem.active), self.iterations)
-        u = streams.uniform(Role.TOPOLOGY, 0, self.iterations)[0]
-        other = (u * (problem.parties - 1)).astype(np.int64)
-        return np.stack([asking, other + (other >= asking)], axis=1)
+    def dealers(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
+        """Of each iteration with ``split`` the worker after l' that is not l, (T,)."""
+        asking, apart = self.duties(problem, streams).T
+        after = (apart + 1) % problem.parties
+        return np.where(after == asking, (apart + 2) % problem.parties, after)
 
     def seconds(self, workers: int, begin: int, end: int, cost: CostModel, width: int = 8) -> float:
         """Simulated communication time of iterations begin to end, on their critical path.
@@ -96,8 +100,12 @@ class Fdskl(Dsg):
         t2 = all_masks_tree(workers, 0, 1) if self.masks == "fresh" else t2
         asked = (begin + 1 + end) / 2 * self.features * self.batch  # the mean, which is enough as times are linear
         told = t0.seconds((self.batch + 1) * width, cost) + t0.seconds(width, cost)
-        summed = sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + t0.seconds(self.batch * width, cost)
-        return (end - begin) * (told + summed)
+        parts = t0.seconds(self.batch * width, cost)
+        if self.masks == "split":
+            # at worst one worker has asked for all features, and receives the factors of all of them
+            back = cost.latency_s + 2 * asked * width / cost.bandwidth_bytes_per_s
+            return (end - begin) * (told + t2.seconds(asked * width, cost) + 2 * back + parts)
+        return (end - begin) * (told + sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + parts)
 
 
 @dataclass
@@ -113,7 +121,7 @@ class Traffic:
     workers: int
     samples: int
     duties: NDArray[np.int64]
-    """(T, 2)."""
+    """(T, 2), or with dealers (T, 3)."""
     asked: NDArray[np.int64] = field(init=False)
     """(2, q): iterations whose asking worker, whose worker apart, this was."""
     saved: NDArray[np.int32] = field(init=False)
@@ -133,7 +141,7 @@ class Traffic:
     def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
         """What the workers send in the iterations from this one on with these batches (T, B); to be asked in order."""
         T, size = batches.shape
-        duties, sums = self.duties[first : first + T], np.zeros((2, self.workers, 2), np.int64)
+        duties, sums = self.duties[first : first + T, :2], np.zeros((2, self.workers, 2), np.int64)
         for batch, pair in zip(batches, duties, strict=True):
             sums += self._sums(batch, pair)
         asked_by = np.bincount(duties[:, 0], minlength=self.workers)
@@ -164,6 +172,33 @@ class Traffic:
 
 
 @dataclass
+class SplitTraffic(Traffic):
+    """What the protocol of split angles sends: sums along T2 alone, and then factors of products.
+
+    Every feature of the past takes a product of 2 D numbers a row, and a feature of the iteration's own one of 2 B.
+    """
+
+    def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
+        """As of `Traffic`."""
+        counts = super().iterate(batches, first)
+        if not len(batches):
+            return counts
+        counts[MASKED] = counts.pop(MASK)
+        (T, B), D = batches.shape, self.method.features
+        done = np.zeros((3, self.workers), np.int64)  # products of the iterations before these, by l, l' and dealer
+        now = np.zeros((3, self.workers), np.int64)
+        for role in range(3):
+            done[role] = np.bincount(self.duties[:first, role], minlength=self.workers) * T
+            np.add.at(now[role], self.duties[first : first + T, role], 1)
+            np.add.at(done[role], self.duties[first : first + T, role], np.arange(T)[::-1])
+        factors, dealt = (done + now)[:2].sum(axis=0), done[2] + now[2]
+        counts[FACTOR] = np.column_stack([factors, 2 * B * D * factors])
+        counts[DEALT] = np.column_stack([dealt, B * done[2] + D * now[2]])
+        counts[SHARE] = now[1][:, None] * (1, D)
+        return counts
+
+
+@dataclass
 class CountedLearner(Learner):
     """A replicate with the count of what its workers send."""
 
@@ -184,20 +219,21 @@ class Worker:
     x : (n, d_j)
         Its own features of all samples.
     features : (d_j,) int64
+    phases : callable
+        Its own phases b^j(s), (D,), of an iteration s.
     secret : Generator
-        Its own randomness.
+        Its own randomness besides.
     """
 
     number: int
     x: Array
     features: NDArray[np.int64]
+    phases: Callable[[int], Array]
     secret: np.random.Generator
     alpha: dict[int, Array] = field(default_factory=dict)
     """Coefficients (D,) of the iterations in which it was the active worker, Lambda."""
     saved: dict[int, tuple[NDArray[np.int64], Array]] = field(default_factory=dict)
     """Rows and angles (B, D) of these iterations."""
-    fixed: dict[int, Array] = field(default_factory=dict)
-    """Masks b^j(s), (D,)."""
 
     def partial(self, w: Array, rows: NDArray[np.int64]) -> Array:
         """Return (w)_G'(x)_G of these rows, (rows, D) (Algorithm 3, line 2)."""
@@ -205,11 +241,7 @@ class Worker:
 
     def mask(self, s: int, shape: tuple[int, int], fresh: bool) -> Array:
         """Uniform numbers from [0, 2 pi] (Algorithm 3, line 2): one a feature, or one a feature and row."""
-        if fresh:
-            return self.secret.uniform(0, TURN, shape)
-        if s not in self.fixed:
-            self.fixed[s] = self.secret.uniform(0, TURN, shape[1])
-        return np.broadcast_to(self.fixed[s], shape)
+        return self.secret.uniform(0, TURN, shape) if fresh else np.broadcast_to(self.phases(s), shape)
 
 
 class Protocol:
@@ -226,9 +258,9 @@ class Protocol:
 
     def __init__(self, method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) -> None:
         self.method, self.problem, self.streams, self.wire = method, problem, streams, wire
-        secrets = np.random.default_rng((streams.seed, streams.replicates[0])).spawn(problem.parties)
+        secrets = streams.generators(Role.MASKS)[0].spawn(problem.parties)
         self.workers = [
-            Worker(number, problem.x[:, features], features, secret)
+            Worker(number, problem.x[:, features], features, partial(method.phases, streams, holder=number), secret)
             for number, (features, secret) in enumerate(zip(problem.groups, secrets, strict=True))
         ]
         start = Dsg.learner(method, problem, streams)
@@ -240,17 +272,25 @@ class Protocol:
         number = int(self.duties[t, 0])
         asking, tree = self.workers[number], rooted(len(self.workers), number)
         tell(tree, np.array([*rows, t]), self.wire, INDEX)  # line 3
-        angle = self.angles(t, rows)  # lines 4 and 5
-        asking.saved[t] = rows, angle
+        self.ask(t, rows)  # lines 4 and 5
         f = self.f(rows, number)  # lines 6 and 7
-        phi = np.sqrt(2) * np.cos(angle)  # line 8
         slope = LOSSES[method.loss].derivative(f, self.problem.y[rows])
         gamma = method.gamma_at(t)
-        alpha = -gamma * (slope @ phi) / phi.size  # line 9
+        pull = self.pull(t, rows, slope)  # line 8
+        alpha = -gamma * pull / (len(rows) * method.features)  # line 9
         tell(tree, np.array([1 - gamma * method.lam]), self.wire, SHRINK)  # line 10
         for worker in self.workers:
             worker.alpha = {s: (1 - gamma * method.lam) * old for s, old in worker.alpha.items()}
         asking.alpha[t] = alpha
+
+    def ask(self, t: int, rows: NDArray[np.int64]) -> None:
+        """Lines 4 and 5."""
+        self.workers[self.duties[t, 0]].saved[t] = rows, self.angles(t, rows)
+
+    def pull(self, t: int, rows: NDArray[np.int64], slope: Array) -> Array:
+        """Sum over the rows of L' phi, (D,)."""
+        _, angle = self.workers[self.duties[t, 0]].saved[t]
+        return np.asarray(slope @ (np.sqrt(2) * np.cos(angle)))
 
     def f(self, rows: NDArray[np.int64], root: int) -> Array:
         """Sum over the workers of f^l, (rows,), as the root has it (Algorithm 1, lines 6 and 7)."""
@@ -266,17 +306,16 @@ class Protocol:
 
     def angles(self, s: int, rows: NDArray[np.int64]) -> Array:
         """Angles w'x + b of feature s, (rows, D), at the worker that holds it (Algorithm 3)."""
-        draw = self.method.draw(self.streams, s, self.problem.dimension)
+        w = self.method.directions(self.streams, s, self.problem.dimension)
         root, apart = self.duties[s].tolist()
-        fresh, shape, about = self.method.masks == "fresh", (len(rows), len(draw.b)), (s, tuple(rows.tolist()))
+        fresh, shape, about = self.method.masks == "fresh", (len(rows), len(w)), (s, tuple(rows.tolist()))
         masked, masks = {}, {}
         for worker in self.workers:
-            value, b = worker.partial(draw.w, rows), worker.mask(s, shape, fresh)
-            if worker.number == apart:
-                value = value + draw.b
-                b = b if fresh else np.zeros(shape)  # draw.b is its mask
+            value, b = worker.partial(w, rows), worker.mask(s, shape, fresh)
+            if fresh and worker.number == apart:
+                value = value + worker.phases(s)  # in the other cases its b is not in T2, and so stays
             masked[worker.number], masks[worker.number] = value + b, b  # line 3
-        t1, t2 = self._trees(root, apart)
+        t1, t2 = self.trees(root, apart)
         xi = self._sum(t1, masked, MASKED, about)  # line 5
         return self._travelling(xi - self._sum(t2, masks, MASK, about))  # line 7
 
@@ -296,6 +335,7 @@ class Protocol:
     def _travelling(self, angle: Array) -> Array:
         return angle if self.method.masks == "paper" else angle % TURN
 
-    def _trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
+    def trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
+        """T1 and T2 of Algorithm 3, which all workers know."""
         t1, t2 = mask_trees(len(self.workers), root, apart)
         return t1, all_masks_tree(len(self.workers), root, apart) if self.method.masks == "fresh" else t2

@@ -1,0 +1,306 @@
+"""What workers of FDSKL, or somebody on the wire, can compute of others' features from what they have received.
+
+FDSKL's Definition 6: the directions w of all features are public, and so are the trees. An attacker has the messages
+that it received, and a worker besides its own features, its masks and its phases. Nothing else is used here. It knows
+that features are scaled to [0, 1], and, if told so, that they are 0 or 1.
+
+Angles are sums over workers, sum_j (w_j'x_j + b^j), so every message is a known combination of unknown numbers.
+`equations` removes the masks, as far as the messages allow, and `solve` is least squares in what is left; where
+angles are known only up to whole turns, or up to a phase that all samples share, it finds these too.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.vertical.dsg import TURN
+from fkl.algorithms.vertical.fdskl import FACTOR, MASK, MASKED, Fdskl, Protocol, Worker
+from fkl.algorithms.vertical.fdskl_split import SplitProtocol, Whole, angle_of, factor_of
+from fkl.data.vertical import Vertical
+from fkl.network.wire import Message, Wire
+from fkl.streams import Streams
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ENOUGH = 40
+"""Equations for each unknown of a sum, after which more are left aside."""
+STEPS = 30
+"""Times that turns and phases are guessed anew."""
+FITS = 0.5
+"""Radians, root mean square, below which a row fits; angles that have nothing to do with it leave 1.8."""
+
+
+class Block(NamedTuple):
+    """Equations w'x = angle (- phase) of one set of workers, for all features of an iteration and all rows.
+
+    Parameters
+    ----------
+    w : (D, d)
+        Zero in the features of other workers.
+    angle : (rows, D)
+    exact : bool
+        Whether nothing is added; if not, the same unknown number in all rows.
+    """
+
+    w: Array
+    angle: Array
+    exact: bool
+
+
+class Received(NamedTuple):
+    """Messages about one call of Algorithm 3, each a combination of unknowns.
+
+    Parameters
+    ----------
+    values : (m, q) int
+        Whether w_j'x_j of worker j is in it.
+    masks : (m, q) int
+        Whether worker j's mask is.
+    stays : (m,) int
+        Whether the phase that stays is, of l', on top of a mask.
+    payload : (m, rows, D)
+    """
+
+    values: Integers
+    masks: Integers
+    stays: Integers
+    payload: Array
+
+
+def equations(protocol: Protocol, messages: list[Message], attackers: Iterable[int] | None, s: int) -> list[Block]:
+    """What the attackers, None for an outsider that hears all links, know of the features of iteration s.
+
+    Masks of one number a feature drop out of differences between rows, so a sum that still has them is of use; masks
+    of one number a row have to be removed first.
+    """
+    members = () if attackers is None else tuple(attackers)
+    heard = [one for one in messages if one.about[0] == s and (attackers is None or one.receiver in members)]
+    received = _own(protocol, _combinations(protocol, heard, s), members, s, heard)
+    if received is None:
+        return []
+    everything = np.column_stack([received.masks, received.stays])
+    changing = received.masks[:, : len(protocol.workers) * (protocol.method.masks == "fresh")]
+    blocks = _blocks(protocol, *_without(everything, received), s, exact=True)
+    covered = np.zeros(protocol.problem.dimension, bool)
+    for block in blocks:
+        covered |= block.w.any(axis=0)
+    relative = _blocks(protocol, *_without(changing, received), s, exact=False)
+    return blocks + [one for one in relative if (one.w.any(axis=0) & ~covered).any()]
+
+
+class Found(NamedTuple):
+    """Others' features as an attacker has them.
+
+    Parameters
+    ----------
+    x : (rows, d)
+    claimed : (rows, d) bool
+        Which of these it can be sure of: the equations determine them, and they fit.
+    """
+
+    x: Array
+    claimed: NDArray[np.bool_]
+
+
+def solve(blocks: list[Block], turned: bool, binary: bool) -> Found:
+    """Features that fit best, by least squares.
+
+    Parameters
+    ----------
+    blocks : list of Block
+        At least one.
+    turned : bool
+        Whether angles are known up to whole turns only.
+    binary : bool
+        Whether all features are known to be 0 or 1, and not only to lie between.
+    """
+    w, angle = np.concatenate([one.w for one in blocks]), np.concatenate([one.angle for one in blocks], axis=1)
+    relative = np.concatenate([np.full(len(one.w), not one.exact) for one in blocks])
+    inverse = np.linalg.pinv(w)
+    determined = np.einsum("dk,kd->d", inverse, w) > 1 - 1e-6
+    floats = ~(w[~relative] != 0).any(axis=0)  # only differences between rows are known: [0, 1] tells the rest
+    x = np.full((len(angle), w.shape[1]), 0.5)
+    for _ in range(STEPS if turned else 2):
+        x = x + _left(angle - x @ w.T, relative, turned) @ inverse.T
+        x -= np.where(floats, (x.min(axis=0) + x.max(axis=0) - 1) / 2, 0)
+        x = np.clip(x, 0, 1) if turned else x
+    x = np.round(x).clip(0, 1) if binary else x
+    left = _left(angle - x @ w.T, relative, turned)
+    fits = np.sqrt((left**2).mean(axis=1)) < FITS
+    return Found(x, fits[:, None] & determined)
+
+
+def _left(left: Array, relative: NDArray[np.bool_], turned: bool) -> Array:
+    """What the features leave unexplained, less the phase that all rows share and whole turns."""
+    if not turned:
+        return left - np.where(relative, left.mean(axis=0), 0)
+    phase = np.angle(np.exp(1j * left).mean(axis=0))
+    return np.asarray((left - np.where(relative, phase, 0) + np.pi) % TURN - np.pi)
+
+
+def gathered(blocks: Iterable[Block]) -> list[Block]:
+    """Enough of the equations for every feature: exact ones first, and then those of few workers."""
+    chosen: list[Block] = []
+    have = np.zeros(1)
+    for block in sorted(blocks, key=lambda one: (not one.exact, one.w.any(axis=0).sum())):
+        here = block.w.any(axis=0)
+        have = np.zeros(here.shape) if have.shape != here.shape else have
+        if (have[here] < ENOUGH * here.sum()).any():
+            chosen.append(block)
+            have += here * len(block.w)
+    return chosen
+
+
+def _combinations(protocol: Protocol, heard: list[Message], s: int) -> list[tuple[Integers, Integers, int]]:
+    """Unknowns of each message, from the trees that all workers know."""
+    root, apart = protocol.duties[s].tolist()
+    trees = dict(zip((MASKED, MASK), protocol.trees(root, apart), strict=True))
+    leaves = {
+        (kind, link): under for kind, tree in trees.items() for under, link in zip(tree.sent, tree.links, strict=True)
+    }
+    fresh, found = protocol.method.masks == "fresh", []
+    for message in heard:
+        under = leaves[message.kind, (message.sender, message.receiver)]
+        members = np.array([worker in under for worker in range(len(protocol.workers))], np.int64)
+        masked = message.kind == MASKED
+        found.append((members * masked, members, int(masked and fresh and apart in under)))
+    return found
+
+
+def _own(
+    protocol: Protocol,
+    combinations: list[tuple[Integers, Integers, int]],
+    members: tuple[int, ...],
+    s: int,
+    heard: list[Message],
+) -> Received | None:
+    """Messages less what the attackers themselves have put into them."""
+    if not heard:
+        return None
+    rows, fresh = np.array(heard[0].about[1], np.int64), protocol.method.masks == "fresh"
+    w = protocol.method.directions(protocol.streams, s, protocol.problem.dimension)
+    values, masks, stays = (np.array(part) for part in zip(*combinations, strict=True))
+    payload = np.stack([message.payload for message in heard])
+    for member in members:
+        worker = protocol.workers[member]
+        payload = payload - values[:, member, None, None] * worker.partial(w, rows)
+        payload = payload - masks[:, member, None, None] * worker.mask(s, payload.shape[1:], fresh)
+        values[:, member] = masks[:, member] = 0
+        if member == protocol.duties[s, 1]:
+            payload = payload - stays[:, None, None] * worker.phases(s)
+            stays = np.zeros_like(stays)
+    return Received(values, masks, stays, payload)
+
+
+def _without(nuisance: Integers, received: Received) -> tuple[Integers, Array]:
+    """Combinations of messages in which none of these unknowns is left, of as few workers as can be.
+
+    Trees are nested sets, so that whole multiples of messages do, and whole turns stay whole.
+    """
+    unknown, payload, start = np.column_stack([nuisance, received.values]), received.payload.copy(), 0
+    for column in range(unknown.shape[1]):
+        pivots = start + np.flatnonzero(np.abs(unknown[start:, column]) == 1)
+        if not pivots.size:
+            continue
+        swap = [start, int(pivots[0])]
+        unknown[swap], payload[swap] = unknown[swap[::-1]], payload[swap[::-1]]
+        sign = unknown[start, column]
+        unknown[start], payload[start] = sign * unknown[start], sign * payload[start]
+        for other in np.flatnonzero(unknown[:, column]):
+            if other != start:
+                times = unknown[other, column]
+                unknown[other] -= times * unknown[start]
+                payload[other] -= times * payload[start]
+        start += 1
+    free, first = ~unknown[:, : nuisance.shape[1]].any(axis=1), nuisance.shape[1]
+    return unknown[free, first:], payload[free]
+
+
+def _blocks(protocol: Protocol, values: Integers, angle: Array, s: int, exact: bool) -> list[Block]:
+    w, groups = protocol.method.directions(protocol.streams, s, protocol.problem.dimension), protocol.problem.groups
+    blocks = []
+    for combination, one in zip(values, angle, strict=True):
+        if combination.any():
+            scale = np.zeros(protocol.problem.dimension)
+            for times, group in zip(combination, groups, strict=True):
+                scale[group] = times
+            blocks.append(Block(w * scale, one, exact))
+    return blocks
+
+
+class SplitRecorder(SplitProtocol):
+    """Split angles, and what dealers have dealt."""
+
+    def __init__(self, method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) -> None:
+        super().__init__(method, problem, streams, wire)
+        self.dealt: dict[int, tuple[Whole, Whole]] = {}
+
+    def deal(self, s: int, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:
+        """As the protocol has it."""
+        r, p, split = super().deal(s, shape)
+        self.dealt[s] = r, p
+        return r, p, split
+
+
+def split_equations(
+    protocol: SplitRecorder, messages: list[Message], attackers: tuple[int, ...] | None, s: int
+) -> list[Block]:
+    """What the attackers know of the features of iteration s when angles are split: all, if they are two of three.
+
+    l and l' add their shares. With the dealer's random numbers either unmasks the factors that the other has sent,
+    the cosine and the sine of its share; of l's the sign of alpha remains, a phase that all rows share.
+    """
+    members = frozenset(attackers or ())
+    (root, apart), dealer = protocol.duties[s].tolist(), int(protocol.dealers[s])
+    _, mine, others = protocol.shares[s]
+    factors = {one.sender: one.payload for one in messages if one.kind == FACTOR and one.about == (s,)}
+    if members >= {root, apart}:
+        angle = angle_of(mine + others) - protocol.workers[apart].phases(s)
+        return [_less_own(protocol, members, s, angle, exact=True)]
+    if members >= {root, dealer}:
+        cosine, sine = np.split(factor_of(factors[apart] - protocol.dealt[s][1]), 2, axis=1)
+        return [_less_own(protocol, members, s, angle_of(mine) + np.arctan2(sine, cosine), exact=False)]
+    if members >= {apart, dealer}:
+        cosine, sine = np.split(factor_of(factors[root] - protocol.dealt[s][0]), 2, axis=1)
+        return [_less_own(protocol, members, s, angle_of(others) + np.arctan2(-sine, cosine), exact=False)]
+    return []
+
+
+def split_guesses(
+    protocol: SplitRecorder, messages: list[Message], attackers: tuple[int, ...] | None, s: int
+) -> list[Block]:
+    """Shares of l or l', and sums behind masks of pairs, taken for angles, for want of anything to remove."""
+    members = frozenset(attackers or ())
+    _, *shares = protocol.shares[s]
+    held = [share for worker, share in zip(protocol.duties[s].tolist(), shares, strict=True) if worker in members]
+    if attackers is None:
+        held = [one.payload for one in messages if one.kind == MASKED and one.about[0] == s]
+    return [_less_own(protocol, members, s, angle_of(share), exact=False) for share in held]
+
+
+def _less_own(protocol: SplitRecorder, members: frozenset[int], s: int, angle: Array, exact: bool) -> Block:
+    """Equations of the sum of all workers, less the attackers' own parts."""
+    rows, *_ = protocol.shares[s]
+    w = protocol.method.directions(protocol.streams, s, protocol.problem.dimension)
+    for member in members:
+        worker = protocol.workers[member]
+        angle = angle - worker.partial(w, rows)
+        w = w * ~np.isin(np.arange(w.shape[1]), worker.features)
+    return Block(w, angle, exact)
+
+
+@dataclass
+class Recorder(Worker):
+    """A worker that remembers its masks of one call a feature, as an attacker would."""
+
+    drawn: dict[int, Array] = field(default_factory=dict)
+
+    def mask(self, s: int, shape: tuple[int, int], fresh: bool) -> Array:
+        """As a worker's, and once more the same when asked again."""
+        if s not in self.drawn:
+            self.drawn[s] = super().mask(s, shape, fresh)
+        return self.drawn[s]

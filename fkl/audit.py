@@ -1,0 +1,191 @@
+"""Attacks on what FDSKL's workers send: which share of others' features each mask lets an attacker have.
+
+`fkl audit fdskl [KEY=VALUE ...]`, words as of `fkl run algo=fdskl`; without any, phishing as shipped, 20 iterations
+of 512 samples. The attacked batch is that of the last iteration, when the workers have asked for its angles in all
+features so far.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fkl import conf_folder
+from fkl.algorithms.vertical.attack import (
+    Found,
+    Recorder,
+    SplitRecorder,
+    equations,
+    gathered,
+    solve,
+    split_equations,
+    split_guesses,
+)
+from fkl.algorithms.vertical.fdskl import MASKS, Fdskl, Protocol
+from fkl.compose_errors import in_one_line
+from fkl.composing.loader import guarded
+from fkl.config import Run, load
+from fkl.data.vertical import Vertical
+from fkl.errors import FklError, require
+from fkl.memory import require_memory
+from fkl.network.wire import Message, Wire
+from fkl.report.tables import Table
+from fkl.run import prepare
+from fkl.streams import Streams
+
+Array = NDArray[np.float64]
+SHORT = ("algo.iterations=20", "algo.batch=512")
+RECOVERED = 0.01
+"""Error up to which a feature from 0 to 1 counts as recovered."""
+OUTSIDER = "outsider on all links"
+
+
+class Played:
+    """The calls of Algorithm 3 for one batch, that of the last iteration, and all features so far (Algorithm 2).
+
+    Parameters
+    ----------
+    method : Fdskl
+        With as many iterations as are played.
+    problem : Vertical
+    streams : Streams
+    """
+
+    def __init__(self, method: Fdskl, problem: Vertical, streams: Streams) -> None:
+        wire = Wire(problem.parties, kept=True)
+        kind = SplitRecorder if method.masks == "split" else Protocol
+        self.protocol = kind(method, problem, streams, wire)
+        self.protocol.workers = [Recorder(**vars(worker)) for worker in self.protocol.workers]
+        self.rows = self.protocol.batches[-1]
+        self.binary = bool(np.isin(problem.x[self.rows], (0, 1)).all())
+        if isinstance(self.protocol, SplitRecorder):
+            self._split(self.protocol)
+        else:
+            for s in range(method.iterations):
+                self.protocol.angles(s, self.rows)
+        self.messages: list[Message] = wire.messages
+
+    def _split(self, protocol: SplitRecorder) -> None:
+        """Products, too, with the coefficients that the method has by then."""
+        learner = protocol.method.learner(protocol.problem, protocol.streams)
+        protocol.method.advance(protocol.problem, learner, protocol.method.iterations)
+        for s, alpha in enumerate(learner.alpha):
+            protocol.workers[protocol.duties[s, 0]].alpha[s] = alpha
+            protocol.shares[s] = self.rows, *protocol.split_angles(s, self.rows)
+        protocol.f(self.rows, int(protocol.duties[-1, 0]))
+
+    def attackers(self) -> dict[str, tuple[int, ...] | None]:
+        """Who attacks, by name."""
+        active, duties = self.protocol.problem.active, self.protocol.duties
+        apart = int(np.bincount(duties[duties[:, 0] == active[0], 1]).argmax())
+        last = len(self.protocol.workers) - 1
+        return {
+            "asking worker": (active[0],),
+            "asking worker and an l' of its own": (active[0], apart),
+            "one other worker": (last,),
+            "two other workers": (last - 1, last),
+            OUTSIDER: None,
+        }
+
+    def attack(self, attackers: tuple[int, ...] | None, turned: bool) -> Found | None:
+        """What they find, None where nothing that they know depends on others' features alone."""
+        calls = range(self.protocol.method.iterations)
+        protocol, messages = self.protocol, self.messages
+        if isinstance(protocol, SplitRecorder):
+            blocks = [block for s in calls for block in split_equations(protocol, messages, attackers, s)]
+            blocks = blocks or [block for s in calls for block in split_guesses(protocol, messages, attackers, s)]
+        else:
+            blocks = [block for s in calls for block in equations(protocol, messages, attackers, s)]
+        return solve(gathered(blocks), turned, self.binary) if blocks else None
+
+
+def write_audit(words: list[str], outputs: Path) -> str:
+    """Attack, write the table to `outputs`/tables/audit/fdskl, and show it.
+
+    Parameters
+    ----------
+    words : list of str
+        The method's name, and then words as `fkl run` takes them.
+    outputs : Path
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    method, *overrides = words or [""]
+    require(method == "fdskl", "audit", method or None, "fdskl, the one method whose messages there are attacks on")
+    run = _composed(overrides)
+    experiment = prepare(run)
+    assert isinstance(run.algo, Fdskl) and isinstance(experiment.problem, Vertical)
+    T, B = run.algo.iterations, run.algo.batch
+    room = 2 * T * B * run.algo.features * experiment.problem.parties * 8 * 2
+    require_memory(room, f"messages of {T} iterations", "algo.iterations or algo.batch")
+    masks = MASKS if experiment.problem.parties > 2 else MASKS[:-1]  # split angles are of three
+    frame = audit(run.algo, experiment.problem, Streams(run.settings.seed, (0,)), masks)
+    title = f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations"
+    table = Table(frame, title)
+    return f"{table.markdown}\nfiles: {', '.join(map(str, table.write(outputs / 'tables' / 'audit' / 'fdskl')))}"
+
+
+def _composed(words: list[str]) -> Run:
+    """The configuration of these words upon FDSKL's."""
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    own_data = any(word.startswith(("dataset=", "+fdskl/")) for word in words)
+    upon = ["algo=fdskl", *([] if own_data else ["+fdskl/kernel=phishing"]), *SHORT, *words]
+    try:
+        with guarded(), initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            run = load(compose("config", upon))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise FklError(in_one_line(error)) from None
+    require(isinstance(run.algo, Fdskl), "algo", run.algo.label, "fdskl")
+    return run
+
+
+def audit(method: Fdskl, problem: Vertical, streams: Streams, masks: tuple[str, ...] = MASKS) -> pd.DataFrame:
+    """One row for each mask and attacker.
+
+    Returns
+    -------
+    DataFrame
+        entries: features of others in the batch; recovered_percent: of these, right within 0.01 where the attacker
+        can tell by the fit that they are; but_for_a_shift_percent: the same where each feature may be off by one
+        number for all samples, so that their differences are right; rms_error: of its guesses of all of them, beside
+        rms_of_means, that of someone who knows the mean of each feature and no more; run_scalars: sent in all of the
+        run.
+    """
+    return pd.DataFrame(row for one in masks for row in _rows(Played(replace(method, masks=one), problem, streams)))
+
+
+def _rows(played: Played) -> Iterator[dict[str, object]]:
+    problem, method = played.protocol.problem, played.protocol.method
+    sent = method.learner(problem, played.protocol.streams).sent(method.iterations)
+    scalars = sum(int(count[:, 1].sum()) for count in sent.values())
+    for name, attackers in played.attackers().items():
+        own = [problem.groups[member] for member in attackers or ()]
+        others = np.setdiff1d(np.arange(problem.dimension), np.concatenate(own) if own else [])
+        if not others.size:
+            continue
+        truth = problem.x[np.ix_(played.rows, others)]
+        found = played.attack(attackers, turned=method.masks != "paper")
+        row: dict[str, object] = {"masks": method.masks, "attacker": name, "entries": truth.size}
+        yield row | _measured(truth, found, others) | {"run_scalars": scalars}
+
+
+def _measured(truth: Array, found: Found | None, others: NDArray[np.int64]) -> dict[str, object]:
+    mean: dict[str, object] = {"rms_of_means": _rms(truth - truth.mean(axis=0))}
+    if found is None:
+        return {"recovered_percent": 0.0, "but_for_a_shift_percent": 0.0, "rms_error": np.nan} | mean
+    claimed, errors = found.claimed[:, others], found.x[:, others] - truth
+    shift = np.median(errors, axis=0)
+    right = [100 * float((claimed & (np.abs(one) <= RECOVERED)).mean()) for one in (errors, errors - shift)]
+    return {"recovered_percent": right[0], "but_for_a_shift_percent": right[1], "rms_error": _rms(errors)} | mean
+
+
+def _rms(errors: Array) -> float:
+    return float(np.sqrt(np.mean(errors**2)))
