@@ -91,9 +91,7 @@ def test_ours_is_what_the_runs_say(runs: Callable) -> None:
         assert cell["reading"] != cell["reading"], "other participants than the paper's are no evidence"
         assert cell["n"] == 3
     sent = table[table["metric"] == "communication_cost_vs_centralized"].to_dict("records")
-    assert [cell["switch"] for cell in sent] == [
-        f"algo.rule={rule}; algo.steps=500" for rule in ("interior", "ascent")
-    ]
+    assert [cell["switch"] for cell in sent] == [f"algo.rule={rule}; algo.steps=500" for rule in ("interior", "ascent")]
     assert [cell["reading"] for cell in sent] == ["preview, as stated", "preview, as published"]
     for cell, rule in zip(sent, ("interior", "ascent"), strict=True):
         keys = {"participants": 10, "gamma": 0.0, "rule": rule}
@@ -109,9 +107,7 @@ def test_learners_are_compared_on_the_same_splits(runs: Callable) -> None:
     assert len(table) == 2 + 2 + 4
     assert table["n"].eq(3).all()
     row = table.query("dataset == 'ellipses' and size == 90").iloc[0]
-    one, other = (
-        100 * (1 - of(learner, rows=90)["test_error"]) for learner in ("federated", "centralized")
-    )
+    one, other = (100 * (1 - of(learner, rows=90)["test_error"]) for learner in ("federated", "centralized"))
     interval = ttest_rel(one, other).confidence_interval(0.95)
     assert row["difference_points"] == pytest.approx((one - other).mean(), rel=1e-4)
     assert row["interval_95_low"] == pytest.approx(interval.low, rel=1e-4)
