@@ -246,7 +246,7 @@ class Recorder(Channel):
         shape = (rounds, *channel.ledger.shape, len(UNITS))
         self.counted = {str(direction): np.zeros(shape, np.int64) for direction in channel.ledger.tallies}
 
-    def broadcast(self, kind: str, payload: Any, scalars: int) -> Any:
+    def broadcast(self, kind: str, payload: Any, scalars: Any) -> Any:
         """As `Channel.broadcast`."""
         self._count("downlink", scalars * self._present, self._bytes)
         return super().broadcast(kind, payload, scalars)

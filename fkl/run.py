@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,7 +22,7 @@ from fkl.data.problem import Batch, Problem, Repeated, Table
 from fkl.data.store import Store
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.diverged import worse_than_zero
-from fkl.errors import inside, require
+from fkl.errors import FklError, inside, require
 from fkl.memory import no_more_than_there_is, require_memory
 from fkl.network import Topology
 from fkl.report.figures import draw_run
@@ -124,7 +126,7 @@ def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
 def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
     """What the user should know of numbers that are finite, and yet no result."""
     if "converged" in summary and summary["converged"].min() < 1:
-        yield "the steps ended before the optimality conditions held, see the column converged"
+        yield "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
     if error is not None and (worse := worse_than_zero(experiment.problem, summary[error].to_numpy())) is not None:
         yield worse
@@ -156,7 +158,7 @@ def prepare(run: Run) -> Experiment:
     topology = _topology(run, problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
     redraw = None
     if isinstance(run.algo, Consensus) and run.algo.redraw:
-        redraw = partial(_redrawn, run, None if _simulated(run) else table)
+        redraw = partial(_redrawn, run, None if _drawn(run) else table)
     print(_told(run.dataset.name, problem, topology))
     return Experiment(
         problem,
@@ -184,11 +186,15 @@ def _batch(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
 
 
 def _repeated(run: Run) -> Repeated:
-    """A split for each replicate; what is simulated, and not read from files, is simulated for each too."""
-    shared = None if _simulated(run) else _table(run, shared_generator(run.settings.seed, Role.DATA))
-    batches = []
+    """A split for each replicate; what is simulated, or drawn from the files, is simulated or drawn for each too."""
+    shared = None if _drawn(run) else _table(run, shared_generator(run.settings.seed, Role.DATA))
+    batches: list[Batch] = []
     for generator in Streams(run.settings.seed, tuple(range(run.settings.replicates))).generators(Role.DATA):
-        batches.append(_split(run, shared, generator))
+        with redirect_stdout(StringIO()) if batches else nullcontext():  # what it tells is told once
+            batches.append(_split(run, shared, generator))
+        if batches[-1].clients != batches[0].clients:
+            counts = f"{batches[0].clients} and {batches[-1].clients}"
+            raise FklError(f"{run.dataset.name}: replicates have {counts} clients, where all must have as many")
         if len(batches) == 1:
             rest = run.settings.replicates - 1
             require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
@@ -198,7 +204,8 @@ def _repeated(run: Run) -> Repeated:
 def _redrawn(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:
     """Split and graph of one replicate; those of replicate 0 are what all replicates share where nothing is redrawn."""
     streams = Streams(run.settings.seed, (replicate,))
-    batch = _split(run, shared, streams.generators(Role.DATA)[0])
+    with redirect_stdout(StringIO()):  # what it tells was told
+        batch = _split(run, shared, streams.generators(Role.DATA)[0])
     topology = _topology(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
     assert topology is not None
     return replace(batch, x=batch.x.astype(run.settings.precision)), topology
@@ -209,9 +216,16 @@ def _simulated(run: Run) -> bool:
     return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
 
 
+def _drawn(run: Run) -> bool:
+    """Whether a data set that is loaded once more has other samples."""
+    return _simulated(run) or getattr(run.dataset, "drawn", False)
+
+
 def _split(run: Run, shared: Table | None, generator: np.random.Generator) -> Batch:
     """One replicate's split of a table that all share, or of its own."""
     table = _table(run, generator) if shared is None else shared
+    if shared is None and not _simulated(run):  # whose site it is differs by replicate
+        table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
     with inside("partition"):
         stream = run.partition.split(table, generator)
     return _batch(run, stream, generator)

@@ -118,7 +118,8 @@ class Wisdm:
     seconds : float
         Length of a window.
     participants : int or None
-        How many to use, drawn at random from those at hand; None for all.
+        How many to use, drawn at random from those at hand, by a method with a split for each replicate in every
+        replicate anew; None for all.
 
     Raises
     ------
@@ -148,6 +149,11 @@ class Wisdm:
         require(0.5 <= self.seconds <= 60, "seconds", self.seconds, "a number from 0.5 to 60")
         fits = self.participants is None or 1 <= self.participants <= len(PARTICIPANTS)
         require(fits, "participants", self.participants, f"a whole number from 1 to {len(PARTICIPANTS)}, or null")
+
+    @property
+    def drawn(self) -> bool:
+        """Whether loading it once more gives other participants."""
+        return self.participants is not None
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Read the files at hand, and print one line about what was found in them.

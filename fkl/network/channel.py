@@ -103,7 +103,7 @@ class Channel:
     def _nothing_sent(self) -> NDArray[np.int64]:
         return np.zeros(self.ledger.shape, np.int64)
 
-    def broadcast(self, kind: str, payload: Payload, scalars: int) -> Payload:
+    def broadcast(self, kind: str, payload: Payload, scalars: int | NDArray[np.int64]) -> Payload:
         """Server to every client that is present.
 
         Parameters
@@ -112,7 +112,7 @@ class Channel:
             Name of the payload in the ledger.
         payload : any
             Returned as it is.
-        scalars : int
+        scalars : int, or (R, 1) int
             Scalars that each client receives.
         """
         self._enter("downlink", kind, np.broadcast_to(scalars * self._present, self._sent.shape))

@@ -127,6 +127,7 @@ THEORY: dict[str, Theory] = {
     "pooled_raker": (ALONE, partial(alike, ("algo=raker",))),
     "pooled_omkl_gf": (ALONE, partial(alike, ("algo=omkl_gf",))),
     "parsimonious_federated": "test_algorithms_parsimonious_learners.py::test_one_agent_is_the_centralized_learner",
+    "cascade_svm": "test_algorithms_parsimonious_learners.py::test_machines_send_all_or_their_support_vectors",
     "fdskl": "test_algorithms_vertical_fdskl.py::test_literal_protocol_fast_path_and_dsg_are_one",
     "fd_svrg": "test_algorithms_vertical_baselines.py::test_fd_svrg_is_its_messages",
     "pp_svmv": "test_algorithms_vertical_baselines.py::test_pp_svmv_is_the_pooled_machine",
@@ -135,7 +136,7 @@ THEORY: dict[str, Theory] = {
     "vertical_ridge": (
         "test_algorithms_vertical_summed_once.py::test_feature_ridge_is_the_pooled_ridge_on_the_features"
     ),
-    **dict.fromkeys(("dsg", "libsvm", "parsimonious_centralized"), "is a centralized case itself"),
+    **dict.fromkeys(("dsg", "libsvm", "parsimonious_centralized", "pooled_svm"), "is a centralized case itself"),
     **dict.fromkeys(
         ("omkl_gf", "omkl_sfg", "omkl_sfg_r", "omkr", "poly_2", "raker", "rbf_1", "rfomkr"), "is one learner alone"
     ),

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fkl.algorithms.parsimonious import dual, quadrature
-from fkl.algorithms.parsimonious.dual import Dual, representation, solve
+from fkl.algorithms.parsimonious import dual, interior, quadrature
+from fkl.algorithms.parsimonious.dual import RULES, Dual, representation, solve
+from fkl.algorithms.parsimonious.interior import bidual
 from fkl.algorithms.parsimonious.quadrature import Quadrature, box_of
 from fkl.data.ellipses import BOX, RADII, A, Ellipses, labels
 from fkl.errors import BadValue, FklError
@@ -149,10 +150,10 @@ def test_smoothness_bounds_the_largest_eigenvalue_closely():
     assert largest <= bound <= 1.002 * largest
 
 
-@pytest.mark.parametrize(("gamma", "tolerance"), [(0.0, 1e-6), (25.0, 0.02)])
+@pytest.mark.parametrize(("gamma", "tolerance"), [(0.0, 1e-4), (25.0, 0.02)])
 def test_complementary_slackness(gamma, tolerance):
     x, y = clean(90)
-    solution = solved(x, y, gamma, tolerance=tolerance)
+    solution = solved(x, y, gamma, tolerance=1e-8)
     assert solution.finished.all()
     slack = 1 - 0.5 - y * solution.model().predict(x)  # eq. (13)
     critical = solution.critical[0]
@@ -186,7 +187,82 @@ def test_gamma_zero_is_the_quadratic_programme():
     assert np.allclose(solution.alpha[0], primal.x, atol=1e-3 * np.abs(primal.x).max())
 
 
-@pytest.mark.parametrize(("gamma", "tolerance", "apart"), [(0.0, 1e-6, 1e-4), (25.0, 0.005, 0.05)])
+@pytest.mark.parametrize("gamma", [0.5, 5.0, 40.0])
+def test_the_optimum_is_the_bidual_s(gamma):
+    """Beside a general solver of convex programmes.
+
+    Its variables are parts p - q + u - v of alpha, p and q of at most sqrt(2 gamma), all from 0 up, at the cost
+    sqrt(2 gamma) (p + q + u + v) + (u^2 + v^2) / 2, whose least for a given alpha is the bidual's.
+    """
+    x, y = clean(14)
+    nodes = Quadrature.over(BOX, 5**2, (3.0, 6.0))
+    M, knee = nodes.size, math.sqrt(2 * gamma)
+    rows = y[:, None] * values(nodes, x).T * nodes.weights
+    parts = np.concatenate([rows, -rows, rows, -rows], axis=1)
+    smooth = np.repeat([0.0, 1.0], 2 * M)
+    weights = np.tile(nodes.weights, 4)
+    primal = minimize(
+        lambda part: weights @ (knee * part + smooth * part**2 / 2),
+        np.full(4 * M, knee / 2),
+        jac=lambda part: weights * (knee + smooth * part),
+        bounds=[(0, knee)] * (2 * M) + [(0, None)] * (2 * M),
+        constraints={"type": "ineq", "fun": lambda part: parts @ part - 0.5, "jac": lambda part: parts},
+        method="SLSQP",
+        options={"maxiter": 300, "ftol": 1e-13},
+    )
+    assert primal.success
+    solution = solved(x, y, gamma, 0.5, 1000, nodes, tolerance=1e-8)
+    assert solution.finished.all()
+    assert solution.value[0] == pytest.approx(primal.fun, rel=1e-6)
+    assert solution.cost[0] == pytest.approx(primal.fun, rel=1e-6)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 25.0])
+def test_both_ends_of_the_gap_hold(gamma):
+    """No lambda has a higher g, and no feasible alpha a lower cost, than the gap says."""
+    x, y = clean(60)
+    solution = solved(x, y, gamma, tolerance=1e-6)
+    cost = solution.cost[0]
+    assert solution.gap[0] == pytest.approx(1 - solution.value[0] / cost, abs=1e-12)
+    assert 0 <= solution.gap[0] <= 1e-6
+    ascents = [solved(x, y, gamma, rule=rule) for rule in ("accelerated", "ascent")]
+    assert all(ascent.value[0] <= cost and 0 <= ascent.gap[0] <= 1 for ascent in ascents)
+    assert ascents[0].value[0] == pytest.approx(solution.value[0], rel=1e-3)
+    assert all(solution.value[0] <= ascent.cost[0] * (1 + 1e-12) for ascent in ascents)
+    # Values of alpha that meet the constraints cost no less, in (PC) as in its bidual.
+    feasible = ascents[0].alpha[0] * 0.5 / (y * ascents[0].model().predict(x)).min()
+    assert solution.value[0] <= GRID.weights @ bidual(feasible, gamma) <= ascents[0].problem.cost(feasible[None])[0]
+
+
+def test_some_samples_first_come_to_the_optimum_of_all(monkeypatch):
+    x, y = clean(150)
+    few = solved(x, y, 25.0, tolerance=1e-6)
+    monkeypatch.setattr(interior, "FIRST_SAMPLES", 150)
+    whole = solved(x, y, 25.0, tolerance=1e-6)
+    assert few.value[0] == pytest.approx(whole.value[0], rel=2e-6)
+    assert few.steps[0] > whole.steps[0]
+
+
+def test_no_feasible_function_is_a_gap_of_one():
+    """Two labels at one point; and no step at all."""
+    x, y = clean(20)
+    twice = np.concatenate([x, x[:1]]), np.concatenate([y, -y[:1]])
+    for rule in RULES:
+        assert solved(*twice, steps=60, rule=rule).gap.tolist() == [1]
+    assert solved(x, y, steps=0).gap.tolist() == [1]
+
+
+def test_the_simulated_set_at_its_middle_size_is_solved():
+    """What the ascents do not do in 4000 steps: 1.7e6."""
+    table = Ellipses(rows=450, test_rows=0).load(None, np.random.default_rng(0))
+    nodes = Quadrature.over(BOX, 24**2, (1.0, 2.0, 4.0))
+    solution = solved(table.x, table.y, 25.0, 0.01, 200, nodes, tolerance=1e-4)
+    assert solution.finished.all()
+    assert solution.value[0] > 4e6
+    assert solved(table.x, table.y, 25.0, 0.01, 50, nodes, rule="ascent").value[0] < 1e-3 * solution.value[0]
+
+
+@pytest.mark.parametrize(("gamma", "tolerance", "apart"), [(0.0, 1e-6, 1e-3), (25.0, 1e-7, 0.05)])
 def test_dropping_samples_of_lambda_zero_leaves_the_solution(gamma, tolerance, apart):  # Proposition 2
     x, y = clean(60)
     whole = solved(x, y, gamma, tolerance=tolerance)
@@ -199,12 +275,11 @@ def test_dropping_samples_of_lambda_zero_leaves_the_solution(gamma, tolerance, a
     assert np.abs(f - rest.model().predict(at)).max() < apart * np.abs(f).max()
     # The values kept, scaled to what is left, are the solution: nothing moves.
     start = whole.mu[:, kept] * kept.sum()
-    again = solve(rest.problem, start, 100, tolerance=2 * tolerance)
-    assert again.steps.tolist() == [0]
-    assert np.array_equal(again.lam, start)
+    assert rest.problem.value(start) == pytest.approx(whole.value, rel=1e-12)
+    assert rest.value == pytest.approx(whole.value, rel=2 * tolerance)
 
 
-@pytest.mark.parametrize(("gamma", "tolerance"), [(0.0, 1e-6), (25.0, 0.005)])
+@pytest.mark.parametrize(("gamma", "tolerance"), [(0.0, 1e-6), (25.0, 1e-7)])
 def test_one_agent_is_the_centralized_learner(gamma, tolerance):
     x, y = clean(60)
     server, agents = federated(x, y, np.zeros(60, np.int64), gamma, tolerance=tolerance)
@@ -268,7 +343,7 @@ def test_four_features():
         Quadrature.over(box_of(x), 500, (0.5, 1.0))
 
 
-@pytest.mark.parametrize("rule", ["printed", "ascent", "accelerated"])
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("gamma", [0.0, 25.0])
 def test_a_padded_batch_is_its_problems_one_by_one(rule, gamma):
     x, y = clean(60)
@@ -322,14 +397,15 @@ def test_parts_of_the_nodes_one_after_the_other_are_all_of_them(monkeypatch):
 
 def test_the_report_says_how_far_it_got():
     x, y = clean(60)
-    early, late = (solved(x, y, steps=steps) for steps in (5, 4000))
+    early, late = (solved(x, y, steps=steps, rule="accelerated") for steps in (5, 4000))
     assert early.steps.tolist() == [5]
     assert not early.finished.any()
     assert late.finished.all()
     assert 5 < late.steps[0] < 4000
     assert early.value[0] < late.value[0]
     assert max(late.violation[0], late.slackness[0]) <= 1e-3 < max(early.violation[0], early.slackness[0])
-    assert (early.rule, solved(x, y, 25.0, steps=1).rule) == ("accelerated", "ascent")
+    assert 0 <= late.gap[0] <= 1e-4 < early.gap[0] <= 1
+    assert early.rule == "accelerated"
 
 
 def test_opposite_labels_at_one_point_end_with_the_budget():
@@ -374,7 +450,10 @@ def test_representation_of_drawn_centres():
         (lambda x, y: Dual.single(GRID, x, y, -1.0, 0.5), "gamma=-1.0: must be a finite number from 0 up"),
         (lambda x, y: Dual.single(GRID, x, y, 0.0, 1.0), "eps=1.0: must be a number below 1"),
         (lambda x, y: Dual.single(GRID, x, 2 * y, 0.0, 0.5), "labels must be -1 or 1, and one is -2"),
-        (lambda x, y: solved(x, y, rule="newton"), "rule=newton: must be one of printed, ascent, accelerated"),
+        (
+            lambda x, y: solved(x, y, rule="newton"),
+            "rule=newton: must be one of interior, accelerated",
+        ),
         (lambda x, y: solved(x, y, steps=-1), "steps=-1: must be"),
         (lambda x, y: solved(x, y, eta=0.0), "eta=0.0: must be a number above 0"),
         (lambda x, y: Quadrature.over(BOX, 0, WIDTHS), "centres=0: must be"),

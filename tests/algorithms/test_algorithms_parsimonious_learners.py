@@ -11,6 +11,7 @@ from fkl.algorithms.base import Fitted
 from fkl.algorithms.parsimonious.centralized import Centralized
 from fkl.algorithms.parsimonious.federated import Federated
 from fkl.algorithms.parsimonious.learner import Parsimonious
+from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, PooledMachine
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import Batch, Problem, Repeated, Table
@@ -25,7 +26,7 @@ SMALL = {"steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
 KEYS: dict[str, Any] = {"gamma": 1.0, "eps": 0.1, **SMALL}
 
 
-def ellipses(method: Parsimonious, rows: int = 90, replicates: int = 2, per_side: int = 3) -> Repeated:
+def ellipses(method: Parsimonious | Machine, rows: int = 90, replicates: int = 2, per_side: int = 3) -> Repeated:
     """Simulated samples, others in each replicate."""
     batches = []
     for seed in range(replicates):
@@ -45,7 +46,7 @@ def of_classes(count: int) -> Repeated:
     return Repeated((Batch.of(Sites().split(table, rng), 1, 0.25, None, rng),))
 
 
-def play(method: Parsimonious, problem: Repeated, network: Network | None = None) -> tuple[Fitted, Ledger]:
+def play(method: Parsimonious | Machine, problem: Repeated, network: Network | None = None) -> tuple[Fitted, Ledger]:
     """Play the one round."""
     given = Experiment(problem, Dictionary(), network or Network(), method, 0, len(problem.batches), "float64")
     world, ledger = make_world(given, tuple(range(len(problem.batches))))
@@ -72,9 +73,50 @@ def test_agents_send_once_and_what_they_send_is_counted() -> None:
         assert (uplink[..., 0] == (sent > 0)).all()
         assert (uplink[..., 2] == uplink[..., 1] * 8).all()
         assert (fitted.figures["sent_samples"] == sent.sum(axis=1)).all()
+        # Every agent is sent the model: a number and a coefficient for each node.
+        assert (ledger.tallies["downlink"].by_client[..., 1] == 2 * fitted.figures["active_nodes"][:, None]).all()
     training = np.stack([np.bincount(batch.part(True)[2], minlength=9) for batch in problem.batches])
     assert (sent == training).all()
     assert (play(federated, problem)[0].of_clients["sent_samples"] < training).any()
+
+
+def test_a_box_that_is_not_given_is_agreed_on() -> None:
+    """Two corners up, and two down."""
+    method = Federated(**{**KEYS, "box": None})
+    problem = ellipses(method)
+    fitted, ledger = play(method, problem)
+    scalars = 2 * 9 * 4  # of both replicates' agents
+    assert ledger.kinds["uplink", "box"] == ledger.kinds["downlink", "box"] == scalars
+    assert ledger.kinds["downlink", "model"] == 9 * 2 * fitted.figures["active_nodes"].sum()
+    assert ("uplink", "box") not in play(Federated(**KEYS), problem)[1].kinds
+
+
+def test_machines_send_all_or_their_support_vectors() -> None:
+    """One agent's cascade is the machine of its support vectors, which is the pooled one."""
+    pooled, cascade = PooledMachine(C=10.0, width=3.0), CascadeMachine(C=10.0, width=3.0)
+    problem = ellipses(pooled, rows=360)
+    for method in (pooled, cascade):
+        fitted, ledger = play(method, problem)
+        sent = fitted.of_clients["sent_samples"]
+        assert (ledger.tallies["uplink"].by_client[..., 1] == 3 * sent).all()
+        down = ledger.tallies["downlink"].by_client[..., 1]
+        assert (down == 3 * fitted.figures["support_vectors"][:, None]).all()
+        assert all(correct(fitted, problem, r) > 0.88 for r in (0, 1))
+        assert (sent.sum(axis=1) == 360).all() == (method is pooled)
+    alone = ellipses(pooled, rows=90, per_side=1, replicates=1)
+    x = np.random.default_rng(3).uniform(-18, 20, (400, 2))
+    width = {"C": 10.0, "width": 3.0}
+    one, other = (play(kind(**width), alone)[0].predict[0](x) for kind in (PooledMachine, CascadeMachine))
+    assert (one == other).mean() > 0.99
+
+
+def test_an_agent_of_one_class_sends_all_it_has() -> None:
+    problem = of_classes(2)
+    x, y, agent = problem.batches[0].part(True)
+    machine = CascadeMachine()
+    sends = machine.sends(x, y, (y > 0).astype(np.int64))
+    assert sends.tolist() == list(range(len(y)))
+    assert len(machine.sends(x, y, agent)) < len(y)
 
 
 def test_both_learn_the_ellipses() -> None:
@@ -113,7 +155,8 @@ def test_more_classes_are_learned_one_against_the_rest(count: int) -> None:
         if isinstance(method, Federated):
             sent = fitted.of_clients["sent_samples"]
             lambdas = 1 if count == 2 else count
-            assert (ledger.tallies["uplink"].by_client[..., 1] == sent * (3 + lambdas)).all()
+            corners = 2 * 2  # of the box of centres, which is not given
+            assert (ledger.tallies["uplink"].by_client[..., 1] == sent * (3 + lambdas) + corners).all()
 
 
 def test_agents_of_one_class_work() -> None:

@@ -19,7 +19,17 @@ STEPS = {
     "cta": ("algo.eta=10",),
 }
 """Steps that are far too large; 1e18 for all others."""
-STABLE = {"dkla", "coke", "libsvm", "pp_svmv", "secureboost", "vertical_nystroem", "vertical_ridge"}
+STABLE = {
+    "dkla",
+    "coke",
+    "libsvm",
+    "pp_svmv",
+    "secureboost",
+    "vertical_nystroem",
+    "vertical_ridge",
+    "pooled_svm",
+    "cascade_svm",
+}
 """Minimisers of convex functions and sums of trees, which no step size drives away."""
 AT_ONCE = {"parsimonious_centralized", "parsimonious_federated"}
 """Methods of one round."""

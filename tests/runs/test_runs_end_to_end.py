@@ -26,8 +26,10 @@ BATCH_SUMMARY = [
 
 FITTED_SUMMARY = [
     "replicate", "train_error", "test_error", "active_nodes", "regions", "peaks", "sent_samples", "dual_value",
-    "violation", "slackness", "converged", "agents_converged", *STREAM_SUMMARY[4:],
+    "gap", "agents_gap", "violation", "slackness", "converged", "agents_converged", *STREAM_SUMMARY[4:],
 ]  # fmt: skip
+
+MACHINE_SUMMARY = ["replicate", "train_error", "test_error", "support_vectors", "sent_samples", *STREAM_SUMMARY[4:]]
 
 VERTICAL_SUMMARY = ["replicate", "iterations", "test_error", "link_messages", "link_scalars", "link_bytes"]
 VERTICAL_SUMMARY += ["training_samples", "test_samples", *TIMES]
@@ -50,6 +52,8 @@ def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tu
     """Figures, columns of the summary, those of them that are errors, and directions of traffic."""
     if algo in DECENTRALIZED:
         return ("mse", "distance", "transmissions"), BATCH_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
+    if algo in ("pooled_svm", "cascade_svm"):
+        return ("error",), MACHINE_SUMMARY, ("train_error", "test_error"), ("uplink", "downlink")
     if algo in PARSIMONIOUS:
         return ("error",), FITTED_SUMMARY, ("train_error", "test_error"), ("uplink", "downlink")
     if algo in VERTICAL:

@@ -103,8 +103,21 @@ def _add_products(first, part, f):
         f[n] += total
 
 
+@njit(fastmath=_SUM)
+def _support(alpha, weights):
+    """Integrals of alpha^2 / 2, and of 1 where alpha is not 0."""
+    square, measure = 0.0, 0.0
+    for g in range(alpha.shape[0]):
+        for h in range(alpha.shape[1]):
+            square += weights[g, h] * alpha[g, h] * alpha[g, h] / 2
+            measure += weights[g, h] if alpha[g, h] != 0 else 0.0
+    return square, measure
+
+
 @njit
 def _evaluate(kernel, coefficients, gamma, f, alpha, room):
+    """As `evaluate`; returns the integrals of alpha^2 / 2 and of 1 where alpha is not 0."""
+    square, measure = 0.0, 0.0
     kept = np.flatnonzero(coefficients)
     f[:] = 0.0
     alpha[:] = 0.0
@@ -125,10 +138,13 @@ def _evaluate(kernel, coefficients, gamma, f, alpha, room):
             _threshold(part, gamma)
             if alpha.size:
                 alpha[w, :, start : start + width] = part
+            integrals = _support(part, kernel.weights[w, :, start : start + width])
+            square, measure = square + integrals[0], measure + integrals[1]
             part *= kernel.weights[w, :, start : start + width]
             sums = room[4][: len(f) * G].reshape((len(f), G))
             np.dot(rest, part.T, sums)
             _add_products(first, sums, f)  # eq. (11)
+    return square, measure
 
 
 @njit
@@ -192,6 +208,7 @@ def ascend(kernel, sign, start, per_slack, level, gamma, steps, tolerance, accel
     gamma : float
     steps : int
     tolerance : float
+        Of the duality gap, in units of the cost; it is looked at in every step.
     accelerated : bool
 
     Returns
@@ -204,9 +221,10 @@ def ascend(kernel, sign, start, per_slack, level, gamma, steps, tolerance, accel
     f, room, none = np.empty_like(start), _room(kernel), np.empty((0, 0, 0))
     per_lambda = sign / max(len(sign), 1)
     for taken in range(steps):
-        _evaluate(kernel, point * per_lambda, gamma, f, none, room)
+        square, measure = _evaluate(kernel, point * per_lambda, gamma, f, none, room)
         slack = level - sign * f
-        if tolerance > 0 and _distance(point, slack) <= tolerance:
+        value = level * point.mean() - square + gamma * measure if len(point) else 0.0  # eq. (5)
+        if tolerance > 0 and _cost(level, slack, square, gamma * measure) * (1 - tolerance) <= value:
             return point, taken
         risen = np.maximum(point + per_slack * slack, 0.0)  # eq. (12)
         if not accelerated:
@@ -223,9 +241,9 @@ def ascend(kernel, sign, start, per_slack, level, gamma, steps, tolerance, accel
 
 
 @njit
-def _distance(lam, slack):
-    """How far (13) is from being met."""
-    distance = 0.0
-    for n in range(len(lam)):
-        distance = max(distance, abs(slack[n]) if lam[n] > 0 else slack[n])
-    return distance
+def _cost(level, slack, square, support):
+    """What alpha costs once it is scaled up until all constraints hold; infinite where that cannot be."""
+    least = level - slack.max() if len(slack) else level
+    if least <= 0:
+        return np.inf
+    return max(1.0, level / least) ** 2 * square + support

@@ -6,10 +6,11 @@ numbers are theirs. (PC), (Pi) and (PF) are one problem on different samples,
     min_alpha  integral alpha^2 / 2 + gamma 1(alpha != 0)   s.t.  (1/N) (1 - eps - y_n f(x_n)) <= 0  for every n,
     f(x) = integral alpha(s, w) k(x, s; w) ds dw,
 
-and Algorithms 2 and 3 are one ascent on its dual from different starts. Integrals are the sums of a `Quadrature`.
+and Algorithms 2 and 3 are one ascent on its dual from different starts. Integrals are the sums of a `Quadrature`. Every
+answer comes with its duality gap: how far g(lambda) is below the cost of a function that meets the constraints.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.parsimonious import ascent
+from fkl.algorithms.parsimonious.interior import bidual, optimum
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
 from fkl.errors import FklError, require
 
@@ -24,9 +26,7 @@ Flags = NDArray[np.bool_]
 
 FACTOR_BYTES = 1 << 28
 """A problem's kernel factors up to this size are kept; larger ones are made anew, a part at a time, in every step."""
-RULES = ("printed", "ascent", "accelerated")
-PREDICTED_AT_A_TIME = 1 << 22
-"""Kernel values of a model that are held at a time."""
+RULES = ("interior", "accelerated", "ascent", "printed")
 
 
 class Model(NamedTuple):
@@ -56,17 +56,9 @@ class Model(NamedTuple):
         -------
         (N,)
         """
-        block = np.zeros(self.quadrature.block)
-        block.ravel()[self.active] = self.coefficients
-        columns = np.flatnonzero(block.any(axis=(0, 1)))
-        nodes, block = replace(self.quadrature, rest=self.quadrature.rest[columns], shape=()), block[:, :, columns]
-        f = np.zeros(len(x))
-        rows = max(PREDICTED_AT_A_TIME // max(len(block) * len(columns), 1), 1)
-        for start in range(0, len(x) if len(columns) else 0, rows):
-            here = slice(start, start + rows)
-            kernel = nodes.kernel(np.asarray(x[here], np.float64))
-            f[here] = np.einsum("wng,wng->n", kernel.first, kernel.rest @ block.swapaxes(1, 2))
-        return f
+        coefficients = np.zeros(self.quadrature.size)
+        coefficients[self.active] = self.coefficients
+        return self.quadrature.function(coefficients, x)
 
 
 @dataclass(frozen=True)
@@ -157,9 +149,13 @@ class Dual:
 
         Over N these are the gradient, eqs. (10) and (15).
         """
-        slack = np.zeros_like(lam)
+        return self.slack_of(self.alpha(lam))
+
+    def slack_of(self, alpha: Array) -> Array:
+        """Constraints at values alpha (A, M) of the nodes, (A, n); 0 where there is no sample."""
+        slack = np.zeros(self.present.shape)
         for problem, here in enumerate(self.present):
-            f = self._evaluated(problem, lam)[0]
+            f = self.quadrature.function(alpha[problem] * self.quadrature.weights, self.x[problem, here])
             slack[problem, here] = 1 - self.eps - self.y[problem, here] * f
         return slack
 
@@ -209,35 +205,71 @@ class Dual:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where an ascent came to, with what the conditions of optimality (13) say about it.
+    """Where a solver came to, how far that is from the optimum, and what the conditions of optimality (13) say.
 
     Parameters
     ----------
     problem : Dual
     lam : (A, n)
         Dual variables lambda, 0 for padding.
+    cost : (A,)
+        In the bidual, of values at the nodes that meet all constraints; infinite where none are known.
     rule : str
-        The iteration that ran, one of `RULES`.
+        What ran, one of `RULES`.
     steps : (A,) int
         Steps that each problem took; one that restarts the acceleration counts too.
-    finished : (A,) bool
-        Whether (13) holds to the tolerance; False where the budget of steps ended first.
-    value : (A,)
-        g(lambda).
-    violation : (A,)
-        Largest 1 - eps - y_n f(x_n) above 0.
-    slackness : (A,)
-        Largest |1 - eps - y_n f(x_n)| of a sample with lambda_n > 0.
+    tolerance : float
     """
 
     problem: Dual
     lam: Array
+    cost: Array
     rule: str
     steps: NDArray[np.int64]
-    finished: Flags
-    value: Array
-    violation: Array
-    slackness: Array
+    tolerance: float
+
+    @cached_property
+    def value(self) -> Array:
+        """Dual function g(lambda), (A,)."""
+        return self.problem.value(self.lam)
+
+    @cached_property
+    def alpha(self) -> Array:
+        """Values of alpha at the nodes, (A, M), eq. (8): the solution of (PC) by Proposition 1."""
+        return self.problem.alpha(self.lam)
+
+    @cached_property
+    def slack(self) -> Array:
+        """Constraints 1 - eps - y_n f(x_n), (A, n); 0 where there is no sample."""
+        return self.problem.slack_of(self.alpha)
+
+    @property
+    def violation(self) -> Array:
+        """Largest constraint above 0, (A,)."""
+        return np.maximum(self.slack.max(axis=1, initial=0.0), 0.0)
+
+    @property
+    def slackness(self) -> Array:
+        """Largest |1 - eps - y_n f(x_n)| of a sample with lambda_n > 0, (A,)."""
+        largest: Array = np.where(self.lam > 0, np.abs(self.slack), 0.0).max(axis=1, initial=0.0)
+        return largest
+
+    @cached_property
+    def gap(self) -> Array:
+        """Duality gap in units of the cost, (A,): 1 where no function is known that meets the constraints.
+
+        NaN where lambda has grown beyond all numbers.
+        """
+        known = (self.cost > 0) & (self.cost < np.inf)
+        some = np.where(known, self.cost, 1.0)
+        gap: Array = np.where(known, (some - self.value) / some, np.where(self.cost == 0, 0.0, 1.0))
+        gap[~np.isfinite(self.value)] = np.nan
+        return gap
+
+    @property
+    def finished(self) -> Flags:
+        """Whether the gap is as small as was asked for, (A,)."""
+        return self.gap <= self.tolerance
 
     @property
     def mu(self) -> Array:
@@ -248,11 +280,6 @@ class Solution:
     def critical(self) -> Flags:
         """Algorithm 2's samples to send, lambda_n > 0, (A, n)."""
         return self.lam > 0
-
-    @cached_property
-    def alpha(self) -> Array:
-        """Values of alpha at the nodes, (A, M), eq. (8): the solution of (PC) by Proposition 1."""
-        return self.problem.alpha(self.lam)
 
     def model(self, problem: int = 0) -> Model:
         """Function of one of the problems, without the nodes where alpha = 0."""
@@ -266,31 +293,32 @@ def solve(
     start: Array,
     steps: int,
     *,
-    rule: str | None = None,
+    rule: str = "interior",
     eta: float = 0.1,
-    tolerance: float = 1e-3,
+    tolerance: float = 1e-7,
 ) -> Solution:
-    """Projected ascent lambda <- [lambda + rate d(lambda)]_+, eqs. (12) and (17).
+    """Maximise the dual function, until the duality gap is small or the steps are over.
+
+    The rules but ``interior`` are projected ascents lambda <- [lambda + rate d(lambda)]_+, eqs. (12) and (17).
 
     Parameters
     ----------
     problem : Dual
     start : (A, n)
-        lambda(0): `Dual.random_start` for an agent, the values received for the server.
+        lambda(0): `Dual.random_start` for an agent, the values received for the server. ``interior`` needs none.
     steps : int
         Most steps. Algorithms 2 and 3 count t from 0 to T, so they make T + 1.
-    rule : {"printed", "ascent", "accelerated"}, optional
+    rule : {"interior", "accelerated", "ascent", "printed"}
+        ``interior``: `fkl.algorithms.parsimonious.interior.optimum`; a step is one of Newton's.
         ``printed``: the paper's, rate = eta. Since d is over N too, it moves lambda by less than eta steps / N.
         ``ascent``: rate = N^2 / L, that is mu = lambda / N rises with the step 1 / L, L from `Dual.smoothness`.
         ``accelerated``: the same from Nesterov's extrapolated points, restarted where the step turns against the way
         it came (O'Donoghue and Candes 2015). For gamma > 0 the dual has kinks where |alpha| passes sqrt(2 gamma), so
-        neither settles closer than what single nodes weigh there; acceleration then has no guarantee, though it
-        helps as long as most nodes are far from the threshold.
-        None for ``accelerated`` where gamma = 0 and ``ascent`` elsewhere.
+        no ascent settles closer than what single nodes weigh there; acceleration then has no guarantee.
     eta : float
         Of ``printed``.
     tolerance : float
-        A problem stops once neither its violation nor its slackness is larger; 0 for all the steps.
+        A problem stops once its duality gap is no larger, in units of the cost; 0 for all the steps.
 
     Returns
     -------
@@ -300,10 +328,11 @@ def solve(
     ------
     fkl.errors.BadValue
     """
-    rule = rule or ("ascent" if problem.gamma > 0 else "accelerated")
     require(rule in RULES, "rule", rule, f"one of {', '.join(RULES)}")
     require(steps >= 0, "steps", steps, "a whole number from 0 up")
     require(0 < eta < np.inf, "eta", eta, "a number above 0")
+    if rule == "interior":
+        return _interior(problem, steps, tolerance)
     lam = np.where(problem.present, start, 0.0)
     taken = np.zeros(len(start), np.int64)
     for number, (here, smooth) in enumerate(zip(problem.present, problem.smoothness(), strict=True)):
@@ -320,27 +349,29 @@ def solve(
             float(tolerance),
             rule == "accelerated",
         )
-    slack = problem.slack(lam)
-    violation, slackness = _violation(slack), _slackness(lam, slack)
-    return Solution(
-        problem=problem,
-        lam=lam,
-        rule=rule,
-        steps=taken,
-        finished=np.maximum(violation, slackness) <= tolerance,
-        value=problem.value(lam),
-        violation=violation,
-        slackness=slackness,
-    )
+    return Solution(problem, lam, _scaled_cost(problem, problem.alpha(lam)), rule, taken, tolerance)
 
 
-def _violation(slack: Array) -> Array:
-    return np.maximum(slack.max(axis=1, initial=0.0), 0.0)
+def _interior(problem: Dual, steps: int, tolerance: float) -> Solution:
+    lam, cost, taken = np.zeros(problem.present.shape), np.zeros(len(problem.x)), np.zeros(len(problem.x), np.int64)
+    for number, here in enumerate(problem.present):
+        x, y = problem.x[number, here], problem.y[number, here]
+        found = optimum(problem.quadrature, x, y, 1 - problem.eps, problem.gamma, tolerance, steps)
+        lam[number, here] = found.mu * problem.N[number, 0]
+        cost[number], taken[number] = found.cost, found.steps
+    return Solution(problem, lam, cost, "interior", taken, tolerance)
 
 
-def _slackness(lam: Array, slack: Array) -> Array:
-    largest: Array = np.where(lam > 0, np.abs(slack), 0.0).max(axis=1, initial=0.0)
-    return largest
+def _scaled_cost(problem: Dual, alpha: Array) -> Array:
+    """What alpha (A, M) costs once it is scaled up until all constraints hold; infinite where that cannot be, (A,)."""
+    level = 1 - problem.eps
+    margin = np.where(problem.present, level - problem.slack_of(alpha), np.inf)
+    least = margin.min(axis=1, initial=np.inf)
+    scale = np.maximum(1.0, level / np.maximum(least, np.finfo(np.float64).tiny))
+    cost: Array = np.where(least > 0, 1.0, np.inf)
+    for number in np.flatnonzero(least > 0):
+        cost[number] = problem.quadrature.weights @ bidual(scale[number] * alpha[number], problem.gamma)
+    return cost
 
 
 class Representation(NamedTuple):

@@ -46,6 +46,11 @@ class Learned:
     sent: NDArray[np.int64]
     scalars: NDArray[np.int64]
 
+    @property
+    def received(self) -> int:
+        """Scalars of the model that goes back to every agent: number and coefficient of its nodes, which all know."""
+        return sum(2 * len(model.active) for model in self.models)
+
     def predict(self, x: Array) -> Array:
         """Class of each sample (n, d): the sign of f for two, NaN where f = 0; else that of the largest f."""
         f = np.stack([model.predict(np.asarray(x, np.float64)) for model in self.models], axis=1)
@@ -67,21 +72,21 @@ class Parsimonious(Split):
     eps : float
         The constraint is y f(x) >= 1 - eps.
     steps : int
-        Most steps of each dual ascent.
-    rule : {"ascent", "accelerated", "printed"}
+        Most steps for each problem.
+    rule : {"interior", "accelerated", "ascent", "printed"}
         As in `fkl.algorithms.parsimonious.dual.solve`.
     eta : float
         Step size of the rule ``printed``.
     tolerance : float
-        An ascent ends when constraints and complementary slackness are met so closely.
+        A problem is solved when its duality gap is no larger, in units of the cost.
     centres : int
         Centres a width: of a grid in up to three dimensions, drawn above.
     widths : list of float or None
         Widths; None for a 28th, a 14th and a 7th of the box's longest side, which are 1, 2 and 4 in the box of the
         paper's simulated set.
     box : list of two lists of float, or None
-        Lower and upper corner of the centres. None for the smallest box around all clients' training samples, which
-        they would have to agree on.
+        Lower and upper corner of the centres. None for the smallest box around all clients' training samples: each
+        client then sends the corners of its own, and is sent those of all.
 
     Raises
     ------
@@ -93,9 +98,9 @@ class Parsimonious(Split):
     gamma: float = 25.0
     eps: float = 0.01
     steps: int = 1000
-    rule: str = "ascent"
+    rule: str = "interior"
     eta: float = 0.1
-    tolerance: float = 1e-3
+    tolerance: float = 1e-7
     centres: int = 1296
     widths: list[float] | None = None
     box: list[list[float]] | None = None
@@ -124,7 +129,12 @@ class Parsimonious(Split):
                 learned[r] = self.learn(world.problem.batches[replicates[r]], generators[r])
 
         in_parts(work, len(replicates))
+        if self.box is None:
+            corners = 2 * world.problem.dimension
+            world.channel.uplink("box", None, corners)
+            world.channel.broadcast("box", None, corners)
         world.channel.uplink("samples", None, np.stack([one.scalars for one in learned]))
+        world.channel.broadcast("model", None, np.array([[one.received] for one in learned]))
         return state, _fitted(learned)
 
     def learn(self, batch: Batch, rng: np.random.Generator) -> Learned:
@@ -144,7 +154,7 @@ class Parsimonious(Split):
         return Quadrature.over(box, self.centres, widths, rng)
 
     def ascend(self, problem: Dual, start: Array) -> Solution:
-        """Dual ascent with the keys' step budget and rule."""
+        """Solve a problem with the keys' rule, budget of steps and tolerance."""
         return solve(problem, start, self.steps, rule=self.rule, eta=self.eta, tolerance=self.tolerance)
 
 
@@ -184,6 +194,8 @@ def _fitted(learned: list[Learned]) -> Fitted:
         "peaks": np.array([cost[2] for cost in costs], np.float64),
         "sent_samples": each(lambda one: one.sent.sum()),
         "dual_value": each(lambda one: sum(float(of.value.sum()) for of in one.final)),
+        "gap": each(lambda one: max(float(of.gap.max()) for of in one.final)),
+        "agents_gap": each(lambda one: max(float(of.gap.max()) for of in one.local or one.final)),
         "violation": each(lambda one: max(float(of.violation.max()) for of in one.final)),
         "slackness": each(lambda one: max(float(of.slackness.max()) for of in one.final)),
         "converged": each(lambda one: np.mean([of.finished.mean() for of in one.final])),

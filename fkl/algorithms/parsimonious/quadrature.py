@@ -6,7 +6,7 @@ that it is 1 in all: with ds dw taken literally one kernel of |alpha| > sqrt(2 g
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,8 @@ from fkl.errors import require
 
 Array = NDArray[np.float64]
 
+PREDICTED_AT_A_TIME = 1 << 22
+"""Kernel values that are held at a time where a function is evaluated."""
 GRID_DIMENSIONS = 3
 """Features up to which centres form a grid; above it they are drawn."""
 
@@ -134,6 +136,19 @@ class Quadrature:
         rest = self._factors(self.rest if columns == H else self.rest[:0], others)
         first = self._factors(self.first, np.ascontiguousarray(x[:, :d1]))
         return Kernel(first, rest, self.rest, others, self.width, self.weights.reshape(self.block), columns)
+
+    def function(self, coefficients: Array, x: Array) -> Array:
+        """Sum of the kernels of the nodes times their coefficients (M,), at points (n, d): (n,)."""
+        block = coefficients.reshape(self.block)
+        columns = np.flatnonzero(block.any(axis=(0, 1)))
+        nodes, block = replace(self, rest=self.rest[columns], shape=()), block[:, :, columns]
+        f = np.zeros(len(x))
+        rows = max(PREDICTED_AT_A_TIME // max(len(block) * len(columns), 1), 1)
+        for start in range(0, len(x) if len(columns) else 0, rows):
+            here = slice(start, start + rows)
+            kernel = nodes.kernel(np.asarray(x[here], np.float64))
+            f[here] = np.einsum("wng,wng->n", kernel.first, kernel.rest @ block.swapaxes(1, 2))
+        return f
 
     def _factors(self, points: Array, x: Array) -> Array:
         """The kernel in some of the coordinates, at every width: (W, n, points)."""

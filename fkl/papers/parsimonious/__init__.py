@@ -10,7 +10,17 @@ from matplotlib.figure import Figure
 
 from fkl.data.ellipses import Ellipses, labels
 from fkl.errors import FklError
-from fkl.papers.beside import COLUMNS, Answer, Cell, beside, following, newest, published
+from fkl.papers.beside import (
+    AS_PUBLISHED,
+    AS_STATED,
+    COLUMNS,
+    Answer,
+    Cell,
+    beside,
+    following,
+    newest,
+    published,
+)
 from fkl.report.figures import COLOURS, canvas
 from fkl.results.collect import FinishedRun
 
@@ -18,6 +28,7 @@ TITLE = "Parsimonious functions (Peifer and Ribeiro)"
 TABLES = {
     "text": "numbers that the text gives",
     "learners": "both learners beside each other on the same splits, every setting that was run",
+    "machines": "both learners beside SVMs: on all samples, and on the agents' support vectors",
 }
 FIGURES = {
     "1": "the simulated space",
@@ -27,9 +38,15 @@ FIGURES = {
     "5": "accuracy, kernels and communication over gamma, walking and jogging",
     "6": "accuracy, kernels and communication over gamma, typing and writing",
 }
-READINGS = ("activities", "rules", "steps")
+READINGS = ("activities", "machines", "quadrature", "rules")
 """Experiments that no published number waits for: what differences.md tells of other readings."""
 FEDERATED, CENTRALIZED = "PF", "PC"
+VARIANTS = {
+    AS_PUBLISHED: "the text's number of ascent steps, T = 500, in place of the solution of its problem; run by "
+    "parsimonious/communication with algo.rule=ascent",
+}
+REPLICATES = 100
+MACHINES = ("SVM", "Cascade SVM")
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
 ACTIVITIES = {
     ("walking", "jogging"): "wisdm_walk_jog",
@@ -42,18 +59,16 @@ TITLES = {
     "wisdm_write_type": "typing and writing",
 }
 PUBLISHED_PARTICIPANTS = 51
-RULE = "ascent"  # whose runs the figures show, and the paper's numbers are beside first
-OVER_SIZE = {
-    "ellipses": (25.0, (50, 1000)),  # the paper does not say how many steps
-    "wisdm_walk_jog": (100.0, (1000,)),
-    "wisdm_write_type": (150.0, (500,)),
-}
-"""gamma and steps of Figures 2, 3 and 4."""
-OVER_GAMMA = 10, 500
-"""Participants and steps of Figures 5 and 6."""
-PROTOCOL: dict[str, Any] = {"fold": None, "test_share": 0.3, "tolerance": 1e-3, "widths": None}
+RULE = "interior"  # whose runs the figures show, and the paper's numbers are beside first
+TEXT_RULE, TEXT_STEPS = "ascent", 500
+"""Of the variant: T of Figures 5 and 6."""
+OVER_SIZE = {"ellipses": 25.0, "wisdm_walk_jog": 100.0, "wisdm_write_type": 150.0}
+"""gamma of Figures 2, 3 and 4."""
+OVER_GAMMA = 10
+"""Participants of Figures 5 and 6."""
+PROTOCOL: dict[str, Any] = {"fold": None, "test_share": 0.3, "tolerance": 1e-7, "widths": None}
 CONFIDENCE = 0.95
-MEASURED = ("test_error", "agents_converged", "violation", "active_nodes", "peaks", "sent_samples")
+MEASURED = ("test_error", "gap", "agents_gap", "violation", "active_nodes", "peaks", "sent_samples")
 """Columns that both learners' summaries have."""
 
 
@@ -97,6 +112,8 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     pairs = _pairs(runs)
     if not pairs:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=parsimonious/sparsity")
+    if number == "machines":
+        return _machines(runs, pairs)
     if number == "learners":
         return pd.DataFrame([_compared(setting, pair) for setting, pair in pairs.items()])
     return beside(published(__file__, number), lambda cell: _answers(cell, pairs))[COLUMNS]
@@ -138,11 +155,8 @@ def _on_curve(setting: Setting, over_gamma: bool) -> bool:
     if setting.rule != RULE:
         return False
     if over_gamma:
-        return (setting.size, setting.steps) == OVER_GAMMA
-    if setting.dataset not in OVER_SIZE:
-        return False
-    gamma, steps = OVER_SIZE[setting.dataset]
-    return setting.gamma == gamma and setting.steps in steps
+        return setting.size == OVER_GAMMA
+    return OVER_SIZE.get(setting.dataset) == setting.gamma
 
 
 def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
@@ -203,7 +217,9 @@ def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
         "interval_95_low": low,
         "interval_95_high": high,
         "sent_percent": _sent_percent(pair).mean(),
-        "agents_converged_percent": 100 * federated["agents_converged"].mean(),
+        "gap_agents": federated["agents_gap"].mean(),
+        "gap_federated": federated["gap"].mean(),
+        "gap_centralized": centralized["gap"].mean(),
         "violation_federated": federated["violation"].mean(),
         "violation_centralized": centralized["violation"].mean(),
         "nodes_federated": federated["active_nodes"].mean(),
@@ -234,14 +250,64 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         most = max(curve)
         learner = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
         run = curve[most][learner]
+        # Of other participants than the paper's, and fewer: shown, and no evidence.
         return [Answer.of(f"{most} participants at hand; {switch(run)}", 100 * _accuracy(run))]
-    found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA[0], 0)}
+    found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
     for setting in sorted(found, key=lambda setting: not _on_curve(setting, over_gamma=True)):
         share = _sent_percent(found[setting])
         values = share if cell["metric"] == "communication_cost_vs_centralized" else 100 - share
-        answers.append(Answer.of(switch(found[setting][FEDERATED]), values))
+        answers.append(Answer.of(switch(found[setting][FEDERATED]), values, _reading(setting), REPLICATES))
     return answers
+
+
+def _reading(setting: Setting) -> str:
+    if setting.rule == RULE:
+        return AS_STATED
+    return AS_PUBLISHED if (setting.rule, setting.steps) == (TEXT_RULE, TEXT_STEPS) else ""
+
+
+def _machines(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFrame:
+    """Accuracy and samples sent of all four, on WISDM with as many participants; n replicates, each with a split."""
+    mine = [run for run in following(runs, _is_machine)]
+    rows = []
+    for run in newest(mine, _key, lambda run: str(run.provenance["clients"])).values():
+        sent = run.summary["sent_samples"]
+        rows.append(_row(str(_dataset(run)), run.provenance["clients"], run, sent, _all_sent(run, mine)))
+    for setting, pair in pairs.items():
+        if setting.rule == RULE and setting.dataset != "ellipses":
+            for run in pair.values():
+                everything = pair[CENTRALIZED].summary["sent_samples"]
+                row = _row(setting.dataset, setting.size, run, run.summary["sent_samples"], everything)
+                rows.append({**row, "gamma": setting.gamma})
+    if not rows:
+        raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=parsimonious/machines")
+    return pd.DataFrame(rows).sort_values(["dataset", "participants", "algorithm"], kind="stable")
+
+
+def _is_machine(run: FinishedRun) -> bool:
+    return run.algorithm in MACHINES and _dataset(run) in TITLES and run.config["scaling"] == "none"
+
+
+def _all_sent(run: FinishedRun, machines: list[FinishedRun]) -> "pd.Series[float]":
+    """Samples that there were, as the pooled machine on the same splits has them; NaN where it was not run."""
+    same = [one for one in machines if one.algorithm == MACHINES[0] and _same_splits({"": run, " ": one})]
+    return same[-1].summary["sent_samples"] if same else run.summary["sent_samples"] * np.nan
+
+
+def _row(
+    dataset: str, participants: int, run: FinishedRun, sent: "pd.Series[float]", everything: "pd.Series[float]"
+) -> dict[str, object]:
+    accuracy = 100 * _accuracy(run)
+    return {
+        "dataset": dataset,
+        "participants": participants,
+        "algorithm": run.algorithm,
+        "accuracy_percent": accuracy.mean(),
+        "spread": accuracy.std(ddof=1),
+        "sent_percent": (100 * sent / everything).mean(),
+        "n": len(accuracy),
+    }
 
 
 def _accuracy(run: FinishedRun) -> "pd.Series[float]":
@@ -265,23 +331,20 @@ def _curves(axes: Axes, curve: dict[float, Pair], value: Callable[[FinishedRun],
 
 
 def _over_size(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
-    """A panel for each number of steps."""
-    gamma, _ = OVER_SIZE[dataset]
-    found = sorted({setting.steps for setting in pairs})
-    figure, panels = canvas(len(found))
+    """Accuracy over samples, or over participants."""
+    gamma = OVER_SIZE[dataset]
+    figure, (axes,) = canvas(1)
     most = max(setting.size for setting in pairs)
     title = TITLES[dataset]
     if dataset != "ellipses":
         title += f": {most} of the {PUBLISHED_PARTICIPANTS} participants are at hand"
-    for axes, steps in zip(panels, found, strict=True):
-        curve = {float(setting.size): pair for setting, pair in pairs.items() if setting.steps == steps}
-        _curves(axes, curve, lambda run: 100 * _accuracy(run))
-        axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, an agent each")
-        axes.set_title(f"{title}\ngamma = {gamma:g}, at most {steps} steps", fontsize="medium")
-        axes.set_ylabel("accuracy on test samples (%)")
-        axes.sharey(panels[0])
-        if dataset != "ellipses":
-            axes.set_xticks(sorted(curve))
+    curve = {float(setting.size): pair for setting, pair in pairs.items()}
+    _curves(axes, curve, lambda run: 100 * _accuracy(run))
+    axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, an agent each")
+    axes.set_title(f"{title}\ngamma = {gamma:g}", fontsize="medium")
+    axes.set_ylabel("accuracy on test samples (%)")
+    if dataset != "ellipses":
+        axes.set_xticks(sorted(curve))
     return figure
 
 
@@ -299,9 +362,8 @@ def _over_gamma(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
         axes.set_xlabel("sparsity parameter gamma")
         axes.margins(y=0.1)
     panels[2].set_ylim(bottom=0)
-    participants, steps = OVER_GAMMA
-    whom = f"{participants} of the {PUBLISHED_PARTICIPANTS} participants"
-    panels[1].set_title(f"{TITLES[dataset]}: {whom}, at most {steps} steps")
+    whom = f"{OVER_GAMMA} of the {PUBLISHED_PARTICIPANTS} participants"
+    panels[1].set_title(f"{TITLES[dataset]}: {whom}")
     return figure
 
 
