@@ -50,6 +50,9 @@ def render(markdown: str, anchor: str, level: int) -> Prose:
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = _without_first_heading(parser.parse(markdown))
+    for token in tokens:
+        if token.type == "th_open":
+            token.attrSet("scope", "col")
     _move_headings(tokens, level)
     groups = _name_items(tokens, anchor)
 

@@ -36,7 +36,7 @@ from fkl.simulation import simulate
         (Omkr(eta=3.0), "with algo.eta=3.0: lower it"),
         (VmKofl(), "with algo.eta=null, which is 1/sqrt(T): lower it"),
         (VmKofl(lam=1e30), "with algo.lam=1e+30: lower it, for steps of 0.1 to less than 10"),
-        (PofMkl(lam=8.0), "with algo.lam=8.0: lower it, for steps of 0.2 to less than 5"),
+        (PofMkl(step_factor=2.0, lam=8.0), "with algo.lam=8.0: lower it, for steps of 0.2 to less than 5"),
         (VmKofl(step_factor=1e9), "with algo.step_factor=1000000000.0: lower it"),
         (VmKofl(step_factor=1e9, lam=9.0), "with algo.step_factor=1000000000.0 and algo.lam=9.0: lower them"),
         (Raker(eta=1e18), "with algo.eta=1e+18: lower it"),

@@ -12,7 +12,7 @@ REFUSED = {
     "algo.nonsense=1": "algo.nonsense: no such key; there are M, bins_by, eta, eta_k, lam, step_factor, xi",
     "nonsense=1": "nonsense: no such key; there are algo, checkpoint_s, chunk",
     "+nonsense=1": "nonsense: no such key; there are algo, checkpoint_s, chunk",
-    "algo=nonsense": "algo=nonsense: not known; there are coke, cta",
+    "algo=nonsense": "algo=nonsense: not known; there are cascade_svm, coke, cta",
     "dataset=nonsense": "dataset=nonsense: not known; there are a9a, air",
     "algo.M=52": "algo.M=52: must be a whole number from 1 to kernels.N=51",
     "algo.M=0": "algo.M=0: must be a whole number from 1",
