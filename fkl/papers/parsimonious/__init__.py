@@ -101,7 +101,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
     Parameters
     ----------
-    number : {"text", "learners"}
+    number : {"text", "learners", "machines"}
     runs : list of FinishedRun
 
     Returns
