@@ -1,7 +1,7 @@
 """What the learners at a server share: clients send their samples as they are, and the server learns alone."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ class Pooled(Learner):
 
     A client sends the d features of its sample, hears one prediction and sends one target. Nothing is kept private.
     """
+
+    alone: ClassVar[bool] = False
 
     def init(self, world: World) -> Any:
         """As the learner starts."""
