@@ -85,7 +85,7 @@ def _run(arguments: list[str]) -> None:
     from omegaconf.errors import OmegaConfBaseException
 
     from fkl.compose_errors import in_one_line
-    from fkl.composing.job import abandon, job
+    from fkl.job import abandon, job
     from fkl.composing.loader import guarded
     from fkl.composing.options import require_understood
 
