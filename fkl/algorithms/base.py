@@ -13,7 +13,7 @@ from fkl.errors import require
 from fkl.kernels import FeatureBank
 from fkl.kernels.losses import LOSSES
 
-__all__ = ["Common", "Outcome", "World"]
+__all__ = ["Array", "Common", "Outcome", "World"]
 
 
 class Algorithm(Protocol):

@@ -97,7 +97,7 @@ class Federated:
         """A client's new state, what it sends up, None for nothing, and what its prediction shows, in one exchange."""
         raise NotImplementedError
 
-    def server(self, common: Common, server: Any, up: Any, share: NDArray[np.float64], turn: Turn) -> Any:
+    def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
         """The server's new state, from what came up and each client's share (K,) in a mean, 0 of whoever is absent."""
         raise NotImplementedError
 

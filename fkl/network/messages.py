@@ -85,7 +85,7 @@ class Each:
         """Itself."""
         return self
 
-    def mean(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean(self, share: Array) -> NDArray[np.float64]:
         """Sum over clients, weighted by their share (K,), 0 of whoever is absent: (R, ...)."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
@@ -138,7 +138,7 @@ class FeatureGradients:
             gradients *= self.chosen[..., None]
         return Each(gradients, self.chosen)
 
-    def mean(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean(self, share: Array) -> NDArray[np.float64]:
         """Sum over clients, weighted by their share (K,): (R, N, P)."""
         weight = share.sum() if self.weight is None else np.matmul(share, self.weight)[..., None]
         return self.bank.accumulate(self.x, self.coefficients, share) + 2 * self.lam * weight * self.theta
@@ -165,7 +165,7 @@ class RankOne:
         """The matrices themselves, (R, K, m, n)."""
         return Each(self.left[..., None] * self.right[:, :, None])
 
-    def mean(self, share: NDArray[np.float64]) -> Array:
+    def mean(self, share: Array) -> Array:
         """Sum over clients, weighted by their share (K,): (R, m, n)."""
         return np.matmul((share[:, None] * self.left).swapaxes(1, 2), self.right)
 
@@ -193,11 +193,8 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
 
 def measured(parts: tuple[Payload, ...], width: int) -> Size:
     """Size of payloads that travel together."""
-    sizes = [part.measured(width) for part in parts]
-    return Size(
-        sum((size.scalars for size in sizes[1:]), sizes[0].scalars),
-        sum((size.size for size in sizes[1:]), sizes[0].size),
-    )
+    scalars, size = zip(*(part.measured(width) for part in parts), strict=True)
+    return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
 
 
 def _all(shape: tuple[int, ...], width: int) -> Size:
