@@ -25,6 +25,7 @@ from scipy.sparse import csr_array
 from fkl import conf_folder
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run, load
+from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
@@ -34,7 +35,6 @@ from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
 from fkl.tasks import task_of
 from fkl.tasks.task import Probe
-from fkl.world import World
 
 __all__ = ["PROMISES", "BrokenPromiseError", "Conformance", "scenario", "small"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from fkl.contract.world import Algorithm, World
 from fkl.kernels import Dictionary
 from fkl.network import Channel, Ledger, Network, Topology
 from fkl.streams import Streams
 from fkl.tasks import Task, task_of
 from fkl.tasks.task import Redraw
-from fkl.world import Algorithm, World
 
 
 @dataclass(frozen=True)

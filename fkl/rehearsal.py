@@ -83,7 +83,7 @@ def _first_round(experiment: Experiment) -> int:
     world, _ = make_world(experiment, (0,))
     state = experiment.algorithm.init(world)
     temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # of a round, (R, K, N) in float64
-    held = memory.nbytes(state) + memory.nbytes(vars(world).get("bank")) + temporaries
+    held = memory.nbytes(state) + memory.nbytes(vars(world.common).get("bank")) + temporaries
     world.channel.open_round(0, experiment.problem.present[0])
     _, outcome = experiment.algorithm.step(world, state, 0)
     if experiment.task.judge_counts:

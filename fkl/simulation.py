@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.checkpoint import Checkpoint
+from fkl.contract.world import Algorithm, World
 from fkl.diverged import blame
 from fkl.errors import FklError
 from fkl.experiment import Experiment, make_world
@@ -19,7 +20,6 @@ from fkl.kernels.threads import at_most
 from fkl.network import Ledger
 from fkl.rehearsal import fitting, within_memory
 from fkl.tasks import Judge
-from fkl.world import Algorithm, World
 
 __all__ = ["Chunk", "DivergedError", "Experiment", "UnderWay", "make_world", "simulate"]
 

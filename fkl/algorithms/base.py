@@ -2,16 +2,17 @@
 
 import numpy as np
 
+from fkl.contract.world import Algorithm, Array, Common, Outcome, World
 from fkl.kernels import FeatureBank
 from fkl.tasks.batch import Batched, Split
 from fkl.tasks.repeated import Fitted
 from fkl.tasks.vertical import Scored
-from fkl.world import Algorithm, Array, Outcome, World
 
 __all__ = [
     "Algorithm",
     "Array",
     "Batched",
+    "Common",
     "Fitted",
     "Outcome",
     "Scored",

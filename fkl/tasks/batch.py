@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fkl.config import Run
+from fkl.contract.world import Algorithm, Array, World
 from fkl.data.problem import FOLDS, Batch, Problem, Table
 from fkl.errors import inside, require
 from fkl.kernels.losses import LOSSES
@@ -17,7 +18,6 @@ from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
 from fkl.tasks.stream import DIABETES
 from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_shape
-from fkl.world import Algorithm, Array, World
 
 PENDING_BYTES = 2**20
 """Of the iterations of one replicate that are judged together: one product in place of many."""

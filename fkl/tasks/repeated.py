@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.config import Run
+from fkl.contract.world import Algorithm, Array, World
 from fkl.data.problem import Batch, Repeated
 from fkl.errors import FklError
 from fkl.memory import nbytes, require_memory
@@ -17,7 +18,6 @@ from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
 from fkl.tasks.batch import SHARES, amount, mirrored_tests, of_stream
 from fkl.tasks.task import Books, Panel, Probe, Task, few
-from fkl.world import Algorithm, Array, World
 
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
 """9 clients, samples of two classes."""

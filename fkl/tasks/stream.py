@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
 from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_shape
-from fkl.world import Algorithm, Array, Outcome, World
 
 CLIENTS_AT_A_TIME = 4096
 DIABETES = ("dataset=diabetes", "kernels.D=8")

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from fkl import memory
 from fkl.config import Run
+from fkl.contract.world import Algorithm, World
 from fkl.errors import BrokenPromiseError
 from fkl.kernels import Dictionary
 from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
 from fkl.streams import Role, shared_generator
 from fkl.tasks import samples
-from fkl.world import Algorithm, World
 
 Redraw = Callable[[int], tuple[Any, Topology]]
 """Samples and graph of a replicate by its number."""

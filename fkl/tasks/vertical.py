@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.config import Run
+from fkl.contract.world import Algorithm, World
 from fkl.data.vertical import Vertical
 from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PARTIES, Direction
@@ -16,7 +17,6 @@ from fkl.tasks import samples
 from fkl.tasks.batch import SHARES, SQUARES
 from fkl.tasks.repeated import CLASSES, FEW
 from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, Task, few, mirrored
-from fkl.world import Algorithm, World
 
 TWO_PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
 

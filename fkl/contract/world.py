@@ -1,4 +1,4 @@
-"""What an algorithm is, and what surrounds it: a dataclass of hyper-parameters with `init` and `step`, in a `World`."""
+"""What a method is, and what surrounds it: what all parties know, the world of a simulation, and what a round shows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +15,39 @@ from fkl.network import Channel, Topology
 from fkl.streams import Streams
 
 Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all parties of a method know: the kernels, how long it goes on, and random numbers of the shared seed.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+    dimension : int
+        Features d of a sample.
+    rounds : int
+        Horizon T.
+    streams : Streams
+    precision : {"float32", "float64"}
+        Of features and of scalars on the wire.
+    """
+
+    dictionary: Dictionary
+    dimension: int
+    rounds: int
+    streams: Streams
+    precision: str
+
+    @property
+    def xp(self) -> Any:
+        """The namespace that arrays are made and worked on with."""
+        return np
+
+    @cached_property
+    def bank(self) -> FeatureBank:
+        """The random features of all replicates, drawn when a method first asks for them."""
+        return self.dictionary.bank(self.dimension, self.streams, self.precision)
 
 
 @dataclass(frozen=True)
@@ -42,9 +75,14 @@ class World:
     topology: Topology | None = None
 
     @cached_property
+    def common(self) -> Common:
+        """What all parties know."""
+        return Common(self.dictionary, self.problem.dimension, self.problem.rounds, self.streams, self.precision)
+
+    @cached_property
     def bank(self) -> FeatureBank:
         """The random features of all replicates, drawn when a method first asks for them."""
-        return self.dictionary.bank(self.problem.dimension, self.streams, self.precision)
+        return self.common.bank
 
     @property
     def loss(self) -> Loss:
