@@ -18,7 +18,7 @@ class FklError(Exception):
 
 
 class BrokenPromiseError(FklError):
-    """An algorithm does not do what all algorithms do."""
+    """An algorithm does not do what all algorithms do, see `fkl.conformance`."""
 
 
 class BadValue(FklError):

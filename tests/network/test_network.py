@@ -40,9 +40,11 @@ class Sized:
     scalars: Counts
 
     def measured(self, width: int) -> Size:
+        """As many scalars as it says."""
         return Size(self.scalars, self.scalars * width)
 
     def dense(self) -> Any:
+        """Never needed."""
         raise AssertionError("nobody asks for it")
 
 

@@ -70,6 +70,7 @@ class Pooled(Federated, Learner):
 
     exchanges: ClassVar[int] = 2
     in_turn: ClassVar[bool] = True
+    alone: ClassVar[bool] = False
 
     def start(self, common: Common, clients: int) -> tuple[Serving, None]:
         """As the learner starts; clients hold nothing."""
