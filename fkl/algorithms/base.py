@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from fkl.contract.world import Algorithm, Array, Common, Outcome, World
-from fkl.kernels import FeatureBank
+from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.tasks.batch import Batched, Split
 from fkl.tasks.repeated import Fitted
 from fkl.tasks.vertical import Scored
@@ -12,13 +11,11 @@ __all__ = [
     "Algorithm",
     "Array",
     "Batched",
-    "Common",
     "Fitted",
     "Outcome",
     "Scored",
     "Split",
     "World",
-    "mean_gradient",
     "mixture_norm",
     "softmax",
     "squared_norms",
@@ -56,20 +53,3 @@ def mixture_norm(weights: Array, theta: Array) -> Array:
     (R, K) or (R, 1)
     """
     return np.einsum("rkn,rn->rk", weights, squared_norms(theta))
-
-
-def mean_gradient(bank: FeatureBank, x: Array, pull: Array, weight: Array, theta: Array, lam: float) -> Array:
-    """Weighted sum over clients of grad [(theta_i'z_i(x_k) - y_k)^2 + lam |theta_i|^2].
-
-    Parameters
-    ----------
-    bank : FeatureBank
-    x : (K, d)
-    pull : (R, K, N)
-        2 (f - y) times the weight.
-    weight : (R, K, N) or (1, K, 1)
-        Each client's weight in the sum.
-    theta : (R, N, P)
-    lam : float
-    """
-    return bank.accumulate(x, pull) + 2 * lam * weight.sum(axis=1)[..., None] * theta

@@ -68,9 +68,9 @@ class Pooled(Federated, Learner):
     In a simulation the learner plays a round of all clients at once, which changes no number beyond rounding.
     """
 
-    alone: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
     in_turn: ClassVar[bool] = True
+    alone: ClassVar[bool] = False
 
     def start(self, common: Common, clients: int) -> tuple[Serving, None]:
         """As the learner starts; clients hold nothing."""
