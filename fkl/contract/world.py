@@ -1,4 +1,4 @@
-"""What surrounds a method: what all parties know, the world of a simulation, and what a round shows."""
+"""What a method is, and what surrounds it: what all parties know, the world of a simulation, and what a round shows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
