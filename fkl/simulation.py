@@ -294,6 +294,8 @@ def _first_round(experiment: Experiment) -> int:
     held = nbytes(state) + nbytes(vars(world.common).get("bank")) + temporaries
     world.channel.open_round(0, experiment.problem.present[0])
     _, outcome = experiment.algorithm.step(world, state, 0)
+    if "samples" in vars(world):
+        held += nbytes(world.samples.factored)
     if isinstance(experiment.problem, Problem):  # the other judges hold less than methods do, and take their time
         make_judge(experiment, world).enter(0, outcome)
     return held
@@ -401,9 +403,9 @@ def make_judge(experiment: Experiment, world: World) -> Judge:
 
 
 def nbytes(holder: Any) -> int:
-    """Bytes of the arrays in an object: itself, the items of a list, the fields of a dataclass."""
+    """Bytes of the arrays in an object: itself, the items of a list or dict, the fields of a dataclass."""
     if isinstance(holder, np.ndarray):
         return holder.nbytes
-    if isinstance(holder, list):
-        return sum(map(nbytes, holder))
+    if isinstance(holder, list | dict):
+        return sum(map(nbytes, holder.values() if isinstance(holder, dict) else holder))
     return sum(nbytes(getattr(holder, field.name)) for field in fields(holder)) if is_dataclass(holder) else 0
