@@ -31,6 +31,7 @@ class Consensus(Batched, Decentralized):
     """
 
     label: ClassVar[str]
+    on_a_graph: ClassVar[bool] = True
 
     redraw: bool = False
 
