@@ -1,6 +1,6 @@
 """Methods on a graph: agents without a server, each a function of what it holds."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -60,6 +60,12 @@ class Decentralized:
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: BatchSamples, turn: Turn) -> tuple[Any, Array]:
         """An agent's new state, once its neighbours' messages are in, and the theta (R, K, P) it has learned."""
         raise NotImplementedError
+
+    def require_apart(self, world: Callable[[], World], party: Any) -> None:
+        """Compare agents on their own with all at once; see `fkl.contract.isolated_agents.require_alone`."""
+        from fkl.contract.isolated_agents import require_alone
+
+        require_alone(self, world, party)
 
     def init(self, world: World) -> Agents:
         """All agents before the first iteration."""
