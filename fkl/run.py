@@ -170,6 +170,7 @@ def prepare(run: Run) -> Experiment:
         settings.precision,
         topology,
         redraw,
+        settings.engine,
     )
 
 

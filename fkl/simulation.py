@@ -63,6 +63,7 @@ class Experiment:
     precision: str
     topology: Topology | None = None
     redraw: Callable[[int], tuple[Batch, Topology]] | None = None
+    engine: str = "numba"
 
 
 @dataclass(frozen=True)
@@ -385,7 +386,7 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
         directions = (*directions, "lost")
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
     channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label, streams)
-    return World(problem, experiment.dictionary, channel, streams, precision, topology), ledger
+    return World(problem, experiment.dictionary, channel, streams, precision, topology, experiment.engine), ledger
 
 
 def make_judge(experiment: Experiment, world: World) -> Judge:

@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -37,6 +38,8 @@ RELATIVE, CANCELS = 1e-9, 1e-12
 TIMES = ("runtime_s", "runtime_per_client_s")
 ROWS = ("replicate", "round", "client", "site")
 """What rows are known by."""
+PARTS = ("fkl", "conf")
+"""What of a commit decides numbers."""
 PRECISIONS = ("float64", "float32")
 
 
@@ -57,7 +60,7 @@ class Tree:
     @cached_property
     def digest(self) -> str:
         """Hash of all that decides numbers: the code and the configuration."""
-        files = sorted(file for part in ("fkl", "conf") for file in (self.folder / part).rglob("*"))
+        files = sorted(file for part in PARTS for file in (self.folder / part).rglob("*"))
         joined = hashlib.sha256()
         for file in files:
             if file.suffix in (".py", ".yaml"):
@@ -221,18 +224,17 @@ def play(tree: Tree, scenarios: list[Scenario], keep: Path) -> None:
 
 @contextmanager
 def laid_out(name: str) -> Iterator[Tree]:
-    """A commit in a temporary folder, which goes when the block ends; a folder as it is."""
-    if (Path(name) / "fkl").is_dir():
-        folder = Path(name).resolve()
-        yield Tree(
-            f"{folder.name} ({_git('describe', '--always', '--dirty', folder=folder)}, as it lies there)", folder
-        )
-        return
-    commit = _git("rev-parse", "--short=12", f"{name}^{{commit}}")
+    """A commit, or what lies in a folder now, in a temporary folder, which goes when the block ends."""
     with TemporaryDirectory() as scratch:
-        archive = subprocess.run(["git", "archive", commit], cwd=REPOSITORY, check=True, capture_output=True).stdout
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(scratch, filter="data")
+        if (Path(name) / "fkl").is_dir():
+            for part in PARTS:  # with what numba compiled, which is known by the files' times
+                shutil.copytree(Path(name) / part, Path(scratch) / part)
+            name, commit = Path(name).resolve().name, _git("describe", "--always", "--dirty", folder=Path(name))
+        else:
+            commit = _git("rev-parse", "--short=12", f"{name}^{{commit}}")
+            packed = subprocess.run(["git", "archive", commit, *PARTS], cwd=REPOSITORY, check=True, capture_output=True)
+            with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
+                files.extractall(scratch, filter="data")
         yield Tree(f"{name} ({commit})", Path(scratch).resolve())
 
 

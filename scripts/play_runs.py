@@ -63,7 +63,7 @@ def fkl_run(words: list[str]) -> str:
         try:
             fkl.cli.main()
         except SystemExit as end:
-            return said.getvalue().strip().rpartition("\n")[2] or f"exit code {end.code}" if end.code else ""
+            return [f"exit code {end.code}", *said.getvalue().splitlines()][-1].strip() if end.code else ""
         except Exception:  # a defect of one of the commits is a finding, and the other scenarios are to go on
             return traceback.format_exc().strip()
     return ""

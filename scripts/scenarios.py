@@ -33,7 +33,7 @@ SMALL: dict[str, tuple[str, ...]] = {
 DIFFICULT: dict[str, tuple[str, ...]] = {
     **{
         f"{algo}, clients absent": (f"algo={algo}", *FEDERATED, *ABSENT)
-        for algo in ("ofmkl_avg", "ofskl", "vm_kofl", "em_kofl", "perfedavg", "pooled_raker")
+        for algo in ("ofmkl_avg", "ofskl", "vm_kofl", "em_kofl", "perfedavg")
     },
     "pof_mkl, bins drawn, clients absent": ("algo=pof_mkl", *FEDERATED, *ABSENT, "algo.M=2", "algo.xi=0.3"),
     "pof_mkl, cosine map": ("algo=pof_mkl", *FEDERATED, "kernels.map=cosine", "kernels.shared=true"),

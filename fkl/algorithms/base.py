@@ -34,6 +34,8 @@ class World:
         Of features and of scalars on the wire.
     topology : Topology or None
         The graph of a method without a server.
+    engine : {"numba", "numpy"}
+        What computes the features.
     """
 
     problem: Any
@@ -42,11 +44,12 @@ class World:
     streams: Streams
     precision: str
     topology: Topology | None = None
+    engine: str = "numba"
 
     @cached_property
     def bank(self) -> FeatureBank:
         """The random features of all replicates, drawn when a method first asks for them."""
-        return self.dictionary.bank(self.problem.dimension, self.streams, self.precision)
+        return self.dictionary.bank(self.problem.dimension, self.streams, self.precision, self.engine)
 
     @property
     def loss(self) -> Loss:

@@ -94,6 +94,7 @@ class Parsimonious(Split):
     """
 
     repeated = True
+    engines = ("numba",)
 
     gamma: float = 25.0
     eps: float = 0.01
