@@ -225,7 +225,7 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += 1, scalars, size
 
 
-def _numbers(part: Shared | Each, r: int, k: int) -> tuple[int, int]:
+def _numbers(part: Any, r: int, k: int) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of the mask that goes with them."""
     if isinstance(part, Shared):
         return part.values[r].size, 0
