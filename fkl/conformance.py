@@ -31,7 +31,7 @@ from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.network.messages import Each, Shared, kinds
+from fkl.network.messages import Each, Shared, kinds, measured
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
@@ -197,15 +197,15 @@ class Recorder(Channel):
         self._count("uplink", message)
         return super().up(message)
 
-    def tell(self, kind: str, heard: Any, message: Any, sends: NDArray[np.bool_], bits: int | None = None) -> Any:
-        """As `Channel.tell`."""
-        P = message.shape[2]
-        scalars, size = (P, P * self._bytes) if bits is None else (P + 1, -(-P * bits // 8) + self._bytes)
-        each = np.array([1, scalars, size])
-        for receiver, sender in [(None, agent) for agent in range(sends.shape[1])] + heard.topology.links.tolist():
-            of_one = self.counted["broadcast" if receiver is None else "link"][self._t, :, sender]
-            of_one += sends[:, sender, None] * each
-        return super().tell(kind, heard, message, sends, bits)
+    def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any) -> Any:
+        """As `Channel.send_to_neighbours`."""
+        for _, payloads in kinds(message):
+            scalars, size = (count[0, 0] for count in measured(payloads, self._bytes))
+            each = np.array([1, scalars, size])
+            for receiver, sender in [(None, agent) for agent in range(sends.shape[1])] + topology.links.tolist():
+                of_one = self.counted["broadcast" if receiver is None else "link"][self._t, :, sender]
+                of_one += sends[:, sender, None] * each
+        return super().send_to_neighbours(message, sends, topology)
 
     def exchanged(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
         """As `Channel.exchanged`."""
@@ -225,7 +225,7 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += 1, scalars, size
 
 
-def _numbers(part: Shared | Each, r: int, k: int) -> tuple[int, int]:
+def _numbers(part: Any, r: int, k: int) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of the mask that goes with them."""
     if isinstance(part, Shared):
         return part.values[r].size, 0

@@ -48,6 +48,8 @@ class ClientAlone:
     x, y, present : (T, 1, d), (T, 1), (T, 1)
     """
 
+    who = "a client"
+
     def __init__(
         self, method: Federated, common: Common, number: int, x: Array, y: Array, present: NDArray[np.bool_]
     ) -> None:
@@ -66,6 +68,8 @@ class ClientAlone:
 
 class ServerAlone:
     """The server of so many clients, with messages alone; as `ClientAlone`."""
+
+    who = "the server"
 
     def __init__(self, method: Federated, common: Common, clients: int) -> None:
         self._method, self._common = method, common
@@ -163,8 +167,9 @@ class _PartyError(Exception):
 
 
 def _party_error(party: Any, what: str, error: Exception) -> _PartyError:
-    who = "the server" if isinstance(party, ServerAlone) else "a client"
-    return _PartyError(f"{who}, alone with messages, cannot {what}: {type(error).__name__}: {error}")
+    return _PartyError(
+        f"{getattr(party, 'who', 'a party')}, alone with messages, cannot {what}: {type(error).__name__}: {error}"
+    )
 
 
 def _search_path(method: Any) -> list[str]:
@@ -181,7 +186,7 @@ class Played:
 
     Parameters
     ----------
-    shown : list of Shown
+    shown : list of dict of str to (K, ...)
         One a round, all clients; NaN what a client on its own does not know, such as losses of a server's kernels.
     by_round, by_client : dict of str to (T,) or (K,) int
         Bytes by direction.
@@ -192,16 +197,24 @@ class Played:
     by_client: dict[Direction, NDArray[np.int64]]
 
 
-def together(method: Federated, world: World) -> Played:
-    """All parties at once, as a simulation plays them, in a world of one replicate."""
+def together(method: Any, world: World, read: Callable[[Any], Shown]) -> Played:
+    """All parties at once, as a simulation plays them, in a world of one replicate.
+
+    Parameters
+    ----------
+    method : Federated or Decentralized
+    world : World
+    read : callable
+        What an outcome shows, arrays (K, ...) by name.
+    """
     shown, state = [], method.init(world)
     for t in range(world.problem.rounds):
         world.channel.open_round(t, world.problem.present[t])
         state, outcome = method.step(world, state, t)
-        shown.append(_shown(outcome))
+        shown.append(read(outcome))
     tallies, size = world.channel.ledger.tallies, UNITS.index("bytes")
-    by_round = {direction: tallies[direction].by_round[:, 0, size] for direction in WITH_A_SERVER}
-    return Played(shown, by_round, {name: tallies[name].by_client[0, :, size] for name in WITH_A_SERVER})
+    by_round = {direction: tally.by_round[:, 0, size] for direction, tally in tallies.items()}
+    return Played(shown, by_round, {direction: tally.by_client[0, :, size] for direction, tally in tallies.items()})
 
 
 def alone(method: Federated, world: World, party: type[Here] | type[Elsewhere]) -> Played:
@@ -270,12 +283,23 @@ def require_alone(method: Federated, world: Callable[[], World], party: type[Her
     fkl.errors.BrokenPromiseError
         Names the party, the round, and what differs.
     """
-    expected = together(method, world())
+    expected = together(method, world(), _shown)
+    require_equal(expected, lambda: alone(method, world(), party), world().problem.present, party)
+
+
+def require_equal(
+    expected: Played, play: Callable[[], Played], present: NDArray[np.bool_], party: type[Here] | type[Elsewhere]
+) -> None:
+    """Compare what `play` makes of parties on their own with what was expected of all at once.
+
+    Raises
+    ------
+    fkl.errors.BrokenPromiseError
+    """
     try:
-        found = alone(method, world(), party)
+        found = play()
     except _PartyError as error:
         raise BrokenPromiseError(str(error)) from None
-    present = world().problem.present
     for t, (one, other) in enumerate(zip(expected.shown, found.shown, strict=True)):
         for k in np.flatnonzero(present[t]):
             for place, (name, theirs) in enumerate((name, part) for name, part in other.items() if name in one):
@@ -286,7 +310,7 @@ def require_alone(method: Federated, world: Callable[[], World], party: type[Her
     for name, booked, sent in (
         ("round", expected.by_round, found.by_round), ("client", expected.by_client, found.by_client),
     ):  # fmt: skip
-        for direction in WITH_A_SERVER:
+        for direction in booked:
             for j in np.flatnonzero(booked[direction] != sent[direction])[:1]:
                 said = f"{booked[direction][j]} bytes are booked and {sent[direction][j]} sent"
                 raise BrokenPromiseError(f"{direction} of {name} {j + (name == 'round')}: {said}")

@@ -41,6 +41,7 @@ class Omkr(Learner):
     label: ClassVar[str] = "OMKR"
     lam: ClassVar[float] = 0.0
     block: ClassVar[int] = 256
+    engines = ("numba",)
 
     def init(self, world: World) -> State:
         """No sample seen, w_i = 1."""

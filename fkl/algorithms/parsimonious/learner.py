@@ -96,6 +96,7 @@ class Parsimonious(Split):
     """
 
     task: ClassVar[type[Task]] = RepeatedTask
+    engines = ("numba",)
 
     gamma: float = 25.0
     eps: float = 0.01
