@@ -12,7 +12,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.network.messages import Each, Shared, kinds, measured
+from fkl.network.messages import Shared, kinds, measured
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
@@ -348,14 +348,12 @@ class Conformance:
         self._require_apart(Elsewhere)
 
     def _require_apart(self, party: type[Here] | type[Elsewhere]) -> None:
-        algorithm, problem = self.experiment.algorithm, self.experiment.problem
+        algorithm = self.experiment.algorithm
         check = getattr(algorithm, "require_apart", None)
         if check is None:
             families = "one of fkl.contract's families, or a Learner"
             raise BrokenPromiseError(f"{algorithm.label} is not written as parties that exchange messages: {families}")
-        if "x" in {field.name for field in fields(problem)}:
-            problem = replace(problem, x=problem.x.astype(np.float64))
-        doubles = replace(self.experiment, problem=problem, precision="float64")
+        doubles = replace(self.experiment, problem=self.experiment.task.in_doubles(), precision="float64")
         check(lambda: make_world(doubles, (0,))[0], party)
 
     @staticmethod
