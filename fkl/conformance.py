@@ -31,7 +31,7 @@ from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.network.messages import Each, Shared, kinds, measured
+from fkl.network.messages import Shared, kinds, measured
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
