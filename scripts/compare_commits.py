@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from play_runs import TABLES as FILES
-from scenarios import DIFFICULT, REPLICATES, SIZED, SMALL, TABLES
+from scenarios import BY_BANK, DIFFICULT, REPLICATES, SIZED, SMALL, TABLES
 from tabulate import tabulate
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -245,6 +245,13 @@ def _git(*words: str, folder: Path = REPOSITORY) -> str:
     return done.stdout.strip()
 
 
+def in_numpy(scenario: Scenario) -> Scenario:
+    """The same on the numpy engine, where it is of float64 and of an algorithm whose arithmetic is a bank's."""
+    algorithms = {word.removeprefix("algo=") for word in scenario.words if word.startswith("algo=")}
+    fits = algorithms <= set(BY_BANK) and "precision=float64" in scenario.words
+    return replace(scenario, words=(*scenario.words, "engine=numpy")) if fits else scenario
+
+
 def scenarios_of(arguments: Namespace, algorithms: set[str]) -> list[Scenario]:
     """What to run: small and difficult scenarios, and tables; or what checkpoints are weighed of."""
     if missing := algorithms - SMALL.keys():
@@ -314,6 +321,8 @@ def main() -> int:
     rename = "a key, or a whole KEY=VALUE, and the new commit's key, or words, for it; '' where it has none"
     parser.add_argument("--rename", nargs=2, action="append", default=[], metavar=("OLD", "NEW"), help=rename)
     parser.add_argument("--column", nargs=2, action="append", default=[], metavar=("OLD", "NEW"), help="renamed column")
+    numpy_engine = "let the new commit play float64 by numpy, as commits before the key `engine` did, where it can"
+    parser.add_argument("--numpy", action="store_true", help=numpy_engine)
     parser.add_argument("--checkpoints", action="store_true", help="weigh checkpoints instead")
     arguments = parser.parse_args()
     with laid_out(arguments.old) as old, laid_out(arguments.new) as new, TemporaryDirectory() as scratch:
@@ -321,6 +330,8 @@ def main() -> int:
         keep.mkdir(parents=True, exist_ok=True)
         before = scenarios_of(arguments, old.algorithms)
         after = [scenario.renamed([tuple(pair) for pair in arguments.rename]) for scenario in before]
+        if arguments.numpy:
+            after = [in_numpy(scenario) for scenario in after]
         play(old, before, keep)
         play(new, after, keep)
         for which, tree in (("old", old), ("new", new)):
