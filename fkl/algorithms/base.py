@@ -1,19 +1,20 @@
 """What an algorithm is: a dataclass of hyper-parameters with `init` and `step`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.contract.one_shot import Fitted
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.data.problem import FOLDS, Batch, Problem
 from fkl.errors import require
 from fkl.kernels import FeatureBank
 from fkl.kernels.losses import LOSSES
 
-__all__ = ["Array", "Common", "Outcome", "World"]
+__all__ = ["Array", "Common", "Fitted", "Outcome", "World"]
 
 
 class Algorithm(Protocol):
@@ -73,24 +74,6 @@ class Split:
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
         """All clients' samples at once, split as the keys say."""
         return Batch.of(problem, self.rounds, self.test_share, self.fold, rng)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What a `repeated` method learned, one entry a replicate.
-
-    Parameters
-    ----------
-    predict : tuple of callables
-        From samples (n, d) to targets (n,); NaN where the method cannot tell.
-    figures : mapping of str to (R,)
-        What the run records besides errors.
-    of_clients : mapping of str to (R, K)
-    """
-
-    predict: tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
-    figures: Mapping[str, NDArray[Any]]
-    of_clients: Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class Payload(Protocol):
         """Size on a wire whose scalars take `width` bytes."""
         ...
 
-    def dense(self) -> "Shared | Each":
+    def dense(self) -> "Shared | Each | Ragged":
         """The arrays that would travel."""
         ...
 
@@ -91,6 +91,28 @@ class Each:
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
         summed: NDArray[np.float64] = np.matmul(share, flat).reshape(R, *self.values.shape[2:])
         return summed
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Arrays whose lengths differ: every client's own in every replicate, or one that all clients of a replicate get.
+
+    Parameters
+    ----------
+    values : tuple of tuple of arrays
+        Replicate by replicate, client by client; one entry a replicate where it is the same for all clients.
+    """
+
+    values: tuple[tuple[NDArray[Any], ...], ...]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
+        return Size(scalars, scalars * width)
+
+    def dense(self) -> "Ragged":
+        """Itself."""
+        return self
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """PF and PC in the loop: one upload, its traffic, one agent, more classes, splits of their own."""
 
+import pickle
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from fkl.algorithms.parsimonious.centralized import Centralized
 from fkl.algorithms.parsimonious.federated import Federated
 from fkl.algorithms.parsimonious.learner import Parsimonious
 from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, PooledMachine
+from fkl.contract.one_shot import Owned, common_of, owned
+from fkl.contract.star import Turn
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import Batch, Problem, Repeated, Table
@@ -20,6 +24,7 @@ from fkl.errors import BadValue, FklError
 from fkl.judge import FittedJudge
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network
+from fkl.network.messages import Each, Ragged, kinds
 from fkl.simulation import Experiment, make_world
 
 SMALL = {"steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
@@ -53,6 +58,20 @@ def play(method: Parsimonious | Machine, problem: Repeated, network: Network | N
     world.channel.open_round(0, problem.present[0])
     _, fitted = method.step(world, method.init(world), 0)
     return fitted, ledger
+
+
+def states(method: Parsimonious, problem: Repeated) -> tuple[Any, Any]:
+    """What the parties hold in the end."""
+    kept = []
+
+    @dataclass(frozen=True)
+    class Watched(type(method)):  # type: ignore[misc]
+        def told(self, server: Any, client: Any) -> Any:
+            kept.append((server, client))
+            return super().told(server, client)
+
+    play(Watched(**vars(method)), problem)
+    return kept[0]
 
 
 def correct(fitted: Fitted, problem: Repeated, r: int = 0) -> float:
@@ -100,7 +119,8 @@ def test_machines_send_all_or_their_support_vectors() -> None:
         sent = fitted.of_clients["sent_samples"]
         assert (ledger.tallies["uplink"].by_client[..., 1] == 3 * sent).all()
         down = ledger.tallies["downlink"].by_client[..., 1]
-        assert (down == 3 * fitted.figures["support_vectors"][:, None]).all()
+        # features and a weight of each support vector, and the bias
+        assert (down == 3 * fitted.figures["support_vectors"][:, None] + 1).all()
         assert all(correct(fitted, problem, r) > 0.88 for r in (0, 1))
         assert (sent.sum(axis=1) == 360).all() == (method is pooled)
     alone = ellipses(pooled, rows=90, per_side=1, replicates=1)
@@ -111,12 +131,25 @@ def test_machines_send_all_or_their_support_vectors() -> None:
 
 
 def test_an_agent_of_one_class_sends_all_it_has() -> None:
-    problem = of_classes(2)
-    x, y, agent = problem.batches[0].part(True)
+    x, y, _ = of_classes(2).batches[0].part(True)
     machine = CascadeMachine()
-    sends = machine.sends(x, y, (y > 0).astype(np.int64))
-    assert sends.tolist() == list(range(len(y)))
-    assert len(machine.sends(x, y, agent)) < len(y)
+    for label in (0, 1):
+        assert machine.sends(x[y == label], y[y == label]).tolist() == list(range((y == label).sum()))
+    assert len(machine.sends(x, y)) < len(y)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("width", [None, 0.7])
+def test_clients_decide_as_scikit_learn_by_the_arrays_of_its_machine(count: int, width: float | None) -> None:
+    machine, problem = PooledMachine(C=5.0, width=width), of_classes(count)
+    fitted, ledger = play(machine, problem)
+    x, y, _ = problem.batches[0].part(True)
+    trained, _ = machine.trained(x, y)
+    points = np.random.default_rng(1).standard_normal((2000, 2))
+    np.testing.assert_array_equal(fitted.predict[0](points), trained.predict(points))
+    pairs, kept = count * (count - 1) // 2, len(trained.support_)
+    extra = pairs + (count if count > 2 else 0) + (width is None)
+    assert ledger.kinds["downlink", "model"] == 2 * (kept * (2 + count - 1) + extra)
 
 
 def test_both_learn_the_ellipses() -> None:
@@ -139,10 +172,10 @@ def test_one_agent_is_the_centralized_learner() -> None:
     assert (classes[0] == classes[1]).mean() > 0.99
     values = [fitted.figures["dual_value"][0] for fitted in functions]
     assert values[0] == pytest.approx(values[1], rel=1e-2)
-    learned = federated.learn(problem.batches[0], np.random.default_rng(0))
-    assert 0 < learned.sent.sum() < 40
-    assert learned.local[0].steps[0] > 0
-    assert learned.final[0].steps.tolist() == [0]
+    server, client = states(federated, problem)
+    assert 0 < client.sent.sum() < 40
+    assert client.local[0][0].steps[0] > 0
+    assert server.final[0][0].steps.tolist() == [0]
 
 
 @pytest.mark.parametrize("count", [2, 5])
@@ -200,6 +233,72 @@ def test_every_site_is_a_client_with_all_its_rows() -> None:
     with_tests = Table(table.x, table.y, np.zeros(5, np.int64), ("x",), ("a",), tested)
     batch = Batch.of(Sites().split(with_tests, np.random.default_rng(0)), 1, 0.9, None, np.random.default_rng(0))
     assert sorted(batch.part(False)[1]) == [1, 4], "the data set's own test samples, whatever the share"
+
+
+def alone(method: Parsimonious | Machine, problem: Repeated) -> tuple[list[Any], int, int]:
+    """Each client's predictor, and bytes up and down, where each party is on its own: messages pass as bytes."""
+    up_bytes, down_bytes = 0, 0
+    given = Experiment(problem, Dictionary(), Network(), method, 0, 1, "float64")
+    world, _ = make_world(given, (0,))
+    common, everyone = common_of(world), owned(world)
+    own = [Owned(*(Ragged(((part.values[0][k],),)) for part in everyone)) for k in range(problem.clients)]
+    server, clients = method.start(common, 1)[0], [method.start(common, 1)[1] for _ in own]
+    shown: list[Any] = []
+    for exchange in range(method.exchanges):
+        ups = []
+        for k, samples in enumerate(own):
+            down = pickle.loads(
+                pickle.dumps(method.broadcast(common, server, Turn(0, exchange, world.streams, range(1))))
+            )
+            turn = Turn(0, exchange, world.streams, range(k, k + 1))
+            clients[k], up, predictors = method.client(common, clients[k], down, samples, turn)
+            ups.append(pickle.loads(pickle.dumps(up)))
+            up_bytes, down_bytes = up_bytes + nbytes(up), down_bytes + nbytes(down)
+            shown += [predictors[0]] if predictors is not None else []
+        server = method.server(
+            common, server, joined(ups), np.zeros(len(own)), Turn(0, exchange, world.streams, range(1))
+        )
+    return shown, up_bytes, down_bytes
+
+
+def nbytes(message: Any) -> int:
+    """Of the arrays of one client and replicate."""
+    payloads = [payload for _, parts in kinds(message) for payload in parts]
+    return sum(8 * (one.values[0][0].size if isinstance(one, Ragged) else one.values.size) for one in payloads)
+
+
+def joined(ups: list[Any]) -> Any:
+    """The message that all clients' are together."""
+    if ups[0] is None:
+        return None
+    fields = {}
+    for kind, parts in kinds(ups[0]):
+        others = [dict(kinds(one))[kind] for one in ups]
+        both = []
+        for number, part in enumerate(parts):
+            values = [other[number].values[0][0] for other in others]
+            both.append(Ragged((tuple(values),)) if isinstance(part, Ragged) else Each(np.stack(values)[None]))
+        fields[kind] = tuple(both) if isinstance(getattr(ups[0], kind), tuple) else both[0]
+    return type(ups[0])(**fields)
+
+
+@pytest.mark.parametrize("rule", ["interior", "accelerated"])
+@pytest.mark.parametrize("kind", [Federated, Centralized, PooledMachine, CascadeMachine])
+def test_parties_on_their_own_are_all_at_once(kind: type, rule: str) -> None:
+    """Also where the start is drawn; and what passes as bytes is what the ledger has."""
+    keys = {"gamma": 1.0, "eps": 0.1, "steps": 50, "centres": 196, "rule": rule}
+    method = kind(**keys) if issubclass(kind, Parsimonious) else kind(C=10.0, width=3.0)
+    problem = ellipses(method, replicates=1)
+    fitted, ledger = play(method, problem)
+    shown, up, down = alone(method, problem)
+    x = np.random.default_rng(3).uniform(-18, 20, (400, 2))
+    assert len(shown) == problem.clients
+    for predict in shown:
+        np.testing.assert_array_equal(predict(x), fitted.predict[0](x))
+        if isinstance(method, Parsimonious):
+            for own, other in zip(predict.__self__.models, fitted.predict[0].__self__.models, strict=True):
+                np.testing.assert_allclose(own.predict(x), other.predict(x), rtol=1e-9, atol=1e-9)
+    assert (up, down) == tuple(ledger.tallies[way].by_client[..., 2].sum() for way in ("uplink", "downlink"))
 
 
 def test_a_target_of_one_value_is_refused() -> None:
