@@ -12,7 +12,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,35 +23,22 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fkl import conf_folder
-from fkl.algorithms.base import Fitted, Outcome, Scored, World
-from fkl.algorithms.base import Split as LearnsFromSome
-from fkl.algorithms.decentralized.consensus import Consensus
-from fkl.algorithms.federated.pooled import Pooled
-from fkl.algorithms.online.learner import Learner
-from fkl.algorithms.vertical.parties import OverParties
+from fkl.checkpoint import Checkpoint
 from fkl.config import Run, load
-from fkl.data.problem import Batch, Problem, Repeated
-from fkl.data.vertical import Vertical
-from fkl.errors import FklError
+from fkl.contract.world import World
+from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.results.checkpoint import Checkpoint
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
+from fkl.tasks import task_of
+from fkl.tasks.task import Probe
 
-STREAM = ("dataset=diabetes", "kernels.D=8")
-"""4 clients."""
-SHORT = ("partition.rounds=40",)
-ALONE = ("partition.clients=1", "partition.rounds=100")
-"""More than a block of rounds that a learner plays at once."""
-CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
-"""9 clients, samples of two classes."""
-PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
+__all__ = ["PROMISES", "BrokenPromiseError", "Conformance", "scenario", "small"]
+
 DATA = ("dataset", "partition", "scaling")
-FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
-"""Keys that make a method quick, of whatever method has them."""
 REPLICATES = 5
 CHUNK = 3
 """Replicates that run together, in chunks of 3 and 2."""
@@ -59,23 +46,9 @@ INTERRUPTED = 0.7
 """Share of the replicates' rounds after which a run is interrupted: in its second chunk."""
 
 
-class BrokenPromiseError(FklError):
-    """An algorithm does not do what all algorithms do."""
-
-
 def small(algorithm: type) -> tuple[str, ...]:
     """Overrides under which an algorithm of this class runs in a moment: its own kind of data, and few rounds."""
-    keys = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
-    few = tuple(f"++algo.{key}={value}" for key, value in FEW.items() if key in keys)
-    if issubclass(algorithm, OverParties):
-        some = {"iterations": 20, "batch": 8, "features": 4} if "iterations" in keys else {}
-        return (*CLASSES, *PARTIES, *few, *(f"++algo.{key}={value}" for key, value in some.items()))
-    if issubclass(algorithm, LearnsFromSome) and algorithm.repeated:
-        return (*CLASSES, *few)
-    if issubclass(algorithm, Consensus):
-        return (*STREAM, "++algo.iterations=100")
-    alone = issubclass(algorithm, Learner) and not issubclass(algorithm, Pooled)
-    return (*STREAM, *(ALONE if alone else SHORT))
+    return task_of(algorithm).small(algorithm)
 
 
 def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
@@ -116,12 +89,12 @@ class Trace:
     ----------
     shown : dict
         By replicate, what each round showed, by name.
-    rows : tuple of arrays, or None
-        Rows that a method over parties was tested on, one entry a replicate.
+    last : Any
+        Outcome of the last round.
     """
 
     shown: dict[int, list[dict[str, str]]]
-    rows: tuple[NDArray[np.int64], ...] | None
+    last: Any
 
 
 def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[World], object] = id) -> Trace:
@@ -130,46 +103,12 @@ def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[Wor
     watch(world)
     shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
     for t, outcome in enumerate(outcomes(experiment, world)):
-        told = reading(world, outcome)
+        told = experiment.task.shown(world, outcome)
         told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
         for r, rounds in enumerate(shown.values()):
             rounds.append({name: digest(values[r]) for name, values in told.items()})
         watch(world)
-    return Trace(shown, outcome.rows if isinstance(outcome, Scored) else None)
-
-
-def reading(world: World, outcome: Any) -> dict[str, Any]:
-    """Everything that an outcome tells, by name, an entry a replicate.
-
-    Raises
-    ------
-    BrokenPromiseError
-        If it has not the shape that the loop expects.
-    """
-    R, K = len(world.streams.replicates), world.problem.clients
-    if isinstance(outcome, Scored):
-        return {"f": [f() for f in outcome.f], "rows": outcome.rows}
-    if isinstance(outcome, Fitted):
-        tested = [world.problem.batches[replicate].part(False)[0] for replicate in world.streams.replicates]
-        predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
-        return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
-    if not isinstance(outcome, Outcome):
-        _require_shape("theta", outcome, (R, K, None))
-        return {"theta": outcome}
-    told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
-    for name, values in told.items():
-        _require_shape(name, values, (R, K))
-    if outcome.loss is not None:
-        _require_shape("loss", outcome.loss, (R, K, None))
-        told["loss"] = outcome.loss
-    return told
-
-
-def _require_shape(name: str, values: Any, shape: tuple[int | None, ...]) -> None:
-    found = np.shape(values)
-    fits = len(found) == len(shape) and all(want in (None, size) for size, want in zip(found, shape, strict=True))
-    if not fits:
-        raise BrokenPromiseError(f"{name} has the shape {found}, where replicates and clients come first: {shape}")
+    return Trace(shown, outcome)
 
 
 def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) -> None:
@@ -354,16 +293,12 @@ class Conformance:
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
         """Other targets change nothing before they are revealed; those that are only tested on change nothing ever."""
-        problem = self.experiment.problem
-        if isinstance(problem, Problem):
-            self._labels_of_a_stream(problem)
-        elif isinstance(problem, Vertical):
-            self._labels_of_parties(problem)
-        else:
-            batches = problem.batches if isinstance(problem, Repeated) else (problem,)
-            others = tuple(_mirrored_where(batch, ~batch.training) for batch in batches)
-            other = Repeated(others) if isinstance(problem, Repeated) else others[0]
-            require_same(self.together, self._play_on(other), "other targets to be tested on")
+        for probe in self.experiment.task.probes(self.together.last):
+            some = self.everyone if probe.replicates is None else probe.replicates
+            before = self.together if probe.replicates is None else play(self.experiment, some)
+            after = play(replace(self.experiment, problem=probe.problem), some)
+            require_same(before, after, probe.why, probe.rounds)
+            self._require_hidden(probe, before, after)
 
     def ledger_books_every_message(self) -> None:
         """By round, client and kind, the ledger has what was sent through the channel, and nothing else."""
@@ -386,26 +321,14 @@ class Conformance:
                 books = [name for name, equal in zip(("rounds", "clients", "kinds"), same, strict=True) if not equal]
                 raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
 
-    def _labels_of_a_stream(self, problem: Problem) -> None:
-        now = problem.rounds // 2
-        y = problem.y.copy()
-        y[now:] = mirrored(problem.y)[now:]
-        before, after = self.together, self._play_on(replace(problem, y=y))
-        require_same(before, after, f"other targets from round {now + 1} on", rounds=now)
-        for replicate, rounds in before.shown.items():
-            if rounds[now]["y_hat"] != after.shown[replicate][now]["y_hat"]:
-                raise BrokenPromiseError(f"y_hat of round {now + 1} differs with the targets of that round")
-
-    def _labels_of_parties(self, problem: Vertical) -> None:
-        first = play(self.experiment, (0,))  # each replicate is tested on rows of its own
-        assert first.rows is not None
-        y = problem.y.copy()
-        y[first.rows[0]] = mirrored(problem.y)[first.rows[0]]
-        other = play(replace(self.experiment, problem=replace(problem, y=y)), (0,))
-        require_same(first, other, "other targets to be tested on")
-
-    def _play_on(self, problem: Any) -> Trace:
-        return play(replace(self.experiment, problem=problem), self.everyone)
+    @staticmethod
+    def _require_hidden(probe: Probe, before: Trace, after: Trace) -> None:
+        """What may not differ in the round in which the probe begins."""
+        if probe.hidden is not None and probe.rounds is not None:
+            for mine, theirs in zip(before.shown.values(), after.shown.values(), strict=True):
+                if mine[probe.rounds][probe.hidden] != theirs[probe.rounds][probe.hidden]:
+                    begins = f"round {probe.rounds + 1}"
+                    raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
     def _tables(self, chunks: Iterable[Chunk]) -> dict[str, str]:
         records = make_records(self.experiment, chunks, self.cache)
@@ -431,15 +354,6 @@ PROMISES = (
     Conformance.labels_are_not_known_before_they_are_shown,
     Conformance.ledger_books_every_message,
 )
-
-
-def mirrored(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Other targets between the same ends; the other class, where there are two."""
-    return y.min() + y.max() - y
-
-
-def _mirrored_where(batch: Batch, chosen: NDArray[np.bool_]) -> Batch:
-    return replace(batch, y=np.where(chosen, mirrored(batch.y), batch.y))
 
 
 class _InterruptedError(Exception):

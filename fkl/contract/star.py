@@ -76,6 +76,8 @@ class Federated:
 
     label: ClassVar[str]
     exchanges: ClassVar[int] = 1
+    in_turn: ClassVar[bool] = False
+    """Whether the server serves one client after another, all exchanges of a round with each."""
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """States of the server, and of so many clients, before the first round.

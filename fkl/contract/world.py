@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,3 +122,24 @@ class Outcome:
     y_hat: Array
     loss: Array | None
     squared_norm: Callable[[], Array]
+
+
+class Algorithm(Protocol):
+    """One method. Implementations are frozen dataclasses: their fields are the keys under `algo`.
+
+    A state is a dataclass of arrays whose first axis is the replicate; `step` may reuse its arrays.
+    """
+
+    label: ClassVar[str]
+    """The method's name in the paper, as tables print it."""
+
+    lam: float
+    """Regularisation lambda of the loss, which evaluation needs too."""
+
+    def init(self, world: World) -> Any:
+        """State before the first round. Raises BadValue for hyper-parameters that do not fit the world."""
+        ...
+
+    def step(self, world: World, state: Any, t: int) -> tuple[Any, Any]:
+        """Predict round t, see its labels, learn; a `Batched` method returns theta (R, K, P), no `Outcome`."""
+        ...

@@ -13,11 +13,12 @@ from literal.worlds import Size, assert_close, make_dictionary, make_problem
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, World
-from fkl.conformance import ALONE, PROMISES, BrokenPromiseError, Conformance, outcomes, reading, scenario
+from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, outcomes, scenario
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
 from fkl.run import prepare
 from fkl.simulation import Experiment, make_world
+from fkl.tasks.stream import ALONE
 
 Promise = Callable[[Conformance], None]
 LABELS = Conformance.labels_are_not_known_before_they_are_shown
@@ -80,7 +81,7 @@ def shown(*overrides: str) -> Shown:
     """What one replicate shows in every round, in doubles."""
     experiment = prepare(scenario(*overrides, "precision=float64"))
     world, _ = make_world(experiment, (0,))
-    return world, [reading(world, outcome) for outcome in outcomes(experiment, world)]
+    return world, [experiment.task.shown(world, outcome) for outcome in outcomes(experiment, world)]
 
 
 def gradient_descent(one: Shown) -> None:

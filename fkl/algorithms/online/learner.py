@@ -51,6 +51,8 @@ class Learner:
 
     label: ClassVar[str]
     block: ClassVar[int] = 64
+    alone: ClassVar[bool] = True
+    """Whether it learns from one client, without others."""
 
     eta: float = 0.1
 

@@ -16,6 +16,8 @@ from fkl.errors import require
 from fkl.memory import require_memory
 from fkl.network.messages import Each, Ragged, Shared
 from fkl.streams import Role
+from fkl.tasks.repeated import RepeatedTask
+from fkl.tasks.task import Task
 
 FALLBACK_WIDTHS = (1 / 28, 1 / 14, 1 / 7)
 NODE_BYTES = 90
@@ -116,7 +118,7 @@ class Parsimonious(OneShot, Split):
     """
 
     exchanges: ClassVar[int] = 3
-    repeated: ClassVar[bool] = True
+    task: ClassVar[type[Task]] = RepeatedTask
 
     gamma: float = 25.0
     eps: float = 0.01

@@ -18,6 +18,8 @@ from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, b
 from fkl.contract.star import Turn
 from fkl.errors import require
 from fkl.network.messages import Ragged
+from fkl.tasks.repeated import RepeatedTask
+from fkl.tasks.task import Task
 
 Integers = NDArray[np.int64]
 SAMPLES, MODEL = range(2)
@@ -136,7 +138,7 @@ class Machine(OneShot, Split):
     """
 
     exchanges: ClassVar[int] = 2
-    repeated: ClassVar[bool] = True
+    task: ClassVar[type[Task]] = RepeatedTask
 
     C: float = 1.0
     width: float | None = None
