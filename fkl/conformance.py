@@ -12,7 +12,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,11 +25,13 @@ from scipy.sparse import csr_array
 from fkl import conf_folder
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run, load
+from fkl.contract.isolated import Elsewhere, Here
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
+from fkl.network.messages import Ragged, Shared, kinds, measured
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
@@ -185,37 +187,55 @@ class Recorder(Channel):
         shape = (rounds, *channel.ledger.shape, len(UNITS))
         self.counted = {str(direction): np.zeros(shape, np.int64) for direction in channel.ledger.tallies}
 
-    def broadcast(self, kind: str, payload: Any, scalars: Any) -> Any:
-        """As `Channel.broadcast`."""
-        self._count("downlink", scalars * self._present, self._bytes)
-        return super().broadcast(kind, payload, scalars)
+    def down(self, message: Any) -> Any:
+        """As `Channel.down`."""
+        self._count("downlink", message)
+        return super().down(message)
 
-    def uplink(self, kind: str, payload: Any, scalars: Any) -> Any:
-        """As `Channel.uplink`."""
-        self._count("uplink", scalars * self._present, self._bytes)
-        return super().uplink(kind, payload, scalars)
+    def up(self, message: Any) -> Any:
+        """As `Channel.up`."""
+        self._count("uplink", message)
+        return super().up(message)
 
-    def tell(self, kind: str, heard: Any, message: Any, sends: NDArray[np.bool_], bits: int | None = None) -> Any:
-        """As `Channel.tell`."""
-        P = message.shape[2]
-        scalars, size = (P, P * self._bytes) if bits is None else (P + 1, -(-P * bits // 8) + self._bytes)
-        each = np.array([1, scalars, size])
-        for receiver, sender in [(None, agent) for agent in range(sends.shape[1])] + heard.topology.links.tolist():
-            of_one = self.counted["broadcast" if receiver is None else "link"][self._t, :, sender]
-            of_one += sends[:, sender, None] * each
-        return super().tell(kind, heard, message, sends, bits)
+    def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any) -> Any:
+        """As `Channel.send_to_neighbours`."""
+        for _, payloads in kinds(message):
+            scalars, size = (count[0, 0] for count in measured(payloads, self._bytes))
+            each = np.array([1, scalars, size])
+            for receiver, sender in [(None, agent) for agent in range(sends.shape[1])] + topology.links.tolist():
+                of_one = self.counted["broadcast" if receiver is None else "link"][self._t, :, sender]
+                of_one += sends[:, sender, None] * each
+        return super().send_to_neighbours(message, sends, topology)
 
     def exchanged(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
         """As `Channel.exchanged`."""
         self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
         super().exchanged(kind, messages, scalars, size, timed)
 
-    def _count(self, direction: str, scalars: Any, width: int) -> None:
+    def _count(self, direction: str, message: Any) -> None:
+        """Count the numbers that would travel, client by client, and the bytes of the masks that tell which."""
         R, K = self.ledger.shape
-        for r, k in np.ndindex(R, K):
-            sent = int(np.broadcast_to(scalars, (R, K))[r, k])
-            if sent:
-                self.counted[direction][self._t, r, k] += 1, sent, sent * width
+        for _, payloads in kinds(message):
+            parts = [payload.dense() for payload in payloads]
+            for r, k in np.ndindex(R, K):
+                sizes = [_numbers(part, r, k) for part in parts if self._present[k]]
+                scalars = sum(count for count, _ in sizes)
+                if scalars:
+                    size = scalars * self._bytes + sum(mask for _, mask in sizes)
+                    self.counted[direction][self._t, r, k] += 1, scalars, size
+
+
+def _numbers(part: Any, r: int, k: int) -> tuple[int, int]:
+    """How many numbers of client k travel, and bytes of the mask that goes with them."""
+    if isinstance(part, Shared):
+        return part.values[r].size, 0
+    if isinstance(part, Ragged):
+        return part.values[r][k if len(part.values[r]) > 1 else 0].size, 0
+    if part.chosen is None:
+        return part.values[r, k].size, 0
+    n = part.chosen.shape[2]
+    chosen = np.broadcast_to(part.chosen[r, k], len(part.values[r, k]))
+    return part.values[r, k][chosen].size, -(-n // 8) if n > 1 and chosen.any() else 0
 
 
 @dataclass(frozen=True)
@@ -321,6 +341,25 @@ class Conformance:
                 books = [name for name, equal in zip(("rounds", "clients", "kinds"), same, strict=True) if not equal]
                 raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
 
+    def parties_see_what_they_hold_alone(self) -> None:
+        """Each party as an object with its own data, and messages as bytes, shows and sends what all at once do."""
+        self._require_apart(Here)
+
+    def parties_share_nothing_but_messages(self) -> None:
+        """The same with each party in a process of its own."""
+        self._require_apart(Elsewhere)
+
+    def _require_apart(self, party: type[Here] | type[Elsewhere]) -> None:
+        algorithm, problem = self.experiment.algorithm, self.experiment.problem
+        check = getattr(algorithm, "require_apart", None)
+        if check is None:
+            families = "one of fkl.contract's families, or a Learner"
+            raise BrokenPromiseError(f"{algorithm.label} is not written as parties that exchange messages: {families}")
+        if "x" in {field.name for field in fields(problem)}:
+            problem = replace(problem, x=problem.x.astype(np.float64))
+        doubles = replace(self.experiment, problem=problem, precision="float64")
+        check(lambda: make_world(doubles, (0,))[0], party)
+
     @staticmethod
     def _require_hidden(probe: Probe, before: Trace, after: Trace) -> None:
         """What may not differ in the round in which the probe begins."""
@@ -353,6 +392,8 @@ PROMISES = (
     Conformance.state_survives_save_and_load,
     Conformance.labels_are_not_known_before_they_are_shown,
     Conformance.ledger_books_every_message,
+    Conformance.parties_see_what_they_hold_alone,
+    Conformance.parties_share_nothing_but_messages,
 )
 
 

@@ -1,5 +1,6 @@
 """Methods of a star: a server and its clients, each a function of what it holds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -102,6 +103,12 @@ class Federated:
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
         """The server's new state, from what came up and each client's share (K,) in a mean, 0 of whoever is absent."""
         raise NotImplementedError
+
+    def require_apart(self, world: Callable[[], World], party: Any) -> None:
+        """Compare parties on their own with all at once; see `fkl.contract.isolated.require_alone`."""
+        from fkl.contract.isolated import require_alone
+
+        require_alone(self, world, party)
 
     def init(self, world: World) -> Star:
         """All parties before the first round."""

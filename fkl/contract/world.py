@@ -1,4 +1,4 @@
-"""What surrounds a method: what all parties know, the world of a simulation, and what a round shows."""
+"""What a method is, and what surrounds it: what all parties know, the world of a simulation, and what a round shows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.contract.samples import BatchSamples
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.losses import LOSSES, Loss
 from fkl.kernels.rows import Rows
@@ -98,6 +99,11 @@ class World:
     def testing(self) -> Rows:
         """The clients' test samples there."""
         return self._rows(False)
+
+    @cached_property
+    def samples(self) -> BatchSamples:
+        """The clients' training samples, as agents on a graph hold them."""
+        return BatchSamples(self.training, self.loss, self.problem.clients)
 
     def _rows(self, training: bool) -> Rows:
         x, y, client = self.problem.part(training)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from fkl.errors import FklError, require
 from fkl.network.ledger import CostModel, Direction, Ledger
 from fkl.network.messages import Size, kinds, measured
-from fkl.network.neighbours import Heard
 from fkl.network.topology import Topology
 from fkl.streams import Role, Streams
 
@@ -183,42 +182,45 @@ class Channel:
         self._enter("uplink", kind, sent, sent * self._width)
         return payload
 
-    def silence(self, topology: Topology, width: int) -> Heard:
-        """Zeros of length `width`: what agents hold before anyone has sent."""
-        by_link = self.network.loss > 0
-        copies = len(topology.links) if by_link else topology.agents
-        return Heard(topology, np.zeros((len(self._sent), copies, width)), by_link)
-
-    def tell(self, kind: str, heard: Heard, message: Array, sends: NDArray[np.bool_], bits: int | None = None) -> Heard:
-        """Agents broadcast to their neighbours; a neighbour keeps what it held where nothing arrives.
+    def send_to_neighbours(self, message: object, sends: NDArray[np.bool_], topology: Topology) -> NDArray[np.bool_]:
+        """Agents to all their neighbours: every payload of a message, one kind after another.
 
         Parameters
         ----------
-        kind : str
-            Name of the message in the ledger.
-        heard : Heard
-            What the neighbours hold.
-        message : (R, K, P)
+        message : dataclass of payloads
         sends : (R, K) bool
-            Who sends.
-        bits : int or None
-            Of each scalar on the wire, and one scalar more in full precision to scale them; None for full precision.
+            Who sends it; nobody is told who does not.
+        topology : Topology
+
+        Returns
+        -------
+        (R, K) or (R, links) bool
+            Whose message arrived, everywhere; on a network that loses messages, on which links one did.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            When an agent has sent more scalars in this round than `Network.uplink_budget`.
         """
-        width = message.shape[2]
-        size = width * self._width if bits is None else -(-width * bits // 8) + self._width
-        scalars = width + (bits is not None)
-        broadcasts = sends.astype(np.int64)
-        self._charge(broadcasts * scalars)
-        topology = heard.topology
-        self._book("broadcast", kind, broadcasts, scalars, size)
-        self._book("link", kind, broadcasts * topology.degree.astype(np.int64), scalars, size)
-        if self.network.loss == 0:
-            return heard.updated(message, sends)
-        sender = topology.links[:, 1]
-        lost = sends[:, sender] & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
-        by_sender = np.stack([np.bincount(sender[one], minlength=topology.agents) for one in lost])
-        self._book("lost", kind, by_sender, scalars, size)
-        return heard.updated(message, sends[:, sender] & ~lost)
+        broadcasts, degree = sends.astype(np.int64), topology.degree.astype(np.int64)
+        counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * degree}
+        arrived = sends
+        if self.loses:
+            sender = topology.links[:, 1]
+            lost = sends[:, sender] & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
+            counted["lost"] = np.stack([np.bincount(sender[one], minlength=topology.agents) for one in lost])
+            arrived = sends[:, sender] & ~lost
+        for kind, payloads in kinds(message):
+            size = measured(payloads, self._width)
+            self._charge(broadcasts * size.scalars)
+            for direction, messages in counted.items():
+                self.ledger.enter(self._t, direction, kind, messages, messages * size.scalars, messages * size.size)
+        return arrived
+
+    @property
+    def loses(self) -> bool:
+        """Whether messages between agents may be lost."""
+        return self.network.loss > 0
 
     def exchanged(
         self,
@@ -254,7 +256,3 @@ class Channel:
 
     def _enter(self, direction: Direction, kind: str, scalars: NDArray[np.int64], size: NDArray[np.int64]) -> None:
         self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, size)
-
-    def _book(self, direction: Direction, kind: str, messages: NDArray[np.int64], scalars: int, size: int) -> None:
-        """Enter messages (R, K) that are all alike."""
-        self.ledger.enter(self._t, direction, kind, messages, messages * scalars, messages * size)
