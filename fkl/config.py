@@ -35,6 +35,8 @@ PARTS = {
     "topology": ("build",),
 }
 """What the class of a node is known by."""
+ENGINES = ("numba", "numpy")
+"""What may play a method, unless its class says `engines`: those whose loops exist only compiled do."""
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective")
 """Keys that change where or how fast a run goes, but no number of it."""
 MOST_REPLICATES = 1_000_000
@@ -75,7 +77,9 @@ class Settings:
     replicates : int
         Independent sets of random features.
     precision : {"float32", "float64"}
-        Compiled features, or the slow numpy reference.
+        Of random features, of the parameters that go with them, and of scalars on the wire.
+    engine : {"numba", "numpy"}
+        Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
     scaling : {"unit_ball", "unit_box", "none"}
         Of features and target, see `fkl.data.normalise.normalise`.
     threads : int or None
@@ -93,6 +97,7 @@ class Settings:
     seed: int = 0
     replicates: int = 20
     precision: str = "float32"
+    engine: str = "numba"
     scaling: str = "unit_ball"
     threads: int | None = None
     chunk: int | None = None
@@ -105,6 +110,7 @@ class Settings:
         allowed = f"a whole number from 1 to {MOST_REPLICATES}"
         require(1 <= self.replicates <= MOST_REPLICATES, "replicates", self.replicates, allowed)
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
+        require(self.engine in ENGINES, "engine", self.engine, " or ".join(ENGINES))
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "a whole number from 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "a whole number from 1, or null")
@@ -205,6 +211,8 @@ def load(config: DictConfig) -> Run:
     require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
     with inside("paths"):
         paths = build(Paths, plain["paths"], "paths")
+    label, engines = (getattr(nodes["algo"], name, ENGINES) for name in ("label", "engines"))
+    require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
     return Run(settings=settings, paths=paths, resolved=plain, **nodes)
 
 

@@ -119,6 +119,7 @@ class Parsimonious(OneShot, Split):
 
     exchanges: ClassVar[int] = 3
     task: ClassVar[type[Task]] = RepeatedTask
+    engines = ("numba",)
 
     gamma: float = 25.0
     eps: float = 0.01

@@ -136,6 +136,7 @@ class Dsg(OverParties):
     """
 
     label: ClassVar[str] = "DSG"
+    engines = ("numba",)
 
     iterations: int = 20000
     marks: int = 100

@@ -85,6 +85,7 @@ class FdSvrg(Learning):
     """
 
     label: ClassVar[str] = "FD-SVRG"
+    engines = ("numba",)
 
     loss: str = "logistic"
     lam: float = 1e-4
