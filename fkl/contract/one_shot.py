@@ -1,7 +1,7 @@
 """Methods of a star whose clients have all their samples from the start, each as many as it has, and send once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -49,7 +49,7 @@ class CommonOfClasses(Common):
         Values of the target in each replicate, ascending.
     """
 
-    classes: tuple[Array, ...]
+    classes: tuple[Array, ...] = ()
 
 
 class Owned(NamedTuple):
@@ -118,7 +118,8 @@ def common_of(world: World) -> CommonOfClasses:
         if not 2 <= len(found) <= MOST_CLASSES:
             raise FklError(f"the target has {len(found)} values, where classes are learned: 2 to {MOST_CLASSES}")
     known = world.common
-    return CommonOfClasses(known.dictionary, known.dimension, known.rounds, known.streams, known.precision, classes)
+    both = {field.name: getattr(known, field.name) for field in fields(known)}
+    return CommonOfClasses(**both, classes=classes)
 
 
 def owned(world: World) -> Owned:
