@@ -1,6 +1,5 @@
 """PF and PC in the loop: one upload, its traffic, one agent, more classes, splits of their own."""
 
-import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ from fkl.algorithms.parsimonious.centralized import Centralized
 from fkl.algorithms.parsimonious.federated import Federated
 from fkl.algorithms.parsimonious.learner import Parsimonious
 from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, PooledMachine
-from fkl.contract.one_shot import Owned, common_of, owned
-from fkl.contract.star import Turn
+from fkl.contract.isolated import Here
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import Batch, Problem, Repeated, Table
@@ -23,7 +21,6 @@ from fkl.data.store import Store
 from fkl.errors import BadValue, FklError
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network
-from fkl.network.messages import Each, Ragged, kinds
 from fkl.simulation import Experiment, make_world
 from fkl.tasks.repeated import FittedJudge
 
@@ -235,70 +232,14 @@ def test_every_site_is_a_client_with_all_its_rows() -> None:
     assert sorted(batch.part(False)[1]) == [1, 4], "the data set's own test samples, whatever the share"
 
 
-def alone(method: Parsimonious | Machine, problem: Repeated) -> tuple[list[Any], int, int]:
-    """Each client's predictor, and bytes up and down, where each party is on its own: messages pass as bytes."""
-    up_bytes, down_bytes = 0, 0
-    given = Experiment(problem, Dictionary(), Network(), method, 0, 1, "float64")
-    world, _ = make_world(given, (0,))
-    common, everyone = common_of(world), owned(world)
-    own = [Owned(*(Ragged(((part.values[0][k],),)) for part in everyone)) for k in range(problem.clients)]
-    server, clients = method.start(common, 1)[0], [method.start(common, 1)[1] for _ in own]
-    shown: list[Any] = []
-    for exchange in range(method.exchanges):
-        ups = []
-        for k, samples in enumerate(own):
-            down = pickle.loads(
-                pickle.dumps(method.broadcast(common, server, Turn(0, exchange, world.streams, range(1))))
-            )
-            turn = Turn(0, exchange, world.streams, range(k, k + 1))
-            clients[k], up, predictors = method.client(common, clients[k], down, samples, turn)
-            ups.append(pickle.loads(pickle.dumps(up)))
-            up_bytes, down_bytes = up_bytes + nbytes(up), down_bytes + nbytes(down)
-            shown += [predictors[0]] if predictors is not None else []
-        server = method.server(
-            common, server, joined(ups), np.zeros(len(own)), Turn(0, exchange, world.streams, range(1))
-        )
-    return shown, up_bytes, down_bytes
-
-
-def nbytes(message: Any) -> int:
-    """Of the arrays of one client and replicate."""
-    payloads = [payload for _, parts in kinds(message) for payload in parts]
-    return sum(8 * (one.values[0][0].size if isinstance(one, Ragged) else one.values.size) for one in payloads)
-
-
-def joined(ups: list[Any]) -> Any:
-    """The message that all clients' are together."""
-    if ups[0] is None:
-        return None
-    fields = {}
-    for kind, parts in kinds(ups[0]):
-        others = [dict(kinds(one))[kind] for one in ups]
-        both = []
-        for number, part in enumerate(parts):
-            values = [other[number].values[0][0] for other in others]
-            both.append(Ragged((tuple(values),)) if isinstance(part, Ragged) else Each(np.stack(values)[None]))
-        fields[kind] = tuple(both) if isinstance(getattr(ups[0], kind), tuple) else both[0]
-    return type(ups[0])(**fields)
-
-
 @pytest.mark.parametrize("rule", ["interior", "accelerated"])
 @pytest.mark.parametrize("kind", [Federated, Centralized, PooledMachine, CascadeMachine])
 def test_parties_on_their_own_are_all_at_once(kind: type, rule: str) -> None:
     """Also where the start is drawn; and what passes as bytes is what the ledger has."""
     keys = {"gamma": 1.0, "eps": 0.1, "steps": 50, "centres": 196, "rule": rule}
-    method = kind(**keys) if issubclass(kind, Parsimonious) else kind(C=10.0, width=3.0)
-    problem = ellipses(method, replicates=1)
-    fitted, ledger = play(method, problem)
-    shown, up, down = alone(method, problem)
-    x = np.random.default_rng(3).uniform(-18, 20, (400, 2))
-    assert len(shown) == problem.clients
-    for predict in shown:
-        np.testing.assert_array_equal(predict(x), fitted.predict[0](x))
-        if isinstance(method, Parsimonious):
-            for own, other in zip(predict.__self__.models, fitted.predict[0].__self__.models, strict=True):
-                np.testing.assert_allclose(own.predict(x), other.predict(x), rtol=1e-9, atol=1e-9)
-    assert (up, down) == tuple(ledger.tallies[way].by_client[..., 2].sum() for way in ("uplink", "downlink"))
+    method = kind(**keys) if issubclass(kind, Parsimonious) else kind(C=10.0)
+    given = Experiment(RepeatedTask(ellipses(method, replicates=1)), Dictionary(), Network(), method, 0, 1, "float64")
+    method.require_apart(lambda: make_world(given, (0,))[0], Here)
 
 
 def test_a_target_of_one_value_is_refused() -> None:
