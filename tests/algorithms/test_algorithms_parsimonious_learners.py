@@ -238,7 +238,7 @@ def test_parties_on_their_own_are_all_at_once(kind: type, rule: str) -> None:
     """Also where the start is drawn; and what passes as bytes is what the ledger has."""
     keys = {"gamma": 1.0, "eps": 0.1, "steps": 50, "centres": 196, "rule": rule}
     method = kind(**keys) if issubclass(kind, Parsimonious) else kind(C=10.0)
-    given = Experiment(RepeatedTask(ellipses(method, replicates=1)), Dictionary(), Network(), method, 0, 1, "float64")
+    given = Experiment(ellipses(method, replicates=1), Dictionary(), Network(), method, 0, 1, "float64")
     method.require_apart(lambda: make_world(given, (0,))[0], Here)
 
 
