@@ -204,10 +204,10 @@ class Recorder(Channel):
         self._count("link", message, sends * links)
         return super().send_to_neighbours(message, sends, topology)
 
-    def exchanged(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """As `Channel.exchanged`."""
+    def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
+        """As `Channel.record_messages`."""
         self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
-        super().exchanged(kind, messages, scalars, size, timed)
+        super().record_messages(kind, messages, scalars, size, timed)
 
     def _count(self, direction: str, message: Any, times: NDArray[Any]) -> None:
         """Count what would travel, client by client, each so many times."""
