@@ -72,10 +72,10 @@ class Network:
 
 
 class Channel:
-    """Passes payloads between clients and server, or between agents, books them, and enforces the uplink budget.
+    """Passes messages between clients and server, or between agents, books them, and enforces the uplink budget.
 
-    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; what it would
-    be on a wire, in scalars a client, is stated at the call. `open_round` is the round loop's business.
+    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; what it would be on a
+    wire is read off it. `open_round` is the round loop's business.
 
     Parameters
     ----------
