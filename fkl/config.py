@@ -24,8 +24,8 @@ from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
-NODES = ("algo", "dataset", "partition", "kernels", "network")
-OPTIONAL_NODES = ("topology",)
+NODES = ("algo", "dataset", "partition", "network")
+OPTIONAL_NODES = ("kernels", "topology")
 PARTS = {
     "algo": ("label", "init", "step"),
     "dataset": ("name", "files", "load"),
@@ -130,7 +130,8 @@ class Run:
     ----------
     settings, paths : the keys outside every group
     algo, dataset, partition, kernels, network, topology : objects
-        Instances of the dataclasses that the nodes name; topology is None for a method with a server.
+        Instances of the dataclasses that the nodes name; topology is None for a method with a server, kernels for one
+        that has no use for them.
     resolved : dict
         The configuration as plain data, as `config.yaml` keeps it.
     """
@@ -149,6 +150,9 @@ class Run:
     def digest(self) -> str:
         """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
         decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
+        idle = getattr(self.algo, "idle", ())
+        for group in {key.partition(".")[0] for key in idle}:
+            decisive[group] = {key: value for key, value in decisive[group].items() if f"{group}.{key}" not in idle}
         checksums = [file.sha256 for file in self.dataset.files]
         for name in ("dataset", "topology"):
             with inside(name):
@@ -201,6 +205,7 @@ def load(config: DictConfig) -> Run:
         if name in NODES or plain.get(name) is not None:
             with inside(name):
                 nodes[name] = instantiate(plain.get(name), name)
+    _require_kernels(nodes["algo"], nodes["kernels"])
     settings = build(Settings, top, "", also=groups)
     folders = plain.get("paths")
     require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
@@ -209,6 +214,16 @@ def load(config: DictConfig) -> Run:
     label, engines = (getattr(nodes["algo"], name, ENGINES) for name in ("label", "engines"))
     require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
     return Run(settings=settings, paths=paths, resolved=plain, **nodes)
+
+
+def _require_kernels(algo: Any, kernels: Any) -> None:
+    """Refuse kernels that a method has no use for, and a lack of those that it needs."""
+    label, uses = algo.label, getattr(getattr(algo, "task", None), "uses_kernels", True)
+    if uses:
+        require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
+    else:
+        given = type(kernels).__name__
+        require(kernels is None, "kernels", given, f"null: {label} uses none, so nothing under kernels has an effect")
 
 
 def instantiate(node: dict[str, Any] | None, group: str) -> Any:

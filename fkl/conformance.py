@@ -31,7 +31,7 @@ from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.network.messages import Each, Quantised, Shared, kinds
+from fkl.network.messages import Each, Quantised, Ragged, Shared, kinds
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
@@ -204,10 +204,10 @@ class Recorder(Channel):
         self._count("link", message, sends * links)
         return super().send_to_neighbours(message, sends, topology)
 
-    def exchanged(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """As `Channel.exchanged`."""
+    def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
+        """As `Channel.record_messages`."""
         self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
-        super().exchanged(kind, messages, scalars, size, timed)
+        super().record_messages(kind, messages, scalars, size, timed)
 
     def _count(self, direction: str, message: Any, times: NDArray[Any]) -> None:
         """Count what would travel, client by client, each so many times."""
@@ -220,13 +220,15 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def _numbers(part: Shared | Each | Quantised, r: int, k: int, width: int) -> tuple[int, int]:
+def _numbers(part: Shared | Each | Quantised | Ragged, r: int, k: int, width: int) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
     if isinstance(part, Quantised):
         codes = part.codes[r, k].size
         return codes + 1, -(-codes * part.bits // 8) + width
     if isinstance(part, Shared):
         scalars, mask = part.values[r].size, 0
+    elif isinstance(part, Ragged):
+        scalars, mask = part.values[r][k if len(part.values[r]) > 1 else 0].size, 0
     elif part.chosen is None:
         scalars, mask = part.values[r, k].size, 0
     else:

@@ -223,16 +223,16 @@ def play(tree: Tree, scenarios: list[Scenario], keep: Path) -> None:
 
 
 @contextmanager
-def laid_out(name: str) -> Iterator[Tree]:
+def laid_out(name: str, parts: tuple[str, ...] = PARTS) -> Iterator[Tree]:
     """A commit, or what lies in a folder now, in a temporary folder, which goes when the block ends."""
     with TemporaryDirectory() as scratch:
         if (Path(name) / "fkl").is_dir():
-            for part in PARTS:  # with what numba compiled, which is known by the files' times
+            for part in parts:  # with what numba compiled, which is known by the files' times
                 shutil.copytree(Path(name) / part, Path(scratch) / part)
             name, commit = Path(name).resolve().name, _git("describe", "--always", "--dirty", folder=Path(name))
         else:
             commit = _git("rev-parse", "--short=12", f"{name}^{{commit}}")
-            packed = subprocess.run(["git", "archive", commit, *PARTS], cwd=REPOSITORY, check=True, capture_output=True)
+            packed = subprocess.run(["git", "archive", commit, *parts], cwd=REPOSITORY, check=True, capture_output=True)
             with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
                 files.extractall(scratch, filter="data")
         yield Tree(f"{name} ({commit})", Path(scratch).resolve())

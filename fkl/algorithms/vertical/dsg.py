@@ -136,6 +136,7 @@ class Dsg(OverParties):
     """
 
     label: ClassVar[str] = "DSG"
+    pooled: ClassVar[bool] = True
     engines = ("numba",)
 
     iterations: int = 20000
