@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fkl.contract.isolated import TOLERANCE, Elsewhere, Here, PartyError
-from fkl.contract.parties import Booked, Held, OverParties, Own, Wire, drawn, held_of
+from fkl.contract.isolated import Elsewhere, Here, PartyError
+from fkl.contract.parties import Booked, OverParties, Own, Wire
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError
 from fkl.network import Channel
@@ -90,15 +90,6 @@ class Watched(Channel):
         super().exchanged(kind, messages, scalars, size, timed)
 
 
-def owned(method: OverParties, held: Held, rng: np.random.Generator) -> list[Own]:
-    """What each party holds."""
-    generators = method.generators(rng, len(held.groups), held.active[0])
-    return [
-        Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
-        for j, (features, generator) in enumerate(zip(held.groups, generators, strict=True))
-    ]
-
-
 def play(method: OverParties, parties: list[Own], party: type[Here] | type[Elsewhere]) -> tuple[list[Any], Booked]:
     """What the parties learn on their own, and what they send."""
     with ExitStack() as ends:
@@ -132,14 +123,13 @@ def require_alone(method: OverParties, world: Callable[[], World], party: type[H
         if channel.booked:
             raise BrokenPromiseError(f"{method.label} is on pooled data, and yet books {', '.join(channel.booked)}")
         return
-    split, rng = drawn(problem, here.streams, method.fold)
-    held = held_of(problem, split)
+    held, parties = method.dealt(problem, here.streams)
     try:
-        parts, sent = play(method, owned(method, held, rng), party)
+        parts, sent = play(method, parties, party)
     except PartyError as error:
         raise BrokenPromiseError(str(error)) from None
-    found = method.assembled(parts, held).decision(problem.x[split.test])
-    if not np.array_equal(split.test, scored.rows[0]) or not np.allclose(f, found, rtol=TOLERANCE, atol=TOLERANCE):
+    found = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
+    if not np.allclose(f, found, rtol=method.tolerance, atol=method.tolerance):
         raise BrokenPromiseError(f"f is another where parties are {party.apart}: the pooled path is not the protocol's")
     require_sent(channel.booked, sent)
 
