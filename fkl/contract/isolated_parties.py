@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fkl.contract.isolated import Elsewhere, Here, PartyError
-from fkl.contract.parties import Booked, OverParties, Own, Wire
+from fkl.contract.parties import Actor, Booked, OverParties, Own, Wire
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError
 from fkl.network import Channel
@@ -22,12 +22,13 @@ class PartyAlone:
     who = "a party"
 
     def __init__(self, method: OverParties, own: Own) -> None:
-        self._wire = Wire()
-        self._actor = method.party(own, self._wire)
+        self._method, self._own, self._wire = method, own, Wire()
+        self._actor: Actor | None = None
 
-    def go_on(self, post: Posted | None) -> tuple[list[Posted], int | None, Any]:
+    def work(self, post: Posted | None) -> tuple[list[Posted], int | None, Any]:
         """Take a letter, and work until the next one is needed: what it sends, whom it waits for, what it learned."""
         waits_for, learned = None, None
+        self._actor = self._actor or self._method.party(self._own, self._wire)
         try:
             waits_for = self._actor.send(None if post is None else read(post))
         except StopIteration as end:
@@ -64,7 +65,7 @@ class Mail:
         return bool(self._waiting[sender, party]) or sender in self._learned
 
     def _go_on(self, party: int, post: Posted | None) -> None:
-        posts, waits_for, learned = self._parties[party].ask("go_on", post)
+        posts, waits_for, learned = self._parties[party].ask("work", post)
         for one in posts:
             size = self.sent.setdefault(one.kind.kind, np.zeros((len(self._parties), 3), np.int64))
             size[party] += 1, one.scalars, len(one.body)
