@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from play_runs import TABLES as FILES
-from scenarios import DIFFICULT, REPLICATES, SIZED, SMALL, TABLES
+from scenarios import BY_BANK, DIFFICULT, REPLICATES, SIZED, SMALL, TABLES
 from tabulate import tabulate
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -223,16 +223,16 @@ def play(tree: Tree, scenarios: list[Scenario], keep: Path) -> None:
 
 
 @contextmanager
-def laid_out(name: str) -> Iterator[Tree]:
+def laid_out(name: str, parts: tuple[str, ...] = PARTS) -> Iterator[Tree]:
     """A commit, or what lies in a folder now, in a temporary folder, which goes when the block ends."""
     with TemporaryDirectory() as scratch:
         if (Path(name) / "fkl").is_dir():
-            for part in PARTS:  # with what numba compiled, which is known by the files' times
+            for part in parts:  # with what numba compiled, which is known by the files' times
                 shutil.copytree(Path(name) / part, Path(scratch) / part)
             name, commit = Path(name).resolve().name, _git("describe", "--always", "--dirty", folder=Path(name))
         else:
             commit = _git("rev-parse", "--short=12", f"{name}^{{commit}}")
-            packed = subprocess.run(["git", "archive", commit, *PARTS], cwd=REPOSITORY, check=True, capture_output=True)
+            packed = subprocess.run(["git", "archive", commit, *parts], cwd=REPOSITORY, check=True, capture_output=True)
             with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
                 files.extractall(scratch, filter="data")
         yield Tree(f"{name} ({commit})", Path(scratch).resolve())
@@ -243,6 +243,13 @@ def _git(*words: str, folder: Path = REPOSITORY) -> str:
     if done.returncode:
         sys.exit(f"compare_commits.py: git {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout.strip()
+
+
+def in_numpy(scenario: Scenario) -> Scenario:
+    """The same on the numpy engine, where it is of float64 and of an algorithm whose arithmetic is a bank's."""
+    algorithms = {word.removeprefix("algo=") for word in scenario.words if word.startswith("algo=")}
+    fits = algorithms <= set(BY_BANK) and "precision=float64" in scenario.words
+    return replace(scenario, words=(*scenario.words, "engine=numpy")) if fits else scenario
 
 
 def scenarios_of(arguments: Namespace, algorithms: set[str]) -> list[Scenario]:
@@ -314,6 +321,8 @@ def main() -> int:
     rename = "a key, or a whole KEY=VALUE, and the new commit's key, or words, for it; '' where it has none"
     parser.add_argument("--rename", nargs=2, action="append", default=[], metavar=("OLD", "NEW"), help=rename)
     parser.add_argument("--column", nargs=2, action="append", default=[], metavar=("OLD", "NEW"), help="renamed column")
+    numpy_engine = "let the new commit play float64 by numpy, as commits before the key `engine` did, where it can"
+    parser.add_argument("--numpy", action="store_true", help=numpy_engine)
     parser.add_argument("--checkpoints", action="store_true", help="weigh checkpoints instead")
     arguments = parser.parse_args()
     with laid_out(arguments.old) as old, laid_out(arguments.new) as new, TemporaryDirectory() as scratch:
@@ -321,6 +330,8 @@ def main() -> int:
         keep.mkdir(parents=True, exist_ok=True)
         before = scenarios_of(arguments, old.algorithms)
         after = [scenario.renamed([tuple(pair) for pair in arguments.rename]) for scenario in before]
+        if arguments.numpy:
+            after = [in_numpy(scenario) for scenario in after]
         play(old, before, keep)
         play(new, after, keep)
         for which, tree in (("old", old), ("new", new)):

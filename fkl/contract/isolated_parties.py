@@ -84,11 +84,11 @@ class Watched(Channel):
         self.booked: Booked = {}
         self._parties = parties
 
-    def exchanged(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """As `Channel.exchanged`."""
+    def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
+        """As `Channel.record_messages`."""
         of_kind = self.booked.setdefault(kind, np.zeros((self._parties, 3), np.int64))
         of_kind += np.stack([messages[0], scalars[0], size[0]], axis=-1)
-        super().exchanged(kind, messages, scalars, size, timed)
+        super().record_messages(kind, messages, scalars, size, timed)
 
 
 def play(method: OverParties, parties: list[Own], party: type[Here] | type[Elsewhere]) -> tuple[list[Any], Booked]:

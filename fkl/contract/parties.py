@@ -291,7 +291,7 @@ def book(world: World, booked: list[Booked], timed: bool = True) -> None:
     nothing = np.zeros((world.problem.parties, 3), np.int64)
     for kind in sorted({kind for one in booked for kind in one}):
         sent = np.stack([one.get(kind, nothing) for one in booked])
-        world.channel.exchanged(kind, sent[..., 0], sent[..., 1], sent[..., 2], timed)
+        world.channel.record_messages(kind, sent[..., 0], sent[..., 1], sent[..., 2], timed)
 
 
 def counter(booked: Booked, parties: int) -> Count:

@@ -140,6 +140,10 @@ class Quantised:
         """Itself."""
         return self
 
+    def mean(self, share: Array) -> NDArray[np.float64]:
+        """As `Each.mean`."""
+        return Each(self.values).mean(share)
+
     def of(self, senders: NDArray[np.int64]) -> "Quantised":
         """As `Each.of`."""
         return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits)

@@ -80,6 +80,11 @@ class RepeatedTask(Task):
         predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
         return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
 
+    def in_doubles(self) -> Repeated:
+        """As they are: features of these methods are never in less."""
+        problem: Repeated = self.problem
+        return problem
+
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets to be tested on."""
         yield Probe(Repeated(tuple(map(mirrored_tests, self.problem.batches))), "other targets to be tested on")

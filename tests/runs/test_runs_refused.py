@@ -32,6 +32,8 @@ REFUSED = {
     "replicates=0": "replicates=0: must be a whole number from 1",
     "seed=-1": "seed=-1: must be a whole number from 0",
     "precision=float16": "precision=float16: must be float32 or float64",
+    "engine=jax": "engine=jax: must be numba or numpy",
+    "algo=omkl_gf partition=stream engine=numpy": "engine=numpy: must be numba for OMKL-GF",
     "threads=0": "threads=0: must be a whole number from 1, or null",
     "chunk=0": "chunk=0: must be a whole number from 1, or null",
     "network.uplink_budget=0": "network.uplink_budget=0: must be a number of scalars from 1, or null",
