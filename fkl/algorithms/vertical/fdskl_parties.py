@@ -22,10 +22,10 @@ from fkl.algorithms.vertical.fdskl import (
     Shrink,
 )
 from fkl.algorithms.vertical.fdskl_split import Whole, _drawn, _first, _second, _sum, _turns, _whole, real
-from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.sums import Part, gathered, received, told
 from fkl.contract.parties import Actor, Held, Own, Wire
 from fkl.data.vertical import Vertical
+from fkl.losses import LOSSES
 from fkl.network.trees import all_masks_tree, mask_trees, rooted
 from fkl.streams import Role, Streams
 

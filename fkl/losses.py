@@ -1,4 +1,4 @@
-"""Losses L(f, y) of FDSKL's Table 1 and their derivatives by f; labels are -1 and 1, for the square loss any number."""
+"""Losses L(f, y), those of FDSKL's Table 1, and their derivatives by f; labels are -1 and 1, or any number if square."""
 
 from typing import NamedTuple, Protocol
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 
 class Elementwise(Protocol):
