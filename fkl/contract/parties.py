@@ -5,7 +5,7 @@ that they would send. The actors are the protocol itself: each holds its own fea
 knows of the others what a letter says. `require_apart` plays both, and they must agree.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -136,8 +136,13 @@ class OverParties:
     pooled: ClassVar[bool] = False
     fold: int | None
 
-    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """Each party's random numbers, from the pooled path's generator; `root` is the first active party."""
+    @property
+    def tolerance(self) -> float:
+        """How near f of the protocol comes to that of the pooled path: nothing but sums taken in another order."""
+        return 1e-9
+
+    def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:
+        """What the parties of one replicate hold before the first round, all together and each."""
         raise NotImplementedError
 
     def party(self, own: Own, wire: Wire) -> Actor:
@@ -175,6 +180,16 @@ class Learning(OverParties):
     def rounds(self) -> int:
         """Rounds of the loop."""
         return 1
+
+    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
+        """Each party's random numbers, from the pooled path's generator; `root` is the first active party."""
+        raise NotImplementedError
+
+    def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:
+        """The rows to learn from."""
+        split, rng = drawn(problem, streams, self.fold)
+        held = held_of(problem, split)
+        return held, dealt(held, self.generators(rng, len(held.groups), held.active[0]))
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
         """What is known before the first round, as arrays: it is saved with a run that is interrupted."""
@@ -261,6 +276,14 @@ def drawn(problem: Vertical, streams: Streams, fold: int | None) -> tuple[Split,
 def held_of(problem: Vertical, split: Split) -> Held:
     """What the parties hold of the rows to learn from."""
     return Held(problem.x[split.training], problem.y[split.training], problem.groups, problem.active)
+
+
+def dealt(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
+    """What each party holds."""
+    return [
+        Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
+        for j, (features, generator) in enumerate(zip(held.groups, generators, strict=True))
+    ]
 
 
 def book(world: World, booked: list[Booked], timed: bool = True) -> None:
