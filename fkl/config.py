@@ -24,8 +24,8 @@ from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
-NODES = ("algo", "dataset", "partition", "kernels", "network")
-OPTIONAL_NODES = ("topology",)
+NODES = ("algo", "dataset", "partition", "network")
+OPTIONAL_NODES = ("kernels", "topology")
 PARTS = {
     "algo": ("label", "init", "step"),
     "dataset": ("name", "files", "load"),
@@ -35,6 +35,8 @@ PARTS = {
     "topology": ("build",),
 }
 """What the class of a node is known by."""
+ENGINES = ("numba", "numpy")
+"""What may play a method, unless its class says `engines`: those whose loops exist only compiled do."""
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective")
 """Keys that change where or how fast a run goes, but no number of it."""
 MOST_REPLICATES = 1_000_000
@@ -75,7 +77,9 @@ class Settings:
     replicates : int
         Independent sets of random features.
     precision : {"float32", "float64"}
-        Compiled features, or the slow numpy reference.
+        Of random features, of the parameters that go with them, and of scalars on the wire.
+    engine : {"numba", "numpy"}
+        Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
     scaling : {"unit_ball", "unit_box", "none"}
         Of features and target, see `fkl.data.normalise.normalise`.
     threads : int or None
@@ -93,6 +97,7 @@ class Settings:
     seed: int = 0
     replicates: int = 20
     precision: str = "float32"
+    engine: str = "numba"
     scaling: str = "unit_ball"
     threads: int | None = None
     chunk: int | None = None
@@ -105,6 +110,7 @@ class Settings:
         allowed = f"a whole number from 1 to {MOST_REPLICATES}"
         require(1 <= self.replicates <= MOST_REPLICATES, "replicates", self.replicates, allowed)
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
+        require(self.engine in ENGINES, "engine", self.engine, " or ".join(ENGINES))
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "a whole number from 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "a whole number from 1, or null")
@@ -124,7 +130,8 @@ class Run:
     ----------
     settings, paths : the keys outside every group
     algo, dataset, partition, kernels, network, topology : objects
-        Instances of the dataclasses that the nodes name; topology is None for a method with a server.
+        Instances of the dataclasses that the nodes name; topology is None for a method with a server, kernels for one
+        that has no use for them.
     resolved : dict
         The configuration as plain data, as `config.yaml` keeps it.
     """
@@ -143,6 +150,9 @@ class Run:
     def digest(self) -> str:
         """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
         decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
+        idle = getattr(self.algo, "idle", ())
+        for group in {key.partition(".")[0] for key in idle}:
+            decisive[group] = {key: value for key, value in decisive[group].items() if f"{group}.{key}" not in idle}
         checksums = [file.sha256 for file in self.dataset.files]
         for name in ("dataset", "topology"):
             with inside(name):
@@ -195,12 +205,25 @@ def load(config: DictConfig) -> Run:
         if name in NODES or plain.get(name) is not None:
             with inside(name):
                 nodes[name] = instantiate(plain.get(name), name)
+    _require_kernels(nodes["algo"], nodes["kernels"])
     settings = build(Settings, top, "", also=groups)
     folders = plain.get("paths")
     require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
     with inside("paths"):
         paths = build(Paths, plain["paths"], "paths")
+    label, engines = (getattr(nodes["algo"], name, ENGINES) for name in ("label", "engines"))
+    require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
     return Run(settings=settings, paths=paths, resolved=plain, **nodes)
+
+
+def _require_kernels(algo: Any, kernels: Any) -> None:
+    """Refuse kernels that a method has no use for, and a lack of those that it needs."""
+    label, uses = algo.label, getattr(getattr(algo, "task", None), "uses_kernels", True)
+    if uses:
+        require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
+    else:
+        given = type(kernels).__name__
+        require(kernels is None, "kernels", given, f"null: {label} uses none, so nothing under kernels has an effect")
 
 
 def instantiate(node: dict[str, Any] | None, group: str) -> Any:

@@ -9,15 +9,15 @@ import pickle
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.star import Federated, Samples, Turn
-from fkl.contract.world import Common, Outcome, World
+from fkl.contract.world import Common, World
 from fkl.data.problem import Problem
 from fkl.errors import BrokenPromiseError
 from fkl.network.ledger import UNITS, WITH_A_SERVER, Direction
@@ -32,12 +32,8 @@ def _width(common: Common) -> int:
     return np.dtype(common.precision).itemsize
 
 
-class Shown(NamedTuple):
-    """What a client's prediction showed, an entry a name."""
-
-    y_hat: Array
-    squared_norm: Array
-    loss: Array
+Shown = dict[str, Array]
+"""What one replicate's prediction showed, (K, ...) by name."""
 
 
 class ClientAlone:
@@ -166,12 +162,12 @@ def _live(pipe: Any, search_path: list[str]) -> None:
         pipe.send_bytes(pickle.dumps(answer))
 
 
-class _PartyError(Exception):
+class PartyError(Exception):
     """A party that could not do its part."""
 
 
-def _party_error(party: Any, what: str, error: Exception) -> _PartyError:
-    return _PartyError(
+def _party_error(party: Any, what: str, error: Exception) -> PartyError:
+    return PartyError(
         f"{getattr(party, 'who', 'a party')}, alone with messages, cannot {what}: {type(error).__name__}: {error}"
     )
 
@@ -190,18 +186,18 @@ class Played:
 
     Parameters
     ----------
-    shown : list of named tuples of arrays
+    shown : list of dict of str to (K, ...)
         One a round, all clients; NaN what a client on its own does not know, such as losses of a server's kernels.
     by_round, by_client : dict of str to (T,) or (K,) int
         Bytes by direction.
     """
 
-    shown: list[Any]
+    shown: list[Shown]
     by_round: dict[Direction, NDArray[np.int64]]
     by_client: dict[Direction, NDArray[np.int64]]
 
 
-def together(method: Any, world: World, read: Callable[[Any], Any]) -> Played:
+def together(method: Any, world: World, read: Callable[[Any], Shown]) -> Played:
     """All parties at once, as a simulation plays them, in a world of one replicate.
 
     Parameters
@@ -209,7 +205,7 @@ def together(method: Any, world: World, read: Callable[[Any], Any]) -> Played:
     method : Federated or Decentralized
     world : World
     read : callable
-        What an outcome shows, a named tuple of arrays, client by client.
+        What an outcome shows, arrays (K, ...) by name.
     """
     shown, state = [], method.init(world)
     for t in range(world.problem.rounds):
@@ -251,9 +247,9 @@ class Star:
         for some in [here[[j]] for j in range(len(here))] if self._method.in_turn else [here]:
             for exchange in range(self._method.exchanges):
                 self._exchange(t, exchange, some, shown)
-        empty = Shown(*(np.full_like(part, np.nan) for part in shown[here[0]]))
+        empty = {name: np.full(part.shape, np.nan) for name, part in shown[here[0]].items()}
         every = [shown.get(k, empty) for k in range(len(self._clients))]
-        return Shown(*(np.concatenate(parts) for parts in zip(*every, strict=True)))
+        return {name: np.concatenate([one[name] for one in every]) for name in empty}
 
     def _exchange(self, t: int, exchange: int, some: NDArray[np.int64], shown: dict[int, Shown]) -> None:
         up = []
@@ -302,13 +298,13 @@ def require_equal(
     """
     try:
         found = play()
-    except _PartyError as error:
+    except PartyError as error:
         raise BrokenPromiseError(str(error)) from None
     for t, (one, other) in enumerate(zip(expected.shown, found.shown, strict=True)):
         for k in np.flatnonzero(present[t]):
-            for name, mine, theirs in zip(one._fields, one, other, strict=True):
-                known = name in ("y_hat", "theta") or not np.isnan(theirs[k]).all()
-                if known and not np.allclose(mine[k], theirs[k], rtol=TOLERANCE, atol=TOLERANCE):
+            for place, (name, theirs) in enumerate((name, part) for name, part in other.items() if name in one):
+                known = place == 0 or not np.isnan(theirs[k]).all()  # the first is what the client predicts itself
+                if known and not np.allclose(one[name][k], theirs[k], rtol=TOLERANCE, atol=TOLERANCE):
                     where = f"{name} of client {k} in round {t + 1}"
                     raise BrokenPromiseError(f"{where} is another {party.apart}: {party.why}")
     for name, booked, sent in (
@@ -320,7 +316,8 @@ def require_equal(
                 raise BrokenPromiseError(f"{direction} of {name} {j + (name == 'round')}: {said}")
 
 
-def _shown(outcome: Outcome) -> Shown:
-    """What one replicate's prediction showed, (K,) and (K, N)."""
-    loss = np.full((*outcome.y_hat.shape, 1), np.nan) if outcome.loss is None else outcome.loss
-    return Shown(outcome.y_hat[0].copy(), np.array(outcome.squared_norm()[0]), loss[0].copy())
+def _shown(outcome: Any) -> Shown:
+    """The arrays (R, K, ...) of an outcome, also those that its functions return, of the one replicate."""
+    values = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
+    known = {name: value() if callable(value) else value for name, value in values.items() if value is not None}
+    return {name: np.array(value[0]) for name, value in known.items()}

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.graph import Decentralized
-from fkl.contract.isolated import Elsewhere, Here, Played, require_equal, together
+from fkl.contract.isolated import Elsewhere, Here, Played, Shown, require_equal, together
 from fkl.contract.samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common, World
@@ -20,12 +20,6 @@ from fkl.network.topology import Neighbours
 from fkl.streams import Role
 
 Array = NDArray[Any]
-
-
-class Learned(NamedTuple):
-    """What agents have learned, (K, P)."""
-
-    theta: Array
 
 
 class AgentAlone:
@@ -99,17 +93,13 @@ class Graph:
     """What carries packets between agents, loses those that the channel would, and weighs them."""
 
     def __init__(self, topology: Topology, world: World, agents: list[Any]) -> None:
-        self._topology, self._streams, self._loss, self._agents = (
-            topology,
-            world.streams,
-            world.channel.network.loss,
-            agents,
-        )
+        self._topology, self._agents = topology, agents
+        self._streams, self._loss = world.streams, world.channel.network.loss
         directions = world.channel.ledger.tallies
         self.by_round = {direction: np.zeros(world.problem.rounds, np.int64) for direction in directions}
         self.by_client = {direction: np.zeros(len(agents), np.int64) for direction in directions}
 
-    def round(self, t: int) -> Learned:
+    def round(self, t: int) -> Shown:
         """One iteration of everybody."""
         packets = [agent.ask("send", t) for agent in self._agents]
         for k, packet in enumerate(packets):
@@ -122,7 +112,7 @@ class Graph:
             if missing:
                 self._weigh("lost", t, sender, packets[sender])
             arrived[receiver].append(None if missing else packets[sender])
-        return Learned(np.stack([agent.ask("receive", t, arrived[k]) for k, agent in enumerate(self._agents)]))
+        return {"theta": np.stack([agent.ask("receive", t, arrived[k]) for k, agent in enumerate(self._agents)])}
 
     def _weigh(self, direction: Any, t: int, k: int, packet: Packet | None) -> None:
         size = 0 if packet is None else packet.size
@@ -132,7 +122,7 @@ class Graph:
 
 def require_alone(method: Decentralized, world: Callable[[], World], party: type[Here] | type[Elsewhere]) -> None:
     """As `fkl.contract.isolated.require_alone`, of agents."""
-    expected = together(method, world(), lambda theta: Learned(theta[0].copy()))
+    expected = together(method, world(), lambda theta: {"theta": theta[0].copy()})
     here = world()
     topology = here.topology
     assert topology is not None

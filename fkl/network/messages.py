@@ -36,7 +36,7 @@ class Payload(Protocol):
         """Size on a wire whose scalars take `width` bytes."""
         ...
 
-    def dense(self) -> "Shared | Each | Quantised":
+    def dense(self) -> "Shared | Each | Quantised | Ragged":
         """The arrays that would travel."""
         ...
 
@@ -153,6 +153,28 @@ class Quantised:
     def upon(self, held: Array) -> Array:
         """What a receiver holds from now on, who held (R, K, P): both together."""
         return held + self.values
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Arrays whose lengths differ: every client's own in every replicate, or one that all clients of a replicate get.
+
+    Parameters
+    ----------
+    values : tuple of tuple of arrays
+        Replicate by replicate, client by client; one entry a replicate where it is the same for all clients.
+    """
+
+    values: tuple[tuple[NDArray[Any], ...], ...]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
+        return Size(scalars, scalars * width)
+
+    def dense(self) -> "Ragged":
+        """Itself."""
+        return self
 
 
 @dataclass(frozen=True)

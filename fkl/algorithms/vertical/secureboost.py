@@ -6,15 +6,16 @@ Cheng, Fan, Jin, Liu, Chen and Yang, "SecureBoost: a lossless federated learning
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, uncounted
-from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, Letter, uncounted
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
+from fkl.algorithms.vertical.sums import Part, received
 from fkl.errors import FklError, require
 from fkl.memory import require_memory
 from fkl.network.ciphers import Cipher, Keys, Operations, Paillier, Plain, binned_sums, require_key_bits
@@ -26,6 +27,34 @@ MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
 TREE_BYTES = 700
 """Of a tree that is one leaf."""
 LEAF = -1
+
+
+class Statistics(Letter):
+    """Encrypted g and h of all samples, (n, 2)."""
+
+    kind = "statistics"
+    dtype = "i8"
+
+
+class Sums(Letter):
+    """Encrypted sums of g and h over the bins of a party's features, about a node and where each feature's begin."""
+
+    kind = "sums"
+    dtype = "i8"
+
+
+class Choice(Letter):
+    """Which of the receiver's features, and which of its edges, a node is split at."""
+
+    kind = "split"
+    dtype = "i8"
+
+
+class Left(Letter):
+    """Which samples of a node go left, one bit each."""
+
+    kind = "left"
+    dtype = "?"
 
 
 @dataclass(frozen=True)
@@ -118,6 +147,7 @@ class SecureBoost(Learning):
     """
 
     label: ClassVar[str] = "SecureBoost"
+    engines = ("numba",)
 
     trees: int = 100
     depth: int = 5
@@ -172,10 +202,39 @@ class SecureBoost(Learning):
         trees = (*learned.trees, tree)
         return Boosting(learned.world, learned.f + gain, trees), Forest(trees, replace(world.keys.operations))
 
+    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
+        """Nobody draws anything."""
+        return [None] * parties
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """The active party's part, or a passive one's; `Active` and `Passive`.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            For a cipher whose ciphertexts are no numbers of 64 bits: letters do not carry these yet.
+        """
+        if not (isinstance(self.lock, Plain) and self.lock.width == SCALAR):
+            raise FklError("SecureBoost's parties send plain numbers: algo.cipher=plain")
+        binned = Binned.of(own.x, self.bins)
+        return (Active if own.number == own.root else Passive)(self, own, wire, binned).play()
+
+    def assembled(self, parts: list[Any], held: Held) -> Forest:
+        """The active party's trees, with the thresholds that each party knows of its own features."""
+        trees = []
+        edges = [part if j != held.active[0] else part[1] for j, part in enumerate(parts)]
+        for tree in parts[held.active[0]][0]:
+            threshold = np.zeros(len(tree.feature))
+            for node in np.flatnonzero(tree.feature != LEAF):
+                owner = int(tree.owner[node])
+                local = int(np.flatnonzero(held.groups[owner] == tree.feature[node])[0])
+                threshold[node] = edges[owner][local][int(tree.threshold[node])]
+            trees.append(replace(tree, threshold=threshold))
+        return Forest(tuple(trees), Operations())
+
     def _grow(self, world: "_World", y: Array, f: Array) -> tuple[Tree, Array]:
         """A tree, and its value (n,) for each sample."""
-        p = expit(f)
-        statistics = np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)  # g, h
+        statistics = _statistics(y, f)
         sealed = world.send_statistics(statistics)
         nodes, gain = _Nodes(), np.zeros(len(y))
         waiting = deque([(nodes.add(), np.arange(len(y)), 0)])
@@ -196,14 +255,43 @@ class SecureBoost(Learning):
         self, world: "_World", statistics: NDArray[np.int64], sealed: Any, rows: Integers, total: NDArray[np.int64]
     ) -> tuple[int, int] | None:
         """Algorithm 2: feature and edge of the best split of a node; None where none gains."""
-        histogram = world.histogram(statistics, sealed, rows)
-        limits = self.lam, self.gamma, self.min_child_weight
-        feature, edge = _best_split(histogram, world.starts, total, *limits)
+        return self._best(world.histogram(statistics, sealed, rows), world.starts, total)
+
+    def _best(
+        self, histogram: NDArray[np.int64], starts: NDArray[np.int64], total: NDArray[np.int64]
+    ) -> tuple[int, int] | None:
+        feature, edge = _best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
         return None if feature == LEAF else (feature, edge)
 
     def _leaf(self, g: float, h: float) -> float:
         """Value of a leaf, -G / (H + lambda) times the learning rate."""
         return -self.learning_rate * g / (h + self.lam) if h + self.lam > 0 else 0.0
+
+
+class Binned(NamedTuple):
+    """A party's own features, sorted into bins.
+
+    Attributes
+    ----------
+    edges : tuple of arrays
+        Upper ends of all bins of each feature but the last.
+    bins : (d_j, n)
+        Of its samples; a bin holds those above the edge before it, up to its own edge and with it.
+    starts : (d_j + 1,)
+        Where the bins of each feature begin in the party's histogram.
+    """
+
+    edges: tuple[Array, ...]
+    bins: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, x: Array, most: int) -> "Binned":
+        """Of samples (n, d_j), in at most so many bins a feature."""
+        edges = tuple(_edges(column, most) for column in x.T)
+        columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
+        starts = np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
+        return cls(edges, np.array(columns, np.uint8).reshape(len(edges), len(x)), starts)
 
 
 @dataclass(frozen=True)
@@ -242,22 +330,22 @@ class _World:
 
     @classmethod
     def of(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "_World":
-        d = x.shape[1]
-        edges = tuple(_edges(x[:, k], bins) for k in range(d))
-        sizes = np.array([len(each) + 1 for each in edges])
-        starts = np.concatenate([[0], np.cumsum(sizes)])
+        d, numbers = x.shape[1], (root, *(party for party in range(len(groups)) if party != root))
+        binned = {number: Binned.of(x[:, groups[number]], bins) for number in numbers}
+        edges: list[Array] = [np.zeros(0)] * d
         owner, local = np.zeros(d, np.int64), np.zeros(d, np.int64)
-        parties = []
-        for number in (root, *(party for party in range(len(groups)) if party != root)):
+        for number, own in binned.items():
             mine = np.asarray(groups[number], np.int64)
             owner[mine], local[mine] = number, np.arange(len(mine))
-            # A bin holds the samples above the edge before it, up to its own edge and with it.
-            columns = [np.searchsorted(edges[k], x[:, k], side="left") for k in mine]
-            binned = np.array(columns, np.uint8).reshape(len(mine), len(x))
-            places = [np.arange(starts[k], starts[k + 1]) for k in mine]
-            own = np.concatenate([[0], np.cumsum(sizes[mine])]).astype(np.int64)
-            parties.append(_Party(number, binned, own, np.concatenate(places or [np.zeros(0)]).astype(np.int64)))
-        return cls(tuple(parties), edges, starts, owner, local, cipher.keys())
+            for k, of_feature in zip(mine, own.edges, strict=True):
+                edges[k] = of_feature
+        starts = np.concatenate([[0], np.cumsum([len(each) + 1 for each in edges])])
+        parties = []
+        for number, own in binned.items():
+            places = [np.arange(starts[k], starts[k + 1]) for k in groups[number]]
+            together = np.concatenate(places or [np.zeros(0)]).astype(np.int64)
+            parties.append(_Party(number, own.bins, own.starts, together))
+        return cls(tuple(parties), tuple(edges), starts, owner, local, cipher.keys())
 
     @property
     def active(self) -> _Party:
@@ -273,7 +361,7 @@ class _World:
             return None
         sealed, size = self.keys.encrypt(statistics), statistics.size
         for party in self.passive:
-            self.count("statistics", self.active.number, party.number, 1, size, size * self.keys.width)
+            Statistics.book(self.count, self.active.number, party.number, size, width=self.keys.width)
         return sealed
 
     def histogram(self, statistics: NDArray[np.int64], sealed: Any, rows: Integers) -> NDArray[np.int64]:
@@ -283,7 +371,7 @@ class _World:
         histogram[active.places] = binned_sums(statistics, rows, active.bins, active.starts)[0]
         for party in self.passive:
             answer = self.keys.sums(sealed, rows, party.bins, party.starts)
-            self.count("sums", party.number, active.number, 1, answer.size, answer.size * self.keys.width)
+            Sums.book(self.count, party.number, active.number, answer.size, width=self.keys.width)
             histogram[party.places] = self.keys.decrypt(answer)
         return histogram
 
@@ -294,13 +382,13 @@ class _World:
         """
         owner = next(party for party in self.parties if party.number == self.owner[feature])
         left = owner.bins[self.local[feature], rows] <= edge
-        active, size = self.active.number, -(-len(rows) // 8)
+        active = self.active.number
         if owner.number != active:
-            self.count("split", active, owner.number, 1, 2, 2 * SCALAR)
-            self.count("left", owner.number, active, 1, len(rows), size)
+            Choice.book(self.count, active, owner.number, 2)
+            Left.book(self.count, owner.number, active, len(rows))
         for party in self.passive:
             if told and party is not owner:
-                self.count("left", active, party.number, 1, len(rows), size)
+                Left.book(self.count, active, party.number, len(rows))
         return left
 
 
@@ -320,6 +408,122 @@ class Boosting:
     world: _World
     f: Array
     trees: tuple[Tree, ...]
+
+
+class Active:
+    """The active party at work: it alone sees statistics, and all that it knows of the others' features are sums."""
+
+    def __init__(self, method: SecureBoost, own: Own, wire: Wire, binned: Binned) -> None:
+        self._method, self._own, self._wire, self._binned = method, own, wire, binned
+        self._passive = [party for party in range(own.parties) if party != own.number]
+        self._keys = method.lock.keys()
+        self._early: dict[tuple[int, type[Letter], int], Letter] = {}
+
+    def play(self) -> Actor:
+        """All trees, with edges' numbers for thresholds, and the own edges."""
+        trees, f = [], np.zeros(len(self._own.x))
+        for _ in range(self._method.trees):
+            tree, gain = yield from self._grow(f)
+            trees.append(tree)
+            f = f + gain
+        return trees, self._binned.edges
+
+    def _grow(self, f: Array) -> Part:
+        """As `SecureBoost._grow`."""
+        method, statistics = self._method, _statistics(self._own.labels, f)
+        for party in self._passive:
+            self._wire.send(party, Statistics(self._keys.encrypt(statistics)))
+        nodes, gain = _Nodes(), np.zeros(len(f))
+        waiting = deque([(nodes.add(), np.arange(len(f)), 0)])
+        while waiting:
+            node, rows, depth = waiting.popleft()
+            total = statistics[rows].sum(axis=0)
+            split = None
+            if depth < method.depth:
+                histogram, starts = yield from self._histogram(statistics, rows, node)
+                split = method._best(histogram, starts, total)
+            if split is None:
+                gain[rows] = nodes.close(node, method._leaf(*total * UNIT))
+                continue
+            feature, edge = split
+            owner = next(j for j, group in enumerate(self._own.groups) if feature in group)
+            left = yield from self._divide(rows, node, feature, edge, owner)
+            for party in self._passive:
+                if depth + 1 < method.depth and party != owner:
+                    self._wire.send(party, Left(left, (node,)))
+            children = nodes.split(node, feature, float(edge), owner)
+            waiting.extend(zip(children, (rows[left], rows[~left]), (depth + 1, depth + 1), strict=True))
+        return nodes.tree(), gain
+
+    def _histogram(self, statistics: NDArray[np.int64], rows: Integers, node: int) -> Part:
+        """Sums over the bins of all features in their order, and where each feature's begin."""
+        own = binned_sums(statistics, rows, self._binned.bins, self._binned.starts)[0]
+        sums, begins = {self._own.number: own}, {self._own.number: self._binned.starts}
+        for party in self._passive:
+            letter = yield from self._letter(party, Sums, node)
+            sums[party], begins[party] = self._keys.decrypt(letter.values), np.array(letter.about[1:])
+        pieces: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)] * sum(map(len, self._own.groups))
+        for party, features in enumerate(self._own.groups):
+            for number, feature in enumerate(features):
+                pieces[feature] = sums[party][begins[party][number] : begins[party][number + 1]]
+        return np.concatenate(pieces), np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
+
+    def _divide(self, rows: Integers, node: int, feature: int, edge: int, owner: int) -> Part:
+        """Which rows go left, as the feature's owner says."""
+        local = int(np.flatnonzero(self._own.groups[owner] == feature)[0])
+        if owner == self._own.number:
+            return self._binned.bins[local, rows] <= edge
+        self._wire.send(owner, Choice(np.array([local, edge]), (node,)))
+        letter = yield from self._letter(owner, Left, node)
+        return letter.values
+
+    def _letter(self, sender: int, kind: type[Letter], node: int) -> Part:
+        """A party's letter of this kind about a node; others that come before it are kept."""
+        while (sender, kind, node) not in self._early:
+            letter = yield sender
+            assert letter is not None, f"party {sender} ended early"
+            self._early[sender, type(letter), letter.about[0]] = letter
+        return self._early.pop((sender, kind, node))
+
+
+class Passive:
+    """A party without labels at work: it sums what it is sent over the bins of its features, and divides nodes."""
+
+    def __init__(self, method: SecureBoost, own: Own, wire: Wire, binned: Binned) -> None:
+        self._method, self._own, self._wire, self._binned = method, own, wire, binned
+        self._keys = method.lock.keys()
+        self._sealed: Any = None
+        self._nodes: dict[int, tuple[Integers, int]] = {}
+        self._last = 0
+
+    def play(self) -> Actor:
+        """Answer until the active party has ended; the own edges."""
+        while (letter := (yield self._own.root)) is not None:
+            if isinstance(letter, Statistics):
+                self._sealed, self._nodes, self._last = letter.values, {}, -1
+                self._open(np.arange(len(self._own.x)), 0)
+                continue
+            [node] = letter.about
+            rows, depth = self._nodes.pop(node)
+            left = self._left(letter, rows, node) if isinstance(letter, Choice) else received(letter, Left)
+            if depth + 1 < self._method.depth:  # nodes are split in the order of their numbers
+                for child in (rows[left], rows[~left]):
+                    self._open(child, depth + 1)
+        return self._binned.edges
+
+    def _open(self, rows: Integers, depth: int) -> None:
+        """Send the sums of a new node."""
+        self._last += 1
+        self._nodes[self._last] = rows, depth
+        sums = self._keys.sums(self._sealed, rows, self._binned.bins, self._binned.starts)
+        self._wire.send(self._own.root, Sums(sums, (self._last, *self._binned.starts.tolist())))
+
+    def _left(self, letter: Letter, rows: Integers, node: int) -> NDArray[np.bool_]:
+        """Say which rows go left."""
+        feature, edge = letter.values
+        left: NDArray[np.bool_] = self._binned.bins[feature, rows] <= edge
+        self._wire.send(self._own.root, Left(left, (node,)))
+        return left
 
 
 class _Nodes:
@@ -346,6 +550,12 @@ class _Nodes:
         whole = (np.array(column, np.int64) for column in (feature, owner, left, right))
         features, owners, lefts, rights = whole
         return Tree(features, np.array(threshold), owners, lefts, rights, np.array(value))
+
+
+def _statistics(y: Array, f: Array) -> NDArray[np.int64]:
+    """Coded g and h (n, 2) of the logistic loss."""
+    p = expit(f)
+    return np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)
 
 
 def _edges(column: Array, bins: int) -> Array:
