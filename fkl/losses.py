@@ -1,4 +1,4 @@
-"""Losses L(f, y), those of FDSKL's Table 1, and their derivatives by f; labels are -1 and 1, or any number if square."""
+"""Losses L(f, y) of FDSKL's Table 1 and their derivatives by f; labels are -1 and 1, for the square loss any number."""
 
 from typing import NamedTuple, Protocol
 
@@ -12,7 +12,7 @@ Array = NDArray[np.floating]
 class Elementwise(Protocol):
     """A function of predictions and targets of one shape."""
 
-    def __call__(self, f: Array, y: Array) -> Array: ...  # noqa: D102
+    def __call__(self, f: Array, y: Array) -> NDArray[np.float64]: ...  # noqa: D102
 
 
 class Loss(NamedTuple):

@@ -224,17 +224,9 @@ class Learning(OverParties):
             learned, model = self.advance(held, learned, count)
             yield model
 
-    def fit(
-        self,
-        x: Array,
-        y: Array,
-        groups: Groups = (),
-        active: tuple[int, ...] = (),
-        rng: np.random.Generator | None = None,
-        count: Count = uncounted,
-    ) -> Any:
-        """The last model of `learn`."""
-        *_, model = self.learn(x, y, groups, active, rng, count)
+    def fit(self, *held: Any, **more: Any) -> Any:
+        """The last model of `learn`, which has the same parameters."""
+        *_, model = self.learn(*held, **more)
         return model
 
     def init(self, world: World) -> State:
@@ -243,14 +235,10 @@ class Learning(OverParties):
         if not problem.two_classes:
             values = len(np.unique(problem.y))
             raise FklError(f"the target has {values} values, where {self.label} learns two classes")
-        state = State([], [], [])
-        for replicate in world.streams.replicates:
-            split, own = drawn(problem, Streams(world.streams.seed, (replicate,)), self.fold)
-            held = held_of(problem, split)
-            state.splits.append(split)
-            state.held.append(held)
-            state.learned.append(self.begin(held, own))
-        return state
+        alone = (Streams(world.streams.seed, (replicate,)) for replicate in world.streams.replicates)
+        splits, own = zip(*(drawn(problem, streams, self.fold) for streams in alone), strict=True)
+        held = [held_of(problem, split) for split in splits]
+        return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """One round of every replicate, and the f that there is then."""

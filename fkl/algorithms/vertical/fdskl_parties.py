@@ -21,7 +21,16 @@ from fkl.algorithms.vertical.fdskl import (
     SharePart,
     Shrink,
 )
-from fkl.algorithms.vertical.fdskl_split import Whole, _drawn, _first, _second, _sum, _turns, _whole, real
+from fkl.algorithms.vertical.fdskl_split import (
+    Whole,
+    drawn_words,
+    first_factors,
+    real,
+    second_factors,
+    summed_words,
+    turns_of,
+    whole_of,
+)
 from fkl.algorithms.vertical.sums import Part, gathered, received, told
 from fkl.contract.parties import Actor, Held, Own, Wire
 from fkl.data.vertical import Vertical
@@ -243,9 +252,9 @@ class SplitWorker(Worker):
             share = yield from self.asked(s, rows)
             factor = None
             if share is not None and self.asks(s):
-                factor = np.concatenate([self.alpha[s] * one for one in _first(share)], axis=1)
+                factor = np.concatenate([self.alpha[s] * one for one in first_factors(share)], axis=1)
             elif share is not None:
-                factor = np.concatenate(_second(share), axis=1)
+                factor = np.concatenate(second_factors(share), axis=1)
             product = yield from self.product(s, factor, (len(rows), 2 * self.method.features))
             part = part if product is None else part + product
         total = yield from gathered(rooted(self.own.parties, root), self.own, self.wire, SharePart, part)
@@ -255,9 +264,9 @@ class SplitWorker(Worker):
         """Sum over the rows of L' phi, (D,), at the worker that asks."""
         factor, (root, apart) = None, self.own.duties[s].tolist()
         if angle is not None and slope is not None:
-            factor = np.concatenate([slope[:, None] * one for one in _first(angle)]).T
+            factor = np.concatenate([slope[:, None] * one for one in first_factors(angle)]).T
         elif angle is not None:
-            factor = np.concatenate(_second(angle)).T
+            factor = np.concatenate(second_factors(angle)).T
         product = yield from self.product(s, factor, (self.method.features, 2 * self.method.batch))
         if self.own.number == apart:
             self.wire.send(root, Share(product, (s,)))
@@ -274,10 +283,10 @@ class SplitWorker(Worker):
         own, w = self.own, self.directions(s)
         root, apart = own.duties[s].tolist()
         value = np.asarray(own.x[rows] @ w[:, own.features].T)
-        part = _turns(value) + self._mask_of_pairs(value.shape)
+        part = turns_of(value) + self._mask_of_pairs(value.shape)
         tree = mask_trees(own.parties, root, apart)[1]
         if own.number == apart:
-            return part + _turns(self.phases(s))
+            return part + turns_of(self.phases(s))
         share = yield from gathered(tree, own, self.wire, MaskedShare, part, (s,))
         return share
 
@@ -287,33 +296,33 @@ class SplitWorker(Worker):
         root, apart = own.duties[s].tolist()
         if own.number == dealer:
             r, (p, split) = self._first_mask(dealer, root, shape), self._second_masks(dealer, apart, shape)
-            wire.send(root, DealtProduct(_sum(r * p) - split, (s,)))
+            wire.send(root, DealtProduct(summed_words(r * p) - split, (s,)))
         if factor is None:
             return None
-        whole = _whole(factor)
+        whole = whole_of(factor)
         if own.number == root:
             r = self._first_mask(dealer, root, shape)
             wire.send(apart, MaskedFactor(whole + r, (s,)))
             back = received((yield apart), MaskedFactor)
-            return received((yield dealer), DealtProduct) - _sum(r * back)
+            return received((yield dealer), DealtProduct) - summed_words(r * back)
         p, split = self._second_masks(dealer, apart, shape)
         sent = received((yield root), MaskedFactor)
         wire.send(root, MaskedFactor(whole + p, (s,)))
-        return _sum(sent * whole) + split
+        return summed_words(sent * whole) + split
 
     def _first_mask(self, dealer: int, root: int, shape: tuple[int, int]) -> Whole:
-        return _drawn(self.own.pairs["l", dealer, root], shape)
+        return drawn_words(self.own.pairs["l", dealer, root], shape)
 
     def _second_masks(self, dealer: int, apart: int, shape: tuple[int, int]) -> tuple[Whole, Whole]:
         rng = self.own.pairs["l'", dealer, apart]
-        return _drawn(rng, shape), _drawn(rng, shape[:1])
+        return drawn_words(rng, shape), drawn_words(rng, shape[:1])
 
     def _mask_of_pairs(self, shape: tuple[int, ...]) -> Whole:
         """Of every pair one adds what the other subtracts."""
         mask, me = np.zeros(shape, np.uint64), self.own.number
         for other in range(self.own.parties):
             if other != me:
-                drawn = _drawn(self.own.pairs["mask", min(me, other), max(me, other)], shape)
+                drawn = drawn_words(self.own.pairs["mask", min(me, other), max(me, other)], shape)
                 mask = mask + drawn if me > other else mask - drawn
         return mask
 
