@@ -10,8 +10,9 @@ import json
 import math
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -142,7 +143,6 @@ class Run:
     @cached_property
     def digest(self) -> str:
         """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
-        decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
         checksums = [file.sha256 for file in self.dataset.files]
         for name in ("dataset", "topology"):
             with inside(name):
@@ -151,7 +151,7 @@ class Run:
                 checksums.append(fingerprint)
         targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
         modules = [source.of_module(target.rpartition(".")[0]) for target in targets]
-        all_of_it = [__version__, source.of_fkl(), modules, decisive, checksums]
+        all_of_it = [__version__, source.of_fkl(), modules, decisive(self.resolved), checksums]
         return hashlib.sha256(json.dumps(all_of_it, sort_keys=True).encode()).hexdigest()[:12]
 
     @cached_property
@@ -174,6 +174,24 @@ class Run:
             return Path(f"{Path(self.settings.out)}{suffix}")
         name = f"{self.dataset.name}-{type(self.algo).__module__.rsplit('.', 1)[-1]}-{self.digest}"
         return Path(self.paths.outputs) / kind / name
+
+
+def decisive(resolved: dict[str, Any]) -> dict[str, Any]:
+    """What of a resolved configuration decides numbers."""
+    return {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
+
+
+def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
+    """Digest of the decisive configuration, whatever some free keys of it are, for example ``dataset.rows``."""
+    keys = deepcopy(decisive(resolved))
+    for key in free:
+        *nodes, last = key.split(".")
+        node: Any = keys
+        for name in nodes:
+            node = node.get(name) if isinstance(node, dict) else None
+        if isinstance(node, dict):
+            node.pop(last, None)
+    return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
 
 
 def load(config: DictConfig) -> Run:

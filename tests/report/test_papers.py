@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from broken.runs import CONFIG, sign
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from fkl import conf_folder
+from fkl.composing.loader import compose
 from fkl.data.naval import Naval
 from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, published
 from fkl.papers.pof_mkl import __file__ as pof_mkl
@@ -100,8 +99,7 @@ def test_the_configuration_s_readings_are_the_table_s(dataset: str, row: str) ->
     """What the experiments call stated and published is what the tables take for these; in between is neither."""
 
     def read_as(*overrides: str) -> str:
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            config: Any = OmegaConf.to_container(compose("config", [*overrides]))
+        config: Any = OmegaConf.to_container(compose(*overrides))
         return reading(FinishedRun(Path(), config, {"dataset": dataset, "algorithm": LABELS[row]}))
 
     stated = f"+pof_mkl/words={dataset}", f"+pof_mkl/row={row}"

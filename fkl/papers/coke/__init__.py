@@ -40,8 +40,6 @@ FIGURES = {
     "2": "mean squared error over iterations",
     "3": "mean squared error over transmissions",
 }
-READINGS = ("bandwidth",)
-"""Experiments that no published number waits for: what differences.md tells of other readings."""
 HALF_RHO, HALF_GRADIENT, AS_FAR = "half rho", "half gradient", "as far above the optimum"
 VARIANTS = {
     AS_PUBLISHED: "14 edges, so that 28 counts each in both directions, and COKE compares |xi|^2, not |xi|, with h(k); "

@@ -32,8 +32,6 @@ VARIANTS = {
     "experiment fdskl/bank runs it",
 }
 """Readings that are not the text's, and what they change."""
-READINGS = ("kernel_part",)
-"""Experiments that no published number waits for: what differences.md tells of other readings."""
 COMPUTE, WITH_LINKS = "compute, measured", "compute, measured, and links, by the cost model"
 DRAWN = {"3": figures.over_time, "4": figures.sums, "5": figures.over_samples, "6": figures.boxes}
 

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from fkl import conf_folder
+from fkl.composing import experiments
 from fkl.papers.beside import following, newest
 from fkl.results.collect import FinishedRun
 
@@ -51,9 +49,8 @@ def system(run: FinishedRun) -> str:
 @cache
 def recorded(folder: str, dataset: str) -> dict[str, Any]:
     """Hyper-parameters of a kind of system on a data set, by their key under algo; none where it was not searched."""
-    path = conf_folder() / "fdskl" / folder / f"{dataset}.yaml"
-    file: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.exists() else {}
-    return dict(file.get("algo", {}))
+    node = experiments.choice(f"fdskl/{folder}/{dataset}") or {}
+    return dict(node.get("algo", {}))
 
 
 def differing(run: FinishedRun) -> list[str]:

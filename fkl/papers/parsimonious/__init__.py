@@ -38,8 +38,6 @@ FIGURES = {
     "5": "accuracy, kernels and communication over gamma, walking and jogging",
     "6": "accuracy, kernels and communication over gamma, typing and writing",
 }
-READINGS = ("activities", "machines", "quadrature", "rules")
-"""Experiments that no published number waits for: what differences.md tells of other readings."""
 FEDERATED, CENTRALIZED = "PF", "PC"
 VARIANTS = {
     AS_PUBLISHED: "the text's number of ascent steps, T = 500, in place of the solution of its problem; run by "

@@ -19,8 +19,6 @@ TABLES = {
     "3": "cumulative regret in hindsight and its spread over clients",
 }
 FIGURES = {"1": "regret over rounds", "2": "regret against the exploration rate"}
-READINGS = ("switches",)
-"""Experiments that no published number waits for: what differences.md tells of other readings."""
 REPLICATES = 20
 ONE_STEP = "one step"
 LINEAR = "linear comparator"
