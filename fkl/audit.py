@@ -119,7 +119,6 @@ def write_audit(words: list[str], outputs: Path) -> str:
     require(method == "fdskl", "audit", method or None, "fdskl, the one method whose messages there are attacks on")
     run = _composed(overrides)
     experiment = prepare(run)
-    assert isinstance(run.algo, Fdskl) and isinstance(experiment.problem, Vertical)
     T, B = run.algo.iterations, run.algo.batch
     room = 2 * T * B * run.algo.features * experiment.problem.parties * 8 * 2
     require_memory(room, f"messages of {T} iterations", "algo.iterations or algo.batch")

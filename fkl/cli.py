@@ -85,9 +85,9 @@ def _run(arguments: list[str]) -> None:
     from omegaconf.errors import OmegaConfBaseException
 
     from fkl.compose_errors import in_one_line
-    from fkl.composing.job import abandon, job
     from fkl.composing.loader import guarded
     from fkl.composing.options import require_understood
+    from fkl.job import abandon, job
 
     os.environ["PYTHONSAFEPATH"] = "1"  # or the workers of a sweep would find their modules in the current folder first
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that its errors reach us, to be said in one line

@@ -23,35 +23,24 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fkl import conf_folder
-from fkl.algorithms.base import Fitted, Outcome, Scored, World
-from fkl.algorithms.base import Split as LearnsFromSome
-from fkl.algorithms.decentralized.consensus import Consensus
-from fkl.algorithms.federated.pooled import Pooled
-from fkl.algorithms.online.learner import Learner
-from fkl.algorithms.vertical.parties import OverParties
+from fkl.checkpoint import Checkpoint
 from fkl.config import Run, load
-from fkl.data.problem import Batch, Problem, Repeated
-from fkl.data.vertical import Vertical
-from fkl.errors import FklError
+from fkl.contract.isolated import Elsewhere, Here
+from fkl.contract.world import World
+from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.results.checkpoint import Checkpoint
+from fkl.network.messages import Each, Shared, kinds
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
+from fkl.tasks import task_of
+from fkl.tasks.task import Probe
 
-STREAM = ("dataset=diabetes", "kernels.D=8")
-"""4 clients."""
-SHORT = ("partition.rounds=40",)
-ALONE = ("partition.clients=1", "partition.rounds=100")
-"""More than a block of rounds that a learner plays at once."""
-CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
-"""9 clients, samples of two classes."""
-PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
+__all__ = ["PROMISES", "BrokenPromiseError", "Conformance", "scenario", "small"]
+
 DATA = ("dataset", "partition", "scaling")
-FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
-"""Keys that make a method quick, of whatever method has them."""
 REPLICATES = 5
 CHUNK = 3
 """Replicates that run together, in chunks of 3 and 2."""
@@ -59,23 +48,9 @@ INTERRUPTED = 0.7
 """Share of the replicates' rounds after which a run is interrupted: in its second chunk."""
 
 
-class BrokenPromiseError(FklError):
-    """An algorithm does not do what all algorithms do."""
-
-
 def small(algorithm: type) -> tuple[str, ...]:
     """Overrides under which an algorithm of this class runs in a moment: its own kind of data, and few rounds."""
-    keys = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
-    few = tuple(f"++algo.{key}={value}" for key, value in FEW.items() if key in keys)
-    if issubclass(algorithm, OverParties):
-        some = {"iterations": 20, "batch": 8, "features": 4} if "iterations" in keys else {}
-        return (*CLASSES, *PARTIES, *few, *(f"++algo.{key}={value}" for key, value in some.items()))
-    if issubclass(algorithm, LearnsFromSome) and algorithm.repeated:
-        return (*CLASSES, *few)
-    if issubclass(algorithm, Consensus):
-        return (*STREAM, "++algo.iterations=100")
-    alone = issubclass(algorithm, Learner) and not issubclass(algorithm, Pooled)
-    return (*STREAM, *(ALONE if alone else SHORT))
+    return task_of(algorithm).small(algorithm)
 
 
 def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
@@ -116,12 +91,12 @@ class Trace:
     ----------
     shown : dict
         By replicate, what each round showed, by name.
-    rows : tuple of arrays, or None
-        Rows that a method over parties was tested on, one entry a replicate.
+    last : Any
+        Outcome of the last round.
     """
 
     shown: dict[int, list[dict[str, str]]]
-    rows: tuple[NDArray[np.int64], ...] | None
+    last: Any
 
 
 def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[World], object] = id) -> Trace:
@@ -130,46 +105,12 @@ def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[Wor
     watch(world)
     shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
     for t, outcome in enumerate(outcomes(experiment, world)):
-        told = reading(world, outcome)
+        told = experiment.task.shown(world, outcome)
         told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
         for r, rounds in enumerate(shown.values()):
             rounds.append({name: digest(values[r]) for name, values in told.items()})
         watch(world)
-    return Trace(shown, outcome.rows if isinstance(outcome, Scored) else None)
-
-
-def reading(world: World, outcome: Any) -> dict[str, Any]:
-    """Everything that an outcome tells, by name, an entry a replicate.
-
-    Raises
-    ------
-    BrokenPromiseError
-        If it has not the shape that the loop expects.
-    """
-    R, K = len(world.streams.replicates), world.problem.clients
-    if isinstance(outcome, Scored):
-        return {"f": [f() for f in outcome.f], "rows": outcome.rows}
-    if isinstance(outcome, Fitted):
-        tested = [world.problem.batches[replicate].part(False)[0] for replicate in world.streams.replicates]
-        predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
-        return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
-    if not isinstance(outcome, Outcome):
-        _require_shape("theta", outcome, (R, K, None))
-        return {"theta": outcome}
-    told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
-    for name, values in told.items():
-        _require_shape(name, values, (R, K))
-    if outcome.loss is not None:
-        _require_shape("loss", outcome.loss, (R, K, None))
-        told["loss"] = outcome.loss
-    return told
-
-
-def _require_shape(name: str, values: Any, shape: tuple[int | None, ...]) -> None:
-    found = np.shape(values)
-    fits = len(found) == len(shape) and all(want in (None, size) for size, want in zip(found, shape, strict=True))
-    if not fits:
-        raise BrokenPromiseError(f"{name} has the shape {found}, where replicates and clients come first: {shape}")
+    return Trace(shown, outcome)
 
 
 def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) -> None:
@@ -246,15 +187,15 @@ class Recorder(Channel):
         shape = (rounds, *channel.ledger.shape, len(UNITS))
         self.counted = {str(direction): np.zeros(shape, np.int64) for direction in channel.ledger.tallies}
 
-    def broadcast(self, kind: str, payload: Any, scalars: Any) -> Any:
-        """As `Channel.broadcast`."""
-        self._count("downlink", scalars * self._present, self._bytes)
-        return super().broadcast(kind, payload, scalars)
+    def down(self, message: Any) -> Any:
+        """As `Channel.down`."""
+        self._count("downlink", message)
+        return super().down(message)
 
-    def uplink(self, kind: str, payload: Any, scalars: Any) -> Any:
-        """As `Channel.uplink`."""
-        self._count("uplink", scalars * self._present, self._bytes)
-        return super().uplink(kind, payload, scalars)
+    def up(self, message: Any) -> Any:
+        """As `Channel.up`."""
+        self._count("uplink", message)
+        return super().up(message)
 
     def tell(self, kind: str, heard: Any, message: Any, sends: NDArray[np.bool_], bits: int | None = None) -> Any:
         """As `Channel.tell`."""
@@ -271,12 +212,28 @@ class Recorder(Channel):
         self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
         super().exchanged(kind, messages, scalars, size, timed)
 
-    def _count(self, direction: str, scalars: Any, width: int) -> None:
+    def _count(self, direction: str, message: Any) -> None:
+        """Count the numbers that would travel, client by client, and the bytes of the masks that tell which."""
         R, K = self.ledger.shape
-        for r, k in np.ndindex(R, K):
-            sent = int(np.broadcast_to(scalars, (R, K))[r, k])
-            if sent:
-                self.counted[direction][self._t, r, k] += 1, sent, sent * width
+        for _, payloads in kinds(message):
+            parts = [payload.dense() for payload in payloads]
+            for r, k in np.ndindex(R, K):
+                sizes = [_numbers(part, r, k) for part in parts if self._present[k]]
+                scalars = sum(count for count, _ in sizes)
+                if scalars:
+                    size = scalars * self._bytes + sum(mask for _, mask in sizes)
+                    self.counted[direction][self._t, r, k] += 1, scalars, size
+
+
+def _numbers(part: Shared | Each, r: int, k: int) -> tuple[int, int]:
+    """How many numbers of client k travel, and bytes of the mask that goes with them."""
+    if isinstance(part, Shared):
+        return part.values[r].size, 0
+    if part.chosen is None:
+        return part.values[r, k].size, 0
+    n = part.chosen.shape[2]
+    chosen = np.broadcast_to(part.chosen[r, k], len(part.values[r, k]))
+    return part.values[r, k][chosen].size, -(-n // 8) if n > 1 and chosen.any() else 0
 
 
 @dataclass(frozen=True)
@@ -354,16 +311,12 @@ class Conformance:
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
         """Other targets change nothing before they are revealed; those that are only tested on change nothing ever."""
-        problem = self.experiment.problem
-        if isinstance(problem, Problem):
-            self._labels_of_a_stream(problem)
-        elif isinstance(problem, Vertical):
-            self._labels_of_parties(problem)
-        else:
-            batches = problem.batches if isinstance(problem, Repeated) else (problem,)
-            others = tuple(_mirrored_where(batch, ~batch.training) for batch in batches)
-            other = Repeated(others) if isinstance(problem, Repeated) else others[0]
-            require_same(self.together, self._play_on(other), "other targets to be tested on")
+        for probe in self.experiment.task.probes(self.together.last):
+            some = self.everyone if probe.replicates is None else probe.replicates
+            before = self.together if probe.replicates is None else play(self.experiment, some)
+            after = play(replace(self.experiment, problem=probe.problem), some)
+            require_same(before, after, probe.why, probe.rounds)
+            self._require_hidden(probe, before, after)
 
     def ledger_books_every_message(self) -> None:
         """By round, client and kind, the ledger has what was sent through the channel, and nothing else."""
@@ -386,26 +339,33 @@ class Conformance:
                 books = [name for name, equal in zip(("rounds", "clients", "kinds"), same, strict=True) if not equal]
                 raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
 
-    def _labels_of_a_stream(self, problem: Problem) -> None:
-        now = problem.rounds // 2
-        y = problem.y.copy()
-        y[now:] = mirrored(problem.y)[now:]
-        before, after = self.together, self._play_on(replace(problem, y=y))
-        require_same(before, after, f"other targets from round {now + 1} on", rounds=now)
-        for replicate, rounds in before.shown.items():
-            if rounds[now]["y_hat"] != after.shown[replicate][now]["y_hat"]:
-                raise BrokenPromiseError(f"y_hat of round {now + 1} differs with the targets of that round")
+    def parties_see_what_they_hold_alone(self) -> None:
+        """Each party as an object with its own data, and messages as bytes, shows and sends what all at once do."""
+        self._require_apart(Here)
 
-    def _labels_of_parties(self, problem: Vertical) -> None:
-        first = play(self.experiment, (0,))  # each replicate is tested on rows of its own
-        assert first.rows is not None
-        y = problem.y.copy()
-        y[first.rows[0]] = mirrored(problem.y)[first.rows[0]]
-        other = play(replace(self.experiment, problem=replace(problem, y=y)), (0,))
-        require_same(first, other, "other targets to be tested on")
+    def parties_share_nothing_but_messages(self) -> None:
+        """The same with each party in a process of its own."""
+        self._require_apart(Elsewhere)
 
-    def _play_on(self, problem: Any) -> Trace:
-        return play(replace(self.experiment, problem=problem), self.everyone)
+    def _require_apart(self, party: type[Here] | type[Elsewhere]) -> None:
+        algorithm, problem = self.experiment.algorithm, self.experiment.problem
+        check = getattr(algorithm, "require_apart", None)
+        if check is None:
+            families = "one of fkl.contract's families, or a Learner"
+            raise BrokenPromiseError(f"{algorithm.label} is not written as parties that exchange messages: {families}")
+        if "x" in {field.name for field in fields(problem)}:
+            problem = replace(problem, x=problem.x.astype(np.float64))
+        doubles = replace(self.experiment, problem=problem, precision="float64")
+        check(lambda: make_world(doubles, (0,))[0], party)
+
+    @staticmethod
+    def _require_hidden(probe: Probe, before: Trace, after: Trace) -> None:
+        """What may not differ in the round in which the probe begins."""
+        if probe.hidden is not None and probe.rounds is not None:
+            for mine, theirs in zip(before.shown.values(), after.shown.values(), strict=True):
+                if mine[probe.rounds][probe.hidden] != theirs[probe.rounds][probe.hidden]:
+                    begins = f"round {probe.rounds + 1}"
+                    raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
     def _tables(self, chunks: Iterable[Chunk]) -> dict[str, str]:
         records = make_records(self.experiment, chunks, self.cache)
@@ -430,16 +390,9 @@ PROMISES = (
     Conformance.state_survives_save_and_load,
     Conformance.labels_are_not_known_before_they_are_shown,
     Conformance.ledger_books_every_message,
+    Conformance.parties_see_what_they_hold_alone,
+    Conformance.parties_share_nothing_but_messages,
 )
-
-
-def mirrored(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Other targets between the same ends; the other class, where there are two."""
-    return y.min() + y.max() - y
-
-
-def _mirrored_where(batch: Batch, chosen: NDArray[np.bool_]) -> Batch:
-    return replace(batch, y=np.where(chosen, mirrored(batch.y), batch.y))
 
 
 class _InterruptedError(Exception):

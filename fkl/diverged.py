@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.data.problem import Problem
-
 STEP_SIZES = ("eta", "gamma", "rho")
 """What methods call the step size."""
 OTHER_STEPS = ("step_factor", "alpha", "eta_k")
@@ -56,17 +54,16 @@ def _shown(value: object) -> str:
     return "null, which is 1/sqrt(T)" if value is None else str(value)
 
 
-def worse_than_zero(problem: Any, mse: NDArray[np.float64]) -> str | None:
+def worse_than_zero(targets: NDArray[Any], mse: NDArray[np.float64]) -> str | None:
     """Say that errors are finite, but what no method that learns anything would have; None where they are not.
 
     Parameters
     ----------
-    problem : Problem, Batch, Repeated or Vertical
+    targets : array
     mse : (R,)
-        Mean squared error of each replicate at the end, over the samples of the problem or some of them.
+        Mean squared error of each replicate at the end, over these samples or some of them.
     """
-    y = problem.y[problem.present] if isinstance(problem, Problem) else problem.y
-    zero = float(np.square(y, dtype=np.float64).mean())
+    zero = float(np.square(targets, dtype=np.float64).mean())
     worse = int((mse > WORSE * zero).sum())
     if not worse:
         return None

@@ -17,6 +17,10 @@ class FklError(Exception):
     """Anything the user can mend: a configuration key, a file, a row, a missing network."""
 
 
+class BrokenPromiseError(FklError):
+    """An algorithm does not do what all algorithms do, see `fkl.conformance`."""
+
+
 class BadValue(FklError):
     """A configuration value that cannot be.
 

@@ -6,7 +6,11 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
 
 from fkl.errors import FklError
 
@@ -54,6 +58,15 @@ def shown_bytes(count: int) -> str:
             return f"{size:.3g} {unit}"
         size /= 1024
     return f"{size:.3g} TiB" if size < 1e6 else f"{size:.1e} TiB"
+
+
+def nbytes(holder: Any) -> int:
+    """Bytes of the arrays in an object: itself, the items of a list, the fields of a dataclass."""
+    if isinstance(holder, np.ndarray):
+        return holder.nbytes
+    if isinstance(holder, list):
+        return sum(map(nbytes, holder))
+    return sum(nbytes(getattr(holder, field.name)) for field in fields(holder)) if is_dataclass(holder) else 0
 
 
 def peak_bytes(work: Callable[[], object]) -> int:

@@ -2,31 +2,19 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext, redirect_stdout
-from dataclasses import replace
 from functools import partial
-from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from fkl.algorithms.base import Split
-from fkl.algorithms.decentralized.consensus import Consensus
-from fkl.algorithms.vertical.parties import OverParties
+from fkl.checkpoint import Checkpoint
 from fkl.config import Run
-from fkl.data.normalise import normalise
-from fkl.data.problem import Batch, Problem, Repeated, Table
-from fkl.data.store import Store
-from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.diverged import worse_than_zero
-from fkl.errors import FklError, inside, require
-from fkl.memory import no_more_than_there_is, require_memory
-from fkl.network import Topology
+from fkl.errors import inside, require
+from fkl.memory import no_more_than_there_is
 from fkl.report.figures import draw_run
-from fkl.results.checkpoint import Checkpoint
 from fkl.results.folder import (
     CHECKPOINT,
     alone,
@@ -38,8 +26,10 @@ from fkl.results.folder import (
     write_failed,
 )
 from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
-from fkl.simulation import DivergedError, Experiment, nbytes, simulate
-from fkl.streams import Role, Streams, shared_generator
+from fkl.simulation import DivergedError, Experiment, simulate
+from fkl.streams import Role, shared_generator
+from fkl.tasks import task_of
+from fkl.tasks.samples import graph
 
 
 def execute(run: Run) -> bool:
@@ -91,7 +81,9 @@ def _do(run: Run) -> None:
         if warnings := list(_warnings(experiment, summary)):
             notes["warning"] = "; ".join(warnings)
             print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
-        finish(run, folder, partial(draw_run, curves=tables.curves, summary=summary, title=title), notes)
+        panels = experiment.task.panels()
+        draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
+        finish(run, folder, draw, notes)
 
 
 def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":
@@ -128,40 +120,22 @@ def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
     if "converged" in summary and summary["converged"].min() < 1:
         yield "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
-    if error is not None and (worse := worse_than_zero(experiment.problem, summary[error].to_numpy())) is not None:
+    if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
         yield worse
 
 
 def prepare(run: Run) -> Experiment:
-    """Read, scale, partition and split the data, and draw the graph, where the method needs these.
-
-    One generator serves the data set, the partition and the split, so all follow from the seed alone.
-    """
-    settings = run.settings
-    over_parties = isinstance(run.algo, OverParties)
-    wanted = "vertical" if over_parties else "any but vertical"
-    fits = over_parties == isinstance(run.partition, FeatureGroups)
+    """Read, scale, partition and split the data, and draw the graph, where the method needs these."""
+    settings, kind = run.settings, task_of(run.algo)
+    wanted = "vertical" if kind.of_features else "any but vertical"
+    fits = kind.of_features == getattr(run.partition, "of_features", False)
     require(fits, "partition", type(run.partition).__name__, f"{wanted} for {run.algo.label}")
-    problem: Problem | Batch | Repeated | Vertical
-    if isinstance(run.algo, Split) and run.algo.repeated:
-        problem = _repeated(run)
-    else:
-        generator = shared_generator(settings.seed, Role.DATA)
-        table = _table(run, generator)
-        with inside("partition"):
-            given: Any = run.partition.split(table, generator)
-        if over_parties:
-            problem = replace(given, rounds=run.algo.rounds)
-        else:
-            problem = _batch(run, given, generator) if isinstance(run.algo, Split) else given
-            problem = replace(problem, x=problem.x.astype(settings.precision))
-    topology = _topology(run, problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
-    redraw = None
-    if isinstance(run.algo, Consensus) and run.algo.redraw:
-        redraw = partial(_redrawn, run, None if _drawn(run) else table)
-    print(_told(run.dataset.name, problem, topology))
+    task = kind.of(run)
+    topology = graph(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
+    links = "" if topology is None else f", {topology.edges} edges, spectral gap {topology.spectral_gap:.3g}"
+    print(f"{run.dataset.name}: {task.describe()}{links}")
     return Experiment(
-        problem,
+        task.problem,
         run.kernels,
         run.network,
         run.algo,
@@ -169,94 +143,8 @@ def prepare(run: Run) -> Experiment:
         settings.replicates,
         settings.precision,
         topology,
-        redraw,
+        task.redraw,
     )
-
-
-def _table(run: Run, generator: np.random.Generator) -> Table:
-    with inside("dataset"):
-        table = run.dataset.load(Store(Path(run.paths.data)), generator)
-        where = getattr(run.dataset, "path", run.dataset.name)
-        return normalise(replace(table, where=where), run.settings.scaling)
-
-
-def _batch(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
-    with inside("algo"):
-        return run.algo.batch(stream, generator)
-
-
-def _repeated(run: Run) -> Repeated:
-    """A split for each replicate; what is simulated, or drawn from the files, is simulated or drawn for each too."""
-    shared = None if _drawn(run) else _table(run, shared_generator(run.settings.seed, Role.DATA))
-    batches: list[Batch] = []
-    for generator in Streams(run.settings.seed, tuple(range(run.settings.replicates))).generators(Role.DATA):
-        with redirect_stdout(StringIO()) if batches else nullcontext():  # what it tells is told once
-            batches.append(_split(run, shared, generator))
-        if batches[-1].clients != batches[0].clients:
-            counts = f"{batches[0].clients} and {batches[-1].clients}"
-            raise FklError(f"{run.dataset.name}: replicates have {counts} clients, where all must have as many")
-        if len(batches) == 1:
-            rest = run.settings.replicates - 1
-            require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
-    return Repeated(tuple(batches))
-
-
-def _redrawn(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:
-    """Split and graph of one replicate; those of replicate 0 are what all replicates share where nothing is redrawn."""
-    streams = Streams(run.settings.seed, (replicate,))
-    with redirect_stdout(StringIO()):  # what it tells was told
-        batch = _split(run, shared, streams.generators(Role.DATA)[0])
-    topology = _topology(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
-    assert topology is not None
-    return replace(batch, x=batch.x.astype(run.settings.precision)), topology
-
-
-def _simulated(run: Run) -> bool:
-    """Whether the samples are drawn, not read from files."""
-    return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
-
-
-def _drawn(run: Run) -> bool:
-    """Whether a data set that is loaded once more has other samples."""
-    return _simulated(run) or getattr(run.dataset, "drawn", False)
-
-
-def _split(run: Run, shared: Table | None, generator: np.random.Generator) -> Batch:
-    """One replicate's split of a table that all share, or of its own."""
-    table = _table(run, generator) if shared is None else shared
-    if shared is None and not _simulated(run):  # whose site it is differs by replicate
-        table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
-    with inside("partition"):
-        stream = run.partition.split(table, generator)
-    return _batch(run, stream, generator)
-
-
-def _topology(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
-    """Graph of a decentralized method; any other has a server, or is alone."""
-    decentralized = isinstance(run.algo, Consensus)
-    if run.topology is None:
-        require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
-        return None
-    require(decentralized, "topology", type(run.topology).__name__, f"left out: {run.algo.label} is not decentralized")
-    with inside("topology"):
-        return run.topology.build(agents, generator)
-
-
-def _told(name: str, problem: Problem | Batch | Repeated | Vertical, topology: Topology | None) -> str:
-    """One line about the data, and the graph, that a run is about to see."""
-    if isinstance(problem, Vertical):
-        tested = round(problem.test_share * len(problem.y))
-        groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
-        return f"{name}: {len(problem.y) - tested} training and {tested} test samples, {groups}"
-    samples = f"{problem.rounds} rounds"
-    if not isinstance(problem, Problem):
-        training = int(problem.training.sum())
-        samples = f"{training} training and {len(problem.y) - training} test samples"
-    words = [f"{problem.clients} clients", samples, f"{problem.dimension} features"]
-    words.append(f"{problem.rows_left_out} rows left out")
-    if topology is not None:
-        words.append(f"{topology.edges} edges, spectral gap {topology.spectral_gap:.3g}")
-    return f"{name}: {', '.join(words)}"
 
 
 def closing_table(run: Run, summary: pd.DataFrame) -> str:

@@ -11,6 +11,9 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+NUMBERS_A_COUNT = 4
+"""Numbers that Philox makes of one value of its counter."""
+
 
 class Role(IntEnum):
     """What a stream is for. Numbers are part of the seed: never reuse or reorder them."""
@@ -44,11 +47,12 @@ class Streams:
         """One generator a replicate, at the start of its stream."""
         return [np.random.default_rng(self._sequence(replicate, role)) for replicate in self.replicates]
 
-    def uniform(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
-        """Numbers in [0, 1) of shape (R, size) for round t, the same whatever was drawn before."""
-        start = [0, 0, 0, t]
+    def uniform(self, role: Role, t: int, size: int, first: int = 0) -> NDArray[np.float64]:
+        """Numbers first, first + 1, ... in [0, 1) of round t, (R, size), the same whatever else is drawn."""
+        block, skipped = divmod(first, NUMBERS_A_COUNT)
+        start = [block, 0, 0, t]
         bits = [np.random.Philox(self._sequence(replicate, role), counter=start) for replicate in self.replicates]
-        return np.stack([np.random.Generator(stream).random(size) for stream in bits])
+        return np.stack([np.random.Generator(stream).random(skipped + size)[skipped:] for stream in bits])
 
     def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
         """Numbers in [0, 1) of shape (R, size) for round t from a client's own seed, which no other client knows."""

@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fkl.config import Run, load
 from fkl.errors import FklError, printable, refuse, require
-from fkl.results.files import CannotWriteError, require_files_in, write_text, writing
+from fkl.files import CannotWriteError, require_files_in, write_text, writing
 from fkl.results.folder import let_go, made, read_summary, write_failed
 from fkl.run import execute
 from fkl.simulation import DivergedError

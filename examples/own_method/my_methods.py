@@ -6,14 +6,31 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Outcome, World, mean_gradient, mixture_norm, squared_norms
+from fkl.algorithms.base import mixture_norm, squared_norms
 from fkl.algorithms.federated.descent import Descent
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Common, Outcome
 from fkl.errors import require
+from fkl.network.messages import FeatureGradients, Shared
+
+
+@dataclass(frozen=True)
+class Down:
+    """What the server tells all clients: theta (R, N, P) of R replicates and N kernels, with P features."""
+
+    theta: Shared
+
+
+@dataclass(frozen=True)
+class Up:
+    """What a client tells the server: the gradients of all kernels, or nothing."""
+
+    theta: FeatureGradients
 
 
 @dataclass
-class State:
-    """What the server knows: theta (R, N, P) of R replicates and N kernels, with P features."""
+class Server:
+    """What the server holds."""
 
     theta: NDArray[np.float64]
 
@@ -38,27 +55,31 @@ class Quiet(Descent):
         super().__post_init__()
         require(0 <= self.enough < np.inf, "enough", self.enough, "a number from 0")
 
-    def init(self, world: World) -> State:
-        """All theta are 0."""
-        bank = world.bank
-        return State(np.zeros((bank.replicates, bank.kernels, bank.width)))
+    def start(self, common: Common, clients: int) -> tuple[Server, None]:
+        """All theta are 0; clients hold nothing."""
+        bank = common.bank
+        return Server(np.zeros((bank.replicates, bank.kernels, bank.width))), None
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
-        """One round: predict, see the labels, learn from the clients that speak."""
-        bank, channel = world.bank, world.channel
-        x, y, share = world.problem.round(t)  # (K, d), (K,), each client's weight in a mean
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
+        """Theta to all clients."""
+        return Down(Shared(server.theta))
 
-        theta = channel.broadcast("theta", state.theta, scalars=state.theta[0].size)
-        f = bank.predict(x, theta)  # (R, K, N)
+    def client(
+        self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
+    ) -> tuple[None, Up, Outcome]:
+        """Predict, see the label, and speak if the prediction was not good enough."""
+        theta = down.theta.values
+        f = common.bank.predict(samples.x, theta)  # (R, K, N)
         y_hat = f.mean(axis=-1)  # (R, K)
 
-        residual = f - y[:, None]
-        speaks = np.abs(y_hat - y) >= self.enough  # (R, K)
-        weight = (speaks * share)[..., None]
-        update = channel.uplink("theta", 2 * residual * weight, scalars=speaks * theta[0].size)
-        gradient = mean_gradient(bank, x, update, weight, theta, self.lam)
-        step = self.step_factor * self.rate(world.problem.rounds)
+        residual = f - samples.y[:, None]
+        speaks = (np.abs(y_hat - samples.y) >= self.enough)[..., None]  # (R, K, 1)
+        gradients = FeatureGradients(common.bank, samples.x, 2 * residual * speaks, theta, self.lam, speaks, speaks)
 
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
-        even = np.full_like(f, 1 / bank.kernels)
-        return State(theta - step * gradient), Outcome(y_hat, loss, lambda: mixture_norm(even, theta))
+        even = np.full_like(f, 1 / common.bank.kernels)
+        return None, Up(gradients), Outcome(y_hat, loss, lambda: mixture_norm(even, theta))
+
+    def server(self, common: Common, server: Server, up: Up, share: NDArray[np.float64], turn: Turn) -> Server:
+        """Learn from the clients that spoke: `share` is each client's weight in a mean."""
+        return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))

@@ -130,6 +130,9 @@ class FeatureGroups:
     fkl.errors.BadValue
     """
 
+    of_features: ClassVar[bool] = True
+    """What parties hold, where clients of other partitions hold rows."""
+
     parties: int = 8
     how: str = "contiguous"
     groups: list[list[int]] | None = None

@@ -75,8 +75,13 @@ class FeatureBank:
         """theta_i' z_i(x_k) for x (K, d) and theta (R, N, width): shape (R, K, N)."""
         return np.ascontiguousarray(np.matmul(self.features(x), theta[..., None])[..., 0].swapaxes(1, 2))
 
-    def accumulate(self, x: Array, update: Array) -> NDArray[np.float64]:
-        """sum_k update[r, k, i] z_i(x_k) for x (K, d) and update (R, K, N): shape (R, N, width)."""
+    def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
+        """sum_k share_k update[r, k, i] z_i(x_k) for x (K, d), update (R, K, N) and share (K,): shape (R, N, width).
+
+        Without `share` every client counts once.
+        """
+        if share is not None:
+            update = update * share[:, None]
         return np.matmul(update.swapaxes(1, 2)[:, :, None, :], self.features(x))[:, :, 0]
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> tuple[Array, Array]:
@@ -167,13 +172,15 @@ class CompiledBank(FeatureBank):
         compiled.predict(*self._operands(x), self.split(theta.astype(np.float32)), self.norm, out)
         return out
 
-    def accumulate(self, x: Array, update: Array) -> NDArray[np.float64]:
+    def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
         """As `FeatureBank.accumulate`; work is proportional to the non-zero entries of update."""
         from fkl.kernels import compiled
 
         out = np.empty((self.replicates, self.kernels, self.width))
         wake_for(np.count_nonzero(update) * self.rho.shape[-1])
-        compiled.accumulate(*self._operands(x), np.ascontiguousarray(update), self.norm, self.split(out))
+        weight = np.ones(len(x)) if share is None else np.ascontiguousarray(share, np.float64)
+        update = np.ascontiguousarray(update)
+        compiled.accumulate(*self._operands(x), update, weight, self.norm, self.split(out))
         return out
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> tuple[Array, Array]:

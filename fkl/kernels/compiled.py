@@ -140,15 +140,15 @@ def predict(x, rho, scale, phase, theta, norm, out):
 
 
 @njit(error_model="numpy")
-def _accumulate_tile(x, rho, scale, phase, update, norm, out):
+def _accumulate_tile(x, rho, scale, phase, update, share, norm, out):
     """Add one tile of clients to the sum of one replicate and kernel."""
     maps, features = out.shape
     sample = np.empty_like(x)
     weight = np.empty(x.shape[0], np.float32)
     count = 0
     for k in range(x.shape[0]):
-        if update[k] != 0.0:
-            weight[count] = update[k]
+        if update[k] * share[k] != 0.0:
+            weight[count] = update[k] * share[k]
             sample[count] = x[k]
             count += 1
     if count:
@@ -160,13 +160,14 @@ def _accumulate_tile(x, rho, scale, phase, update, norm, out):
 
 
 @njit(parallel=True, cache=True)
-def accumulate(x, rho, scale, phase, update, norm, out):
-    """out[r, i] = norm * sum_k update[r, k, i] z_i(x_k), touching only clients whose update is not zero.
+def accumulate(x, rho, scale, phase, update, share, norm, out):
+    """out[r, i] = norm * sum_k share_k update[r, k, i] z_i(x_k), touching only clients whose update is not zero.
 
     Parameters
     ----------
     x, rho, scale, phase, norm : as in `predict`
     update : (R, K, N) float64
+    share : (K,) float64
     out : (R, N, maps, D) float64, written
     """
     replicates, kernels = out.shape[:2]
@@ -177,7 +178,9 @@ def accumulate(x, rho, scale, phase, update, norm, out):
         out[r, i] = 0.0
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
-            _accumulate_tile(x[tile], rho[r, b], scale[i], phase[r, b], update[r, tile, i], norm, out[r, i])
+            _accumulate_tile(
+                x[tile], rho[r, b], scale[i], phase[r, b], update[r, tile, i], share[tile], norm, out[r, i]
+            )
 
 
 @njit(error_model="numpy")

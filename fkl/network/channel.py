@@ -1,5 +1,6 @@
 """The channel: the one door by which data leaves a party."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -8,11 +9,13 @@ from numpy.typing import NDArray
 
 from fkl.errors import FklError, require
 from fkl.network.ledger import CostModel, Direction, Ledger
+from fkl.network.messages import Size, kinds, measured
 from fkl.network.neighbours import Heard
 from fkl.network.topology import Topology
 from fkl.streams import Role, Streams
 
 Payload = TypeVar("Payload")
+Message = TypeVar("Message")
 Array = NDArray[np.floating]
 
 
@@ -103,6 +106,45 @@ class Channel:
     def _nothing_sent(self) -> NDArray[np.int64]:
         return np.zeros(self.ledger.shape, np.int64)
 
+    def down(self, message: Message) -> Message:
+        """Server to every client that is present: every payload of a message, one kind after another.
+
+        Parameters
+        ----------
+        message : dataclass of payloads, or None for nothing
+
+        Returns
+        -------
+        As it is.
+
+        Raises
+        ------
+        TypeError
+            For a message that holds anything but payloads.
+        """
+        for kind, size in self._sizes(message):
+            self._enter("downlink", kind, *size)
+        return message
+
+    def up(self, message: Message) -> Message:
+        """Every client that is present to the server; as `down`.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            When a client has sent more scalars in this round than `Network.uplink_budget`.
+        """
+        for kind, size in self._sizes(message):
+            self._charge(size.scalars)
+            self._enter("uplink", kind, *size)
+        return message
+
+    def _sizes(self, message: object) -> Iterator[tuple[str, Size]]:
+        """What each client that is present sends or receives, (R, K), kind after kind."""
+        for kind, payloads in kinds(message):
+            size = measured(payloads, self._width)
+            yield kind, Size(*(np.broadcast_to(count * self._present, self._sent.shape) for count in size))
+
     def broadcast(self, kind: str, payload: Payload, scalars: int | NDArray[np.int64]) -> Payload:
         """Server to every client that is present.
 
@@ -115,7 +157,8 @@ class Channel:
         scalars : int, or (R, 1) int
             Scalars that each client receives.
         """
-        self._enter("downlink", kind, np.broadcast_to(scalars * self._present, self._sent.shape))
+        sent = np.broadcast_to(scalars * self._present, self._sent.shape)
+        self._enter("downlink", kind, sent, sent * self._width)
         return payload
 
     def uplink(self, kind: str, payload: Payload, scalars: int | NDArray[np.int64]) -> Payload:
@@ -137,7 +180,7 @@ class Channel:
         """
         sent = np.broadcast_to(scalars * self._present, self._sent.shape)
         self._charge(sent)
-        self._enter("uplink", kind, sent)
+        self._enter("uplink", kind, sent, sent * self._width)
         return payload
 
     def silence(self, topology: Topology, width: int) -> Heard:
@@ -209,8 +252,8 @@ class Channel:
                 f"a client in round {self._t + 1}; raise the budget, or lower kernels.D or algo.M"
             )
 
-    def _enter(self, direction: Direction, kind: str, scalars: NDArray[np.int64]) -> None:
-        self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, scalars * self._width)
+    def _enter(self, direction: Direction, kind: str, scalars: NDArray[np.int64], size: NDArray[np.int64]) -> None:
+        self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, size)
 
     def _book(self, direction: Direction, kind: str, messages: NDArray[np.int64], scalars: int, size: int) -> None:
         """Enter messages (R, K) that are all alike."""

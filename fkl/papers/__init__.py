@@ -10,10 +10,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from fkl.errors import FklError, require, shown
+from fkl.files import whole_file
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
 from fkl.results.collect import Collected, FinishedRun, collect
-from fkl.results.files import whole_file
 
 Made = TypeVar("Made")
 

@@ -1,6 +1,6 @@
 """Figures: mean over replicates with a band, for people."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fkl.results.records import Curves
+    from fkl.tasks.task import Panel
 
 Array = NDArray[Any]
 # Okabe and Ito's palette, told apart by colour-blind readers
@@ -26,10 +27,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 SPREAD = "mean ± 1 sd over {} replicates"
 
 
-def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str) -> None:
+def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str, panels: Mapping[str, "Panel"]) -> None:
     """Draw the figures of one run, .png and .pdf.
-
-    Of a stream mse and regret, of a batch on a graph error, distance and transmissions, of other methods error.
 
     Parameters
     ----------
@@ -40,10 +39,12 @@ def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str) 
     summary : DataFrame
         The last round of every replicate.
     title : str
+    panels : mapping of str to Panel
+        What to draw, by the names of the files.
     """
-    for name, (label, parts) in _panels(curves.columns).items():
+    for name, panel in panels.items():
         figure, (axes,) = canvas(1)
-        for colour, (column, words) in enumerate(parts.items()):
+        for colour, (column, words) in enumerate(panel.curves.items()):
             if column not in curves.columns or summary[column].isna().all():
                 continue
             mean, deviation = curves.of(column)
@@ -51,48 +52,12 @@ def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str) 
                 _band(axes, np.arange(1, len(mean) + 1), mean, deviation, words, colour)
             else:
                 points(axes, summary[column], words, colour)
-        axes.set_ylabel(label)
+        axes.set_ylabel(panel.label)
         axes.set_title(title)
-        if name not in ("regret", "error"):  # the one can be below zero, the other is a share
+        if panel.log:
             axes.set_yscale("log")
         for suffix, content in rendered(figure, curves.replicates).items():
             (folder / f"{name}{suffix}").write_bytes(content)
-
-
-def _panels(columns: Collection[str]) -> dict[str, tuple[str, dict[str, str]]]:
-    """Label of the axis, and columns with their words, of each figure."""
-    if "distance" in columns:
-        return _batch_panels(columns)
-    if "test_error" in columns:
-        return {"error": ("share of errors", {"train_error": "training samples", "test_error": "test samples"})}
-    return _stream_panels()
-
-
-def _stream_panels() -> dict[str, tuple[str, dict[str, str]]]:
-    regrets = {
-        "regret_best_kernel": "against the client's best kernel as it learned",
-        "regret_hindsight": "against the best kernel ridge fit in hindsight",
-    }
-    return {
-        "mse": ("mean squared error so far", {"mse": "mean squared error so far"}),
-        "regret": ("regret so far, mean of clients\n(squared error)", regrets),
-    }
-
-
-def _batch_panels(columns: Collection[str]) -> dict[str, tuple[str, dict[str, str]]]:
-    measure, words = ("mse", "mean squared error") if "train_mse" in columns else ("error", "share of errors")
-    distances = {
-        "distance": "of theta from the optimum",
-        "consensus_error": "of theta from the agents' mean",
-        "functional_distance": "of f from the optimum, training samples",
-        "functional_distance_worst": "the same, worst agent",
-    }
-    parts = {f"train_{measure}": "training samples", f"test_{measure}": "test samples"}
-    return {
-        measure: (words, parts),
-        "distance": ("root mean square distance", distances),
-        "transmissions": ("transmissions so far", {"transmissions": "all agents"}),
-    }
 
 
 def canvas(panels: int) -> tuple[Figure, Sequence[Axes]]:

@@ -18,6 +18,7 @@ from fkl import __version__, papers
 from fkl.composing import experiments
 from fkl.data.store import Store
 from fkl.errors import FklError
+from fkl.files import write_text
 from fkl.papers.beside import KEY
 from fkl.report import prose
 from fkl.report.pictures import Picture, embedded
@@ -25,7 +26,6 @@ from fkl.report.runs import DataSource, add_pictures, data_source, environments,
 from fkl.report.tables import Table, percent
 from fkl.report.verdicts import MISSING, OUTCOMES, TIME, UNEXPLAINED, VARIANT, Verdict, cells, judge, tally
 from fkl.results.collect import Collected, collect, legible
-from fkl.results.files import write_text
 
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_info
 from fkl import __version__
 from fkl.config import Run
 from fkl.errors import require
-from fkl.results.files import CannotWriteError, flush_to_disk, require_files_in, sha256_of, write_text, writing
+from fkl.files import CannotWriteError, flush_to_disk, require_files_in, sha256_of, write_text, writing
 
 LAST_FILE = "provenance.json"
 CHECKPOINT = "checkpoint"

@@ -10,12 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.data.problem import Problem, Repeated
-from fkl.data.vertical import Vertical
+from fkl.files import writing
 from fkl.network import UNITS, Ledger
-from fkl.results.files import writing
-from fkl.results.hindsight import hindsight_loss, linear_loss
 from fkl.simulation import Chunk, DivergedError, Experiment, simulate
+from fkl.tasks.task import Columns, Values
 
 FLOATS = "%.10g"
 TABLES = ("rounds", "clients", "summary")
@@ -43,29 +41,18 @@ class Records:
     summary: pd.DataFrame
 
 
-Columns = dict[str, NDArray[Any]]
-"""By name: (T, R) in columns of rounds, (R, K) or (K,) in columns of clients, (R,) in columns of the summary."""
-
-
 def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | None = None) -> Records:
     """Turn what the loop brings back into tables; `cache` is where losses in hindsight are kept."""
-    best = _best_in_hindsight(experiment, cache)
-    parts = [_of_a_chunk(experiment, chunk, best) for chunk in chunks]
+    beside = _beside(experiment, cache)
+    parts = [_of_a_chunk(experiment, chunk, beside) for chunk in chunks]
     tables = {name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in TABLES}
     return Records(**tables)
 
 
 def summary_columns(experiment: Experiment) -> list[str]:
     """What the columns of a run's summary will be, from the first round of one replicate."""
-    problem: Any = experiment.problem
-    if isinstance(problem, Problem):
-        problem = replace(problem, x=problem.x[:1], y=problem.y[:1], present=problem.present[:1], tested=None)
-    elif isinstance(problem, Repeated):
-        problem = replace(problem, batches=problem.batches[:1])
-    else:
-        problem = replace(problem, rounds=1)
-    short = replace(experiment, problem=problem, replicates=1, redraw=None)
-    records = _of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), np.zeros((1, 1)))
+    short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
+    records = _of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
     return [str(name) for name in records.summary]
 
 
@@ -83,7 +70,7 @@ class Tables:
 
     def __init__(self, folder: Path, experiment: Experiment, cache: Path | None = None) -> None:
         self._folder, self._experiment, self._cache = folder, experiment, cache
-        self._best: NDArray[np.float64] | None = None
+        self._beside: tuple[Any] | None = None  # found when it is first needed
         self.go_back({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}})
 
     @property
@@ -102,7 +89,7 @@ class Tables:
 
         Raises
         ------
-        fkl.results.files.CannotWriteError
+        fkl.files.CannotWriteError
         """
         records = self._records(chunk)
         for name in TABLES:
@@ -122,9 +109,9 @@ class Tables:
         return self._file("rounds") if self._sizes["rounds"] else None
 
     def _records(self, chunk: Chunk) -> Records:
-        if self._best is None:
-            self._best = _best_in_hindsight(self._experiment, self._cache)
-        return _of_a_chunk(self._experiment, chunk, self._best)
+        if self._beside is None:
+            self._beside = (_beside(self._experiment, self._cache),)
+        return _of_a_chunk(self._experiment, chunk, *self._beside)
 
     def _append(self, name: str, table: pd.DataFrame) -> None:
         file, size = self._file(name), self._sizes[name]
@@ -175,70 +162,40 @@ class Curves:
         return self.mean[place], np.sqrt(self.squares[place] / max(1, self.replicates - 1))
 
 
-def _best_in_hindsight(experiment: Experiment, cache: Path | None) -> NDArray[np.float64]:
-    """Losses (T, K) of the best function in hindsight, of a stream; nothing of other problems."""
-    return hindsight_loss(experiment, cache) if isinstance(experiment.problem, Problem) else np.zeros(0)
+def _beside(experiment: Experiment, cache: Path | None) -> Any:
+    """What the task compares a run with."""
+    return experiment.task.beside(experiment.algorithm, experiment.dictionary, cache)
 
 
-def _of_a_chunk(experiment: Experiment, chunk: Chunk, best: NDArray[np.float64]) -> Records:
+def _of_a_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
     problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = problem.rounds, problem.clients
-    replicates = np.arange(chunk.first, chunk.first + R)
-    if isinstance(problem, Problem):
-        by_round, by_client, at_the_end = _of_a_stream(problem, chunk, best)
-    else:
-        judge: Any = chunk.judge
-        by_round, by_client, at_the_end = dict(judge.by_round), dict(judge.by_client), dict(judge.at_the_end)
-    if isinstance(problem, Vertical):  # these methods are compared by what they reach in a time
-        by_round["runtime_s"] = _each(chunk, chunk.elapsed[:, None])
-    sent_by_round, sent_by_client = _traffic(chunk.ledger)
-    by_round, by_client = by_round | sent_by_round, by_client | sent_by_client
+    replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.each()
+    told = experiment.task.columns(chunk.judge, elapsed, beside)
+    sent = _traffic(chunk.ledger)
+    by_round, by_client = told.rounds | sent.rounds, told.clients | sent.clients
 
     rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
-    clients: Columns = {"replicate": np.repeat(replicates, K), "client": np.tile(np.arange(K), R)}
+    clients: Values = {"replicate": np.repeat(replicates, K), "client": np.tile(np.arange(K), R)}
     clients["site"] = np.tile(np.array(problem.site_names)[problem.site], R)
     clients |= {name: np.broadcast_to(values, (R, K)).ravel() for name, values in by_client.items()}
-    summary: Columns = {"replicate": replicates}
-    summary |= {name: values[-1] for name, values in by_round.items()} | at_the_end
+    summary: Values = {"replicate": replicates}
+    summary |= {name: values[-1] for name, values in by_round.items()} | told.summary
     summary.pop("runtime_s", None)
-    summary["runtime_s"] = _each(chunk, chunk.elapsed[-1:])
-    summary["runtime_per_client_s"] = summary["runtime_s"] / K
+    summary["runtime_s"] = elapsed[-1]
+    summary["runtime_per_client_s"] = elapsed[-1] / K
     return Records(pd.DataFrame(rounds), pd.DataFrame(clients), pd.DataFrame(summary))
 
 
-def _of_a_stream(problem: Problem, chunk: Chunk, best: NDArray[np.float64]) -> tuple[Columns, Columns, Columns]:
-    judge: Any = chunk.judge
-    samples = problem.present.sum(axis=0)
-    rounds = {
-        "mse": judge.mse,
-        "regret_best_kernel": judge.mean_regret_best_kernel,
-        "regret_hindsight": judge.mean_loss - np.cumsum(best.mean(axis=1))[:, None],
-    }
-    clients = {
-        "rounds": samples,
-        "mse": judge.squared_error / np.maximum(samples, 1),
-        "regret_best_kernel": judge.regret_best_kernel,
-        "regret_hindsight": judge.loss - best.sum(axis=0),
-        "regret_linear": judge.loss - linear_loss(problem).sum(axis=0),
-    }
-    return rounds, clients, {}
-
-
-def _traffic(ledger: Ledger) -> tuple[Columns, Columns]:
+def _traffic(ledger: Ledger) -> Columns:
     """What was sent so far, by round, and in all, by client."""
-    rounds, clients = {}, {}
+    sent = Columns({}, {}, {})
     for direction, tally in ledger.tallies.items():
         by_round = np.cumsum(tally.by_round, axis=0)
         for number, unit in enumerate(UNITS):
             name = "transmissions" if (direction, unit) == ("broadcast", "messages") else f"{direction}_{unit}"
-            rounds[name], clients[name] = by_round[..., number], tally.by_client[..., number]
+            sent.rounds[name], sent.clients[name] = by_round[..., number], tally.by_client[..., number]
     if ledger.cost is not None:
-        rounds["communication_s"] = np.cumsum(ledger.seconds, axis=0)
-    return rounds, clients
-
-
-def _each(chunk: Chunk, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Time of each replicate of a chunk, (..., R), from that of all (..., 1)."""
-    replicates = chunk.ledger.shape[0]
-    return np.repeat(seconds / replicates, replicates, axis=-1)
+        sent.rounds["communication_s"] = np.cumsum(ledger.seconds, axis=0)
+    return sent

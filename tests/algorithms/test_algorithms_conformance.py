@@ -3,21 +3,24 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, ClassVar
+from typing import Any
 
+import cheats
 import numba
 import numpy as np
 import pytest
+from cheats import RunningMean
 from conftest import ALGORITHMS, is_a_test
 from literal.worlds import Size, assert_close, make_dictionary, make_problem
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, World
-from fkl.conformance import ALONE, PROMISES, BrokenPromiseError, Conformance, outcomes, reading, scenario
+from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, outcomes, scenario
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
 from fkl.run import prepare
 from fkl.simulation import Experiment, make_world
+from fkl.tasks.stream import ALONE
 
 Promise = Callable[[Conformance], None]
 LABELS = Conformance.labels_are_not_known_before_they_are_shown
@@ -80,7 +83,7 @@ def shown(*overrides: str) -> Shown:
     """What one replicate shows in every round, in doubles."""
     experiment = prepare(scenario(*overrides, "precision=float64"))
     world, _ = make_world(experiment, (0,))
-    return world, [reading(world, outcome) for outcome in outcomes(experiment, world)]
+    return world, [experiment.task.shown(world, outcome) for outcome in outcomes(experiment, world)]
 
 
 def gradient_descent(one: Shown) -> None:
@@ -159,41 +162,12 @@ def test_one_client_is_the_centralized_case(algo: str) -> None:
 # --- whoever breaks a promise is found
 
 
-@dataclass
-class State:
-    """Sum and number of the targets so far, (R,)."""
-
-    total: NDArray[np.float64]
-    count: int
-    note: Any = None
-
-
-@dataclass(frozen=True)
-class RunningMean:
-    """Predicts the mean of all targets so far, which clients send; each replicate starts from a number of its own."""
-
-    label: ClassVar[str] = "Running mean"
-    lam: float = 0.0
-
-    def init(self, world: World) -> State:
-        """One target, drawn."""
-        return State(world.streams.uniform(2, 0, 1)[:, 0], 1)  # type: ignore[arg-type]
-
-    def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
-        """One round."""
-        _, y, share = world.problem.round(t)
-        mean = world.channel.broadcast("mean", state.total / state.count, scalars=1)
-        world.channel.uplink("target", y, scalars=1)
-        y_hat = np.repeat(mean[:, None], len(y), axis=1)
-        return State(state.total + y @ share, state.count + 1), Outcome(y_hat, None, lambda: np.zeros(y_hat.shape))
-
-
-def flawed(flaw: Callable[[World, State, int, Any], None]) -> Any:
+def flawed(flaw: Callable[[World, Any, int, Any], None]) -> Any:
     """A running mean with a flaw: a function of world, state, round and y_hat, which writes into what it should not."""
 
     @dataclass(frozen=True)
     class Flawed(RunningMean):
-        def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
+        def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
             state, outcome = super().step(world, state, t)
             flaw(world, state, t, outcome.y_hat)
             return state, outcome
@@ -207,49 +181,49 @@ class Outside:
     rounds = 0
 
 
-def unseeded(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def unseeded(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     y_hat += np.random.default_rng().random()
 
 
-def writes(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def writes(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     world.problem.x[t] += 1
 
 
-def writes_features(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def writes_features(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     world.bank.rho[:] += 1
 
 
-def counts_the_others(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def counts_the_others(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     y_hat += len(world.streams.replicates)
 
 
-def looks_at_the_first(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def looks_at_the_first(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     y_hat[1:] += 1e-12 * y_hat[0]
 
 
-def counts_threads(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def counts_threads(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     wake_for(10**9)
     y_hat += 1e-9 * numba.get_num_threads()
 
 
-def remembers_elsewhere(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def remembers_elsewhere(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     Outside.rounds = 1 if t == 0 else Outside.rounds + 1
     y_hat += 1e-9 * (Outside.rounds if t > 0 else 0) * (Outside.rounds != t + 1)
 
 
-def keeps_a_function(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
-    state.note = lambda: t
+def keeps_a_function(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    state.server.note = lambda: t
 
 
-def knows(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def knows(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     y_hat += 1e-6 * world.problem.y[t].mean()
 
 
-def knows_the_next(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def knows_the_next(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     y_hat += 1e-6 * world.problem.y[min(t + 1, world.problem.rounds - 1), 0]
 
 
-def books_itself(world: World, state: State, t: int, y_hat: NDArray[np.float64]) -> None:
+def books_itself(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     one = np.ones(y_hat.shape, np.int64)
     world.channel.ledger.enter(t, "uplink", "smuggled", one, one, one)
 
@@ -268,6 +242,22 @@ FLAWS = [
     (knows_the_next, LABELS),
     (books_itself, Conformance.ledger_books_every_message),
 ]
+APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
+CHEATS = [
+    (
+        cheats.ServerReadsData,
+        APART,
+        "the server, alone with messages, cannot take: .* no attribute 'x'",
+    ),
+    (cheats.Understates, APART, "uplink of round 1: 32 bytes are booked and 128 sent"),
+    (cheats.Understates, Conformance.ledger_books_every_message, "uplink: the ledger's rounds, clients, kinds are not"),
+    (cheats.ReadsOthers, APART, "y_hat of client 0 in round 1 .*: a client sees more than its own state"),
+    (cheats.KnowsLabels, LABELS, "y_hat of round 11 differs with the targets of that round"),
+    (cheats.SharesAGlobal, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
+    (cheats.SharesState, APART, "y_hat of client 0 in round 2 .*: a client sees more than its own state"),
+    (cheats.Smuggler, APART, "Smuggler is not written as parties that exchange messages"),
+]
+"""Methods that cheat, the promise that they break, and what is said of them."""
 
 
 def of(algorithm: Any) -> Conformance:
@@ -287,10 +277,22 @@ def test_who_breaks_a_promise_is_found(flaw: Callable[..., None], promise: Promi
         promise(of(flawed(flaw)))
 
 
+@pytest.mark.parametrize(("cheat", "promise", "said"), CHEATS, ids=lambda value: getattr(value, "__name__", ""))
+def test_who_cheats_is_refused_by_name(cheat: Callable[[], Any], promise: Promise, said: str) -> None:
+    """Each breaks that promise, whatever else it breaks; the honest method beside it breaks none (above)."""
+    with pytest.raises(BrokenPromiseError, match=said):
+        promise(of(cheat()))
+
+
+def test_a_global_variable_is_invisible_to_parties_of_one_process() -> None:
+    """Which is why each has a process of its own."""
+    APART(of(cheats.SharesAGlobal()))
+
+
 def test_an_outcome_of_another_shape_is_named() -> None:
     @dataclass(frozen=True)
     class Flat(RunningMean):
-        def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
+        def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
             state, outcome = super().step(world, state, t)
             return state, replace(outcome, y_hat=outcome.y_hat[0])
 

@@ -64,6 +64,11 @@ def literal_run(algorithm: Algorithm, trace: Trace, r: int) -> Run:
     return PLAIN[type(algorithm)](*data, **keys)
 
 
+def held(trace: Trace) -> dict[str, Any]:
+    """What the server and the clients hold in the end, by name."""
+    return vars(trace.state.server) | (vars(trace.state.client) if trace.state.client else {})
+
+
 def compare_rounds(trace: Trace, literal: Run, r: int, tolerance: float) -> None:
     """Compare every round: predictions, losses, norms and scalars sent, of the clients that were present."""
     here = trace.world.problem.present
@@ -93,9 +98,10 @@ def test_kernel_method_is_its_literal(
     for r in replicates:
         literal = literal_run(algorithm, trace, r)
         compare_rounds(trace, literal, r, tolerance)
-        assert_close(np.asarray(trace.state.theta[r], np.float64), literal.theta, tolerance, "theta")
-        if hasattr(trace.state, "log_w"):
-            assert_close(trace.state.log_w[r], literal.log_w, tolerance, "log_w")
+        state = held(trace)
+        assert_close(np.asarray(state["theta"][r], np.float64), literal.theta, tolerance, "theta")
+        if "log_w" in state:
+            assert_close(state["log_w"][r], literal.log_w, tolerance, "log_w")
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
@@ -114,7 +120,7 @@ def test_perfedavg_is_its_literal(algorithm: PerFedAvg, size: Size, absent: floa
     problem = make_problem(size, seed=4, absent=absent, precision=precision)
     replicates = tuple(range(size.R))
     trace = run(algorithm, problem, make_dictionary(size), seed=6, replicates=replicates, precision=precision)
-    initial = algorithm.init(trace.world).layers
+    initial = algorithm.init(trace.world).server.layers
     assert len(initial) == hidden + 1
     rate = size.T**-0.5
     for r in replicates:
@@ -128,8 +134,8 @@ def test_perfedavg_is_its_literal(algorithm: PerFedAvg, size: Size, absent: floa
         )
         compare_rounds(trace, literal, r, TOLERANCE[precision])
         for number, layer in enumerate(network):
-            assert trace.state.layers[number].dtype == precision
-            actual = trace.state.layers[number][r].astype(np.float64)
+            assert trace.state.server.layers[number].dtype == precision
+            actual = trace.state.server.layers[number][r].astype(np.float64)
             assert_close(actual, layer, TOLERANCE[precision], f"layer {number}")
 
 
@@ -180,7 +186,7 @@ def test_pof_mkl_sends_everything_where_one_bin_holds_all(xi: float, monkeypatch
     for r in range(size.R):
         literal = literal_run(algorithm, trace, r)
         compare_rounds(trace, literal, r, 1e-10)
-        assert_close(trace.state.theta[r], literal.theta, 1e-10, "theta")
+        assert_close(trace.state.server.theta[r], literal.theta, 1e-10, "theta")
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
@@ -190,7 +196,7 @@ def test_ofskl_is_ofmkl_avg_of_one_kernel(precision: str) -> None:
     problem = make_problem(size, seed=10, absent=0.2, precision=precision)
     one, mean = (run(a, problem, make_dictionary(size), precision=precision) for a in (Ofskl(), OfmklAvg()))
     assert one.y_hat.tobytes() == mean.y_hat.tobytes()
-    assert one.state.theta.tobytes() == mean.state.theta.tobytes()
+    assert one.state.server.theta.tobytes() == mean.state.server.theta.tobytes()
 
 
 def distance(a: Array, b: Array) -> float:

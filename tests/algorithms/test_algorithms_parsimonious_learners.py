@@ -17,10 +17,10 @@ from fkl.data.partition import Sites
 from fkl.data.problem import Batch, Problem, Repeated, Table
 from fkl.data.store import Store
 from fkl.errors import BadValue, FklError
-from fkl.judge import FittedJudge
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network
 from fkl.simulation import Experiment, make_world
+from fkl.tasks.repeated import FittedJudge
 
 SMALL = {"steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
 KEYS: dict[str, Any] = {"gamma": 1.0, "eps": 0.1, **SMALL}

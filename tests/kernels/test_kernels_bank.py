@@ -82,6 +82,20 @@ def test_compiled_bank_is_the_reference(options: dict[str, Any], clients: int) -
         assert_close(actual.astype(np.float64), expected.astype(np.float64))
 
 
+@pytest.mark.parametrize("which", ["compiled", "reference"])
+def test_a_share_is_what_the_update_was_multiplied_by(which: str) -> None:
+    """Accumulating with shares is accumulating share times update, to the bit; absent clients count for nothing."""
+    pair = make_pair(CLIENT_TILE + 44)
+    share = np.random.default_rng(0).random(CLIENT_TILE + 44) / 300
+    share[::3] = 0
+    bank: FeatureBank = getattr(pair, which)
+    together = bank.accumulate(pair.x, pair.update, share)
+    assert together.tobytes() == bank.accumulate(pair.x, share[:, None] * pair.update).tobytes()
+    present = share > 0
+    alone = bank.accumulate(pair.x[present], pair.update[:, present], share[present])
+    assert_close(together, alone)
+
+
 @pytest.mark.parametrize("kernels", [1, KERNEL_RUN, KERNEL_RUN + 1, 2 * KERNEL_RUN + 3])
 @pytest.mark.parametrize("shared", [False, True])
 def test_kernels_across_a_run(kernels: int, shared: bool) -> None:

@@ -1,6 +1,7 @@
 """The channel, the ledger behind it, and what links cost."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, make_dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from fkl.errors import BadValue, FklError
 from fkl.network import UNITS, Channel, Ledger, Network
+from fkl.network.messages import Size
 from fkl.streams import Streams
 
 T, R, K = 4, 2, 3
@@ -31,6 +33,27 @@ def open_channel(network: Network | None = None, precision: str = "float64", alg
     return Channel(network, Ledger(T, R, K, network.cost), np.dtype(precision), algorithm, Streams(0, tuple(range(R))))
 
 
+@dataclass(frozen=True)
+class Sized:
+    """A payload of so many scalars, (R, K) or (R, 1)."""
+
+    scalars: Counts
+
+    def measured(self, width: int) -> Size:
+        """As many scalars as it says."""
+        return Size(self.scalars, self.scalars * width)
+
+    def dense(self) -> Any:
+        """Never needed."""
+        raise AssertionError("nobody asks for it")
+
+
+def message(kind: str, scalars: Any) -> Any:
+    """A message of one kind; a number, or one for each client."""
+    of_all = np.broadcast_to(np.asarray(scalars), (R, 1) if np.ndim(scalars) == 0 else (R, K))
+    return make_dataclass("Message", [kind])(Sized(of_all))
+
+
 def everyone() -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.ones(K, bool)
 
@@ -45,10 +68,12 @@ def replay(channel: Channel, rounds: Any) -> tuple[dict[str, Counts], dict[str, 
         for way, kind, numbers in calls:
             sent = np.array(numbers).reshape(R, K)
             if way == "uplink":
-                assert channel.uplink(kind, "payload", sent) == "payload"
+                up = message(kind, sent)
+                assert channel.up(up) is up
             else:
                 sent = np.full((R, K), numbers[0])
-                assert channel.broadcast(kind, "payload", numbers[0]) == "payload"
+                down = message(kind, numbers[0])
+                assert channel.down(down) is down
             for r, k in np.ndindex(R, K):
                 if present[k] and sent[r, k] > 0:
                     scalars[way][t, r, k] += sent[r, k]
@@ -92,24 +117,24 @@ def test_budget_is_per_round_and_uplink_only() -> None:
     channel = open_channel(Network(uplink_budget=10), algorithm="POF-MKL")
     for t in range(2):
         channel.open_round(t, everyone())
-        channel.broadcast("theta", None, 1000)
-        channel.uplink("theta", None, 4)
-        channel.uplink("losses", None, 6)
+        channel.down(message("theta", 1000))
+        channel.up(message("theta", 4))
+        channel.up(message("losses", 6))
     channel.open_round(2, everyone())
-    channel.uplink("theta", None, 5)
+    channel.up(message("theta", 5))
     with pytest.raises(FklError, match="uplink_budget=10: POF-MKL sends 11 scalars a client in round 3"):
-        channel.uplink("losses", None, 6)
+        channel.up(message("losses", 6))
 
 
 def test_seconds_by_hand() -> None:
     """Latency 0.5 s, 100 bytes a second, float64: the slowest client of each replicate decides; directions add up."""
     channel = open_channel(Network(latency_s=0.5, bandwidth_bytes_per_s=100.0))
     channel.open_round(0, np.array([True, True, False]))
-    channel.broadcast("theta", None, 25)  # 0.5 + 200 / 100 = 2.5
-    channel.uplink("theta", None, np.array([[5, 10, 900], [0, 0, 900]]))  # 0.5 + 80 / 100 = 1.3, and nobody
+    channel.down(message("theta", 25))  # 0.5 + 200 / 100 = 2.5
+    channel.up(message("theta", np.array([[5, 10, 900], [0, 0, 900]])))  # 0.5 + 80 / 100 = 1.3, and nobody
     channel.open_round(1, everyone())
-    channel.uplink("theta", None, 1)  # 0.5 + 8 / 100 = 0.58
-    channel.uplink("losses", None, 2)  # 0.5 + 16 / 100 = 0.66
+    channel.up(message("theta", 1))  # 0.5 + 8 / 100 = 0.58
+    channel.up(message("losses", 2))  # 0.5 + 16 / 100 = 0.66
     np.testing.assert_allclose(channel.ledger.seconds, [[3.8, 2.5], [1.24, 1.24], [0, 0], [0, 0]], rtol=1e-12)
 
 
@@ -117,7 +142,7 @@ def test_seconds_need_a_cost_model() -> None:
     """Without latency and bandwidth no time is recorded."""
     channel = open_channel()
     channel.open_round(0, everyone())
-    channel.uplink("theta", None, 5)
+    channel.up(message("theta", 5))
     assert Network().cost is None
     assert (channel.ledger.seconds == 0).all()
 
@@ -125,7 +150,7 @@ def test_seconds_need_a_cost_model() -> None:
 def test_latency_of_zero_is_a_cost_model() -> None:
     channel = open_channel(Network(latency_s=0.0, bandwidth_bytes_per_s=8.0))
     channel.open_round(0, everyone())
-    channel.uplink("theta", None, 5)
+    channel.up(message("theta", 5))
     assert channel.ledger.seconds[0].tolist() == [5.0, 5.0]
 
 

@@ -9,6 +9,7 @@ import pytest
 from conftest import ALGORITHMS, SMALL
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_class, instantiate
+from numpy.typing import NDArray
 
 from fkl import conf_folder, papers
 from fkl.algorithms.decentralized.cta import Cta
@@ -23,6 +24,7 @@ from fkl.data.problem import Problem
 from fkl.diverged import blame, worse_than_zero
 from fkl.run import prepare
 from fkl.simulation import simulate
+from fkl.tasks.stream import StreamTask
 
 
 @pytest.mark.parametrize(
@@ -64,16 +66,17 @@ def test_what_is_blamed_is_a_key_of_the_method(algo: str) -> None:
     assert said.count("algo.") <= 1
 
 
-def stream(y: list[float]) -> Problem:
+def stream(y: list[float]) -> NDArray[np.float64]:
+    """Targets of one client that is absent where there is none."""
     values = np.array(y)[:, None]
-    present = np.isfinite(values)
-    return Problem(np.ones((len(y), 1, 1)), np.nan_to_num(values), present, np.zeros(1, np.int64))
+    problem = Problem(np.ones((len(y), 1, 1)), np.nan_to_num(values), np.isfinite(values), np.zeros(1, np.int64))
+    return StreamTask(problem).targets
 
 
 def test_errors_beyond_those_of_predicting_0_are_told() -> None:
-    problem = stream([0.0, 1.0, 1.0, np.nan])  # 2/3 for 0, of the samples that there are
-    assert worse_than_zero(problem, np.array([1.3, 0.1])) is None
-    said = worse_than_zero(problem, np.array([1.4, 0.1, 44.8]))
+    targets = stream([0.0, 1.0, 1.0, np.nan])  # 2/3 for 0, of the samples that there are
+    assert worse_than_zero(targets, np.array([1.3, 0.1])) is None
+    said = worse_than_zero(targets, np.array([1.4, 0.1, 44.8]))
     assert said is not None
     assert "of 2 of 3 replicates, 44.8 at worst, is more than 2 times the 0.667 of predicting 0" in said
 
@@ -84,8 +87,8 @@ def test_samples_of_other_kinds_are_counted_too(kind: str) -> None:
     with initialize_config_dir(str(conf_folder()), version_base="1.3"):
         experiment = prepare(load(compose("config", [*SMALL, "scaling=unit_box", *kind.split(" ")])))
     zero = np.square(experiment.problem.y).mean()
-    assert worse_than_zero(experiment.problem, np.array([1.9 * zero])) is None
-    assert worse_than_zero(experiment.problem, np.array([2.1 * zero])) is not None
+    assert worse_than_zero(experiment.task.targets, np.array([1.9 * zero])) is None
+    assert worse_than_zero(experiment.task.targets, np.array([2.1 * zero])) is not None
 
 
 @pytest.mark.parametrize(("eta", "told"), [(0.1, False), (1.0, False), (5.0, True)])
@@ -95,7 +98,7 @@ def test_raker_with_steps_that_are_too_large_is_told_and_no_other(eta: float, to
         experiment = prepare(load(compose("config", call)))
     chunks = simulate(experiment, None, None, lambda _: None)
     mse = np.concatenate([chunk.judge.mse[-1] for chunk in chunks])
-    assert (worse_than_zero(experiment.problem, mse) is not None) == told
+    assert (worse_than_zero(experiment.task.targets, mse) is not None) == told
 
 
 # Means of the squared target as `normalise` has it, by hand from the data.
@@ -109,6 +112,6 @@ def test_no_published_error_would_be_told(paper: str) -> None:
     for dataset, value, unit in table[["dataset", "value", "unit"]].itertuples(index=False):
         if dataset in OF_ZERO:
             level = np.sqrt(OF_ZERO[dataset])
-            assert worse_than_zero(stream([level, level]), np.array([float(value) * float(unit)])) is None
+            assert worse_than_zero(np.array([level, level]), np.array([float(value) * float(unit)])) is None
             checked += 1
     assert checked > 20

@@ -6,14 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from literal.worlds import Size, make_dictionary, make_problem
+from numpy.typing import NDArray
 
 from fkl.algorithms.online.raker import Raker
 from fkl.algorithms.online.rfomkr import Rfomkr
+from fkl.files import write_sealed
+from fkl.kernels import hindsight
+from fkl.kernels.hindsight import linear_loss
 from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
-from fkl.results import hindsight
-from fkl.results.files import write_sealed
-from fkl.results.hindsight import hindsight_loss, linear_loss
 from fkl.simulation import Experiment
 
 SIZE = Size(K=1, N=5, T=40)
@@ -23,6 +24,12 @@ SIZE = Size(K=1, N=5, T=40)
 def given() -> Experiment:
     """A small experiment."""
     return Experiment(make_problem(SIZE, seed=1), make_dictionary(SIZE), Network(), Raker(), 0, 2, "float64")
+
+
+def hindsight_loss(given: Experiment, cache: Path | None) -> NDArray[np.float64]:
+    """What an experiment's records compare with."""
+    loss: NDArray[np.float64] = given.task.beside(given.algorithm, given.dictionary, cache)
+    return loss
 
 
 def test_kept_and_not_computed_twice(given: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from conftest import SMALL, Answer, small
 
 from fkl import memory
 from fkl.conformance import scenario
+from fkl.rehearsal import fitting, rehearse
 from fkl.run import prepare
-from fkl.simulation import _fitting, _rehearse
 
 GIB = 2**30
 SHARED, ALONE = ("pof_mkl", "vm_kofl", "em_kofl", "pooled_raker"), ("raker", "omkl_gf")
@@ -81,7 +81,7 @@ def test_nothing_is_refused_that_fits(monkeypatch: pytest.MonkeyPatch, algo: str
     experiment = prepare(scenario(f"algo={algo}", "kernels.D=2048"))
     foreseen: list[int] = []
     monkeypatch.setattr(memory, "require_memory", lambda needed, what, keys: foreseen.append(needed))
-    _, peak = _rehearse(experiment)
+    _, peak = rehearse(experiment)
     assert foreseen
     assert 0.1 * peak < min(foreseen) <= max(foreseen) < 1.25 * peak
 
@@ -89,14 +89,14 @@ def test_nothing_is_refused_that_fits(monkeypatch: pytest.MonkeyPatch, algo: str
 def test_fewer_replicates_run_together_where_little_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of what is free, and one replicate at least."""
     experiment = prepare(scenario("algo=pof_mkl", "replicates=100"))
-    _, peak = _rehearse(experiment)
+    _, peak = rehearse(experiment)
     monkeypatch.setattr(memory, "peak_bytes", lambda work: work() or peak)
-    assert _fitting(experiment) > 30
+    assert fitting(experiment) > 30
     monkeypatch.setattr(memory, "available_bytes", lambda: 6 * peak)
-    assert _fitting(experiment) == 3
-    assert _fitting(experiment, 2) == 2
+    assert fitting(experiment) == 3
+    assert fitting(experiment, 2) == 2
     monkeypatch.setattr(memory, "available_bytes", lambda: peak)
-    assert _fitting(experiment) == 1
+    assert fitting(experiment) == 1
 
 
 @pytest.mark.slow

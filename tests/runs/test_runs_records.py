@@ -13,6 +13,7 @@ from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
 from fkl.results.records import Records, make_records
 from fkl.simulation import Experiment, make_world, simulate
+from fkl.tasks.stream import StreamJudge
 
 LAM = 0.01
 
@@ -87,21 +88,19 @@ def test_traffic_accumulates_and_rounds_agree_with_clients_and_summary(given: Ex
 
 def test_time_is_the_algorithm_s_alone(given: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluation does not count: a slow judge changes no runtime."""
-    from fkl.judge import Judge
-
     clock = {"now": 0.0}
-    enter, step = Judge.enter, type(given.algorithm).step
+    enter, step = StreamJudge.enter, type(given.algorithm).step
 
-    def slow_enter(self: Judge, *args: object) -> None:
+    def slow_enter(self: StreamJudge, *args: object) -> bool:
         clock["now"] += 1000.0
-        enter(self, *args)  # type: ignore[arg-type]
+        return enter(self, *args)  # type: ignore[arg-type]
 
     def timed_step(self: object, *args: object) -> object:
         clock["now"] += 1.0
         return step(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr("fkl.simulation.perf_counter", lambda: clock["now"])
-    monkeypatch.setattr(Judge, "enter", slow_enter)
+    monkeypatch.setattr(StreamJudge, "enter", slow_enter)
     monkeypatch.setattr(type(given.algorithm), "step", timed_step)
     records = make_records(given, simulate(given, None, None, lambda _: None))
     assert records.summary["runtime_s"].to_list() == pytest.approx([given.problem.rounds / 3] * 3)

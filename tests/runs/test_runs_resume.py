@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fkl.results.checkpoint import Checkpoint
-from fkl.results.files import SEAL, write_sealed
+from fkl.checkpoint import Checkpoint
+from fkl.files import SEAL, write_sealed
 from fkl.results.records import TIMING_COLUMNS
 
 KILLS = 10
@@ -154,7 +154,7 @@ PLANTED = {
     "a function": planted(an_object("os:system")),
     "a module that is not there": planted(an_object("evil:Evil")),
     "a module that is not loaded": planted(an_object("antigravity:Thing")),
-    "no class": planted(an_object("fkl.results.plain:GENERATORS")),
+    "no class": planted(an_object("fkl.plain:GENERATORS")),
     "another dataclass": planted(an_object("fkl.network.ledger:CostModel", latency_s=1.0)),
     "an attribute of the owner that there is not": planted({"owned": "secret"}),
     "an array that there is not": planted({"number": 0, "array": "array7"}),

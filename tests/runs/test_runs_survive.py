@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from conftest import SMALL, Answer
 
+from fkl.files import CannotWriteError, whole_file
 from fkl.results import folder as results_folder
-from fkl.results.files import CannotWriteError, whole_file
 from fkl.results.folder import damage
 
 LONG = ("run", *SMALL, "kernels.D=400", "replicates=40", "chunk=1", "out=here")

@@ -22,6 +22,7 @@ class Consensus(Batched):
     """
 
     label: ClassVar[str]
+    on_a_graph: ClassVar[bool] = True
 
     redraw: bool = False
 

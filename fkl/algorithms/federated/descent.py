@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fkl.contract.star import Federated
 from fkl.errors import require
 
 
 @dataclass(frozen=True)
-class Descent:
+class Descent(Federated):
     """Step size and regularisation of online gradient descent on (theta'z - y)^2 + lam |theta|^2.
 
     Parameters

@@ -4,26 +4,73 @@ Hong and Chae, Communication-Efficient Randomized Algorithm for Multi-Kernel Onl
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, Outcome, World, softmax
+from fkl.algorithms.base import softmax
 from fkl.algorithms.federated.descent import Descent
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Array, Common, Outcome
 from fkl.errors import require
+from fkl.network.messages import Each, Shared
 from fkl.streams import Role
 
 PREDICTORS = ("average", "copy")
 LOSSES = ("mean", "sum")
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """The number (R,) of the kernel that the server drew, to all clients."""
+
+    index: Shared
+
+
+@dataclass(frozen=True)
+class Copies:
+    """A client's copy (R, K, P) of the drawn kernel's theta."""
+
+    theta: Each
+
+
+@dataclass(frozen=True)
+class Average:
+    """The clients' mean theta (R, P) of the drawn kernel, to all clients."""
+
+    theta: Shared
+
+
+@dataclass(frozen=True)
+class Losses:
+    """A client's losses (R, K, N)."""
+
+    losses: Each
+
+
+@dataclass(frozen=True)
+class LossesAndCopies:
+    """Both at once, where clients learn before they send their copies."""
+
+    losses: Each
+    theta: Each
+
+
 @dataclass
-class State:
-    """Clients' own theta (R, N, K, P), in the bank's precision, and the server's log w (R, N)."""
+class Server:
+    """log w (R, N), and the mean theta (R, P) of the round."""
+
+    log_w: Array
+    average: Array
+
+
+@dataclass
+class Client:
+    """theta (R, N, K, P), in the bank's precision, and the kernel (R,) drawn last."""
 
     theta: Array
-    log_w: Array
+    index: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -53,6 +100,7 @@ class EmKofl(Descent):
     """
 
     label: ClassVar[str] = "eM-KOFL"
+    exchanges: ClassVar[int] = 2
 
     predictor: str = "average"
     losses: str = "mean"
@@ -64,41 +112,56 @@ class EmKofl(Descent):
         require(self.losses in LOSSES, "losses", self.losses, "mean or sum")
         require(0 < self.weight_factor < np.inf, "weight_factor", self.weight_factor, "a number above 0")
 
-    def init(self, world: World) -> State:
-        """Theta_ik = 0, w_i = 1."""
-        bank = world.bank
-        shape = (bank.replicates, bank.kernels)
-        return State(theta=np.zeros((*shape, world.problem.clients, bank.width), bank.precision), log_w=np.zeros(shape))
+    def start(self, common: Common, clients: int) -> tuple[Server, Client]:
+        """theta_ik = 0, w_i = 1."""
+        bank, xp = common.bank, common.xp
+        R, N, P = bank.replicates, bank.kernels, bank.width
+        theta = xp.zeros((R, N, clients, P), bank.precision)
+        return Server(xp.zeros((R, N)), xp.zeros((R, P))), Client(theta, xp.zeros(R, xp.int64))
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
-        """One round; theta is changed in place."""
-        bank, channel = world.bank, world.channel
-        x, y, share = world.problem.round(t)
-        eta = self.rate(world.problem.rounds)
-        each = np.arange(bank.replicates)
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Drawn | Average:
+        """First the kernel that is drawn, then the mean of the clients' copies of it."""
+        if turn.exchange == 1:
+            return Average(Shared(server.average))
+        p = softmax(server.log_w)
+        drawn = (turn.uniform(Role.SELECTION) >= common.xp.cumsum(p, axis=-1)).sum(axis=-1)
+        return Drawn(Shared(common.xp.minimum(drawn, common.bank.kernels - 1)))
 
-        p = softmax(state.log_w)
-        drawn = (world.streams.uniform(Role.SELECTION, t, 1) >= np.cumsum(p, axis=-1)).sum(axis=-1)
-        index = channel.broadcast("index", np.minimum(drawn, bank.kernels - 1), scalars=1)
+    def client(
+        self, common: Common, client: Client, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Client, Any, Outcome | None]:
+        """Send the copy of the drawn kernel, take the mean over, and learn all kernels in between or afterwards."""
+        each = common.xp.arange(common.bank.replicates)
+        averages_first = self.predictor == "average"
+        if turn.exchange == 0:
+            client = Client(client.theta, down.index.values)
+            if averages_first:
+                return client, Copies(Each(client.theta[each, client.index])), None
+            losses, outcome = self._learn(common, client, samples)
+            return client, LossesAndCopies(losses, Each(client.theta[each, client.index])), outcome
+        here = samples.present[:, None]  # who is absent hears nothing
+        mean = down.theta.values[:, None]
+        client.theta[each, client.index] = common.xp.where(here, mean, client.theta[each, client.index])
+        if not averages_first:
+            return client, None, None
+        losses, outcome = self._learn(common, client, samples)
+        return client, Losses(losses), outcome
 
-        if self.predictor == "average":
-            _average(world, state.theta, index, share)
-        f, squared_norm = bank.descend(x, y, share, state.theta, self.step_factor * eta, self.lam)
-        y_hat = f[each, :, index]
-        loss = channel.uplink("losses", (f - y[:, None]) ** 2 + self.lam * squared_norm, scalars=bank.kernels)
-        if self.predictor == "copy":
-            _average(world, state.theta, index, share)
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """The mean of the copies; and w_i <- w_i exp(-eta_w mean_k L_ik)."""
+        log_w, average = server.log_w, server.average
+        if isinstance(up, Copies | LossesAndCopies):
+            average = up.theta.mean(share)
+        if isinstance(up, Losses | LossesAndCopies):
+            total = 1 if self.losses == "mean" else (share > 0).sum()
+            log_w = log_w - self.weight_factor * self.rate(common.rounds) * total * up.losses.mean(share)
+        return Server(log_w, average)
 
-        total = 1 if self.losses == "mean" else (share > 0).sum()
-        log_w = state.log_w - self.weight_factor * eta * total * np.matmul(share, loss)
-        return State(state.theta, log_w), Outcome(y_hat, loss, lambda: squared_norm[each, :, index])
-
-
-def _average(world: World, theta: Array, index: NDArray[np.int64], share: Array) -> None:
-    """Let the clients that are present send their copies of the drawn kernel and take over the average."""
-    bank, channel = world.bank, world.channel
-    each = np.arange(bank.replicates)
-    sent = channel.uplink("theta", theta[each, index], scalars=bank.width)
-    average = channel.broadcast("theta", np.matmul(share, sent.astype(np.float64)), scalars=bank.width)
-    here = share[:, None] > 0  # who is absent hears nothing
-    theta[each, index] = np.where(here, average[:, None], sent)
+    def _learn(self, common: Common, client: Client, samples: Samples) -> tuple[Each, Outcome]:
+        """One step of all kernels, theta in place: losses and predictions before it."""
+        bank, index = common.bank, client.index
+        each = common.xp.arange(bank.replicates)
+        step, here = self.step_factor * self.rate(common.rounds), samples.present.astype(np.float64)
+        f, squared_norm = bank.descend(samples.x, samples.y, here, client.theta, step, self.lam)
+        loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm
+        return Each(loss), Outcome(f[each, :, index], loss, lambda: squared_norm[each, :, index])

@@ -7,15 +7,30 @@ Fed-OMD: Mitra, Hassani and Pappas, Online Federated Learning (2021).
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from fkl.algorithms.base import Array, Outcome, World, mean_gradient, mixture_norm, squared_norms
+from fkl.algorithms.base import mixture_norm, squared_norms
 from fkl.algorithms.federated.descent import Descent
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Array, Common, Outcome
+from fkl.network.messages import FeatureGradients, Shared
+
+
+@dataclass(frozen=True)
+class Down:
+    """The server's theta (R, N, P), to all clients."""
+
+    theta: Shared
+
+
+@dataclass(frozen=True)
+class Up:
+    """A client's gradients of all kernels."""
+
+    theta: FeatureGradients
 
 
 @dataclass
-class State:
-    """Global theta (R, N, P)."""
+class Server:
+    """theta (R, N, P)."""
 
     theta: Array
 
@@ -26,24 +41,27 @@ class OfmklAvg(Descent):
 
     label: ClassVar[str] = "OFMKL-Avg"
 
-    def init(self, world: World) -> State:
-        """Theta_i = 0."""
-        bank = world.bank
-        return State(np.zeros((bank.replicates, bank.kernels, bank.width)))
+    def start(self, common: Common, clients: int) -> tuple[Server, None]:
+        """theta_i = 0; clients hold nothing."""
+        bank = common.bank
+        return Server(common.xp.zeros((bank.replicates, bank.kernels, bank.width))), None
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
-        """theta_i <- theta_i - eta (1/K) sum_k grad L_ik."""
-        bank, channel = world.bank, world.channel
-        x, y, share = world.problem.round(t)
-        theta = channel.broadcast("theta", state.theta, scalars=state.theta[0].size)
-        f = bank.predict(x, theta)
-        y_hat = f.mean(axis=-1)
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
+        """Theta to all clients."""
+        return Down(Shared(server.theta))
 
-        residual = f - y[:, None]
+    def client(
+        self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
+    ) -> tuple[None, Up, Outcome]:
+        """Predict with the mean of all kernels, and send grad L_ik of each."""
+        bank, theta = common.bank, down.theta.values
+        f = bank.predict(samples.x, theta)
+        residual = f - samples.y[:, None]
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
-        weight = share[None, :, None]
-        update = channel.uplink("theta", 2 * residual * weight, scalars=theta[0].size)
-        gradient = mean_gradient(bank, x, update, weight, theta, self.lam)
-        step = self.step_factor * self.rate(world.problem.rounds)
-        outcome = Outcome(y_hat, loss, lambda: mixture_norm(np.full_like(f, 1 / bank.kernels), theta))
-        return State(theta - step * gradient), outcome
+        even = common.xp.full_like(f, 1 / bank.kernels)
+        outcome = Outcome(f.mean(axis=-1), loss, lambda: mixture_norm(even, theta))
+        return None, Up(FeatureGradients(bank, samples.x, 2 * residual, theta, self.lam)), outcome
+
+    def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
+        """theta_i <- theta_i - eta (1/K) sum_k grad L_ik."""
+        return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))

@@ -6,8 +6,8 @@ Baseline of Ghari and Shen (NeurIPS 2022, section 4).
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fkl.algorithms.base import World
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg, State
+from fkl.algorithms.federated.ofmkl_avg import OfmklAvg, Server
+from fkl.contract.world import Common
 from fkl.errors import require
 
 
@@ -17,8 +17,8 @@ class Ofskl(OfmklAvg):
 
     label: ClassVar[str] = "OFSKL"
 
-    def init(self, world: World) -> State:
+    def start(self, common: Common, clients: int) -> tuple[Server, None]:
         """Theta = 0."""
-        kernels = world.dictionary.N
+        kernels = common.dictionary.N
         require(kernels == 1, "kernels.N", kernels, f"1 for {self.label}, for example kernels=rbf_single")
-        return super().init(world)
+        return super().start(common, clients)

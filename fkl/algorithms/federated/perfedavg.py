@@ -11,22 +11,38 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.base import Array, Outcome, World
+from fkl.contract.star import Federated, Samples, Turn
+from fkl.contract.world import Array, Common, Outcome
 from fkl.errors import require
+from fkl.network.messages import RankOne, Shared
 from fkl.streams import Role
 
 MOST_PARAMETERS = 10_000_000
 
 
+@dataclass(frozen=True)
+class Down:
+    """The global network, to all clients: a matrix (R, outputs, inputs + 1) a layer."""
+
+    network: tuple[Shared, ...]
+
+
+@dataclass(frozen=True)
+class Up:
+    """A client's gradient at its personal network, a layer each."""
+
+    network: tuple[RankOne, ...]
+
+
 @dataclass
-class State:
+class Server:
     """Global network: one matrix (R, outputs, inputs + 1) a layer, biases in the last column."""
 
     layers: list[Array]
 
 
 @dataclass(frozen=True)
-class PerFedAvg:
+class PerFedAvg(Federated):
     """w <- w - eta mean_k grad l_k(w - alpha grad l_k(w)), with l_k the squared error of client k's newest sample.
 
     Parameters
@@ -74,40 +90,45 @@ class PerFedAvg:
             layers += (self.parameters - 1 - _count([dimension, neurons, 1])) // _count([neurons, neurons])
         return [dimension, *[neurons] * layers, 1]
 
-    def init(self, world: World) -> State:
-        """Glorot's uniform initialisation, biases 0."""
-        widths = self.widths(world.problem.dimension)
-        generators = world.streams.generators(Role.NETWORK_WEIGHTS)
+    def start(self, common: Common, clients: int) -> tuple[Server, None]:
+        """Glorot's uniform initialisation, biases 0; clients hold nothing."""
+        widths = self.widths(common.dimension)
+        generators = common.streams.generators(Role.NETWORK_WEIGHTS)
         layers = []
         for inputs, outputs in pairwise(widths):
             bound = np.sqrt(6 / (inputs + outputs))
-            layer = np.zeros((len(generators), outputs, inputs + 1), world.precision)
+            layer = np.zeros((len(generators), outputs, inputs + 1), common.precision)
             layer[..., :-1] = [generator.uniform(-bound, bound, (outputs, inputs)) for generator in generators]
             layers.append(layer)
-        return State(layers)
+        return Server(layers), None
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
-        """One round: predict with the global network, then one first-order MAML step of every client."""
-        x, y, share = world.problem.round(t)
-        default = float(1 / np.sqrt(world.problem.rounds))
-        eta = default if self.eta is None else self.eta
-        alpha = default if self.alpha is None else self.alpha
-        scalars = sum(layer[0].size for layer in state.layers)
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
+        """The global network to all clients."""
+        return Down(tuple(Shared(layer) for layer in server.layers))
 
-        layers = world.channel.broadcast("network", state.layers, scalars)
-        x = np.tile(x.astype(world.precision), (layers[0].shape[0], 1, 1))
-        target = y.astype(world.precision)
+    def client(
+        self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
+    ) -> tuple[None, Up, Outcome]:
+        """Predict with the global network, then take one first-order MAML step."""
+        layers = [layer.values for layer in down.network]
+        alpha = self._rate(self.alpha, common)
+        x = np.tile(samples.x.astype(common.precision), (layers[0].shape[0], 1, 1))
+        target = samples.y.astype(common.precision)
         a, y_hat = forward(layers, x)
         delta = backward(layers, a, 2 * (y_hat - target))
         personal_a, personal_y_hat = forward(layers, x, (alpha, a, delta))
         personal_delta = backward(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
+        gradients = tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
+        return None, Up(gradients), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
 
-        world.channel.uplink("network", personal_delta, scalars)
-        layers = [
-            layer - eta * np.matmul((share[:, None] * d).swapaxes(1, 2), inputs).astype(world.precision)
-            for layer, d, inputs in zip(layers, personal_delta, personal_a, strict=True)
-        ]
-        return State(layers), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
+    def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
+        """W <- w - eta times the clients' mean."""
+        eta = self._rate(self.eta, common)
+        means = [gradient.mean(share).astype(common.precision) for gradient in up.network]
+        return Server([layer - eta * mean for layer, mean in zip(server.layers, means, strict=True)])
+
+    def _rate(self, key: float | None, common: Common) -> float:
+        return float(1 / np.sqrt(common.rounds)) if key is None else key
 
 
 Shift = tuple[float, list[Array], list[Array]]

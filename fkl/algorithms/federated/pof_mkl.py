@@ -9,17 +9,40 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, Outcome, World, mean_gradient, mixture_norm, softmax, squared_norms
+from fkl.algorithms.base import mixture_norm, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Array, Common, Outcome
 from fkl.errors import require
+from fkl.network.messages import FeatureGradients, Shared
 from fkl.streams import Role
 
 
+@dataclass(frozen=True)
+class Down:
+    """The server's theta (R, N, P), to all clients."""
+
+    theta: Shared
+
+
+@dataclass(frozen=True)
+class Up:
+    """A client's gradients of the kernels in its bin, over the bin's probability: eq. (9)."""
+
+    theta: FeatureGradients
+
+
 @dataclass
-class State:
-    """Global theta (R, N, P) at the server, log w (R, K, N) at the clients."""
+class Server:
+    """theta (R, N, P)."""
 
     theta: Array
+
+
+@dataclass
+class Client:
+    """log w (R, K, N)."""
+
     log_w: Array
 
 
@@ -60,46 +83,40 @@ class PofMkl(Descent):
         require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number above 0, or null")
         require(self.bins_by in ("current", "updated"), "bins_by", self.bins_by, "current or updated")
 
-    def init(self, world: World) -> State:
+    def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
-        bank = world.bank
+        bank, xp = common.bank, common.xp
         require(bank.kernels >= self.M, "M", self.M, f"a whole number from 1 to kernels.N={bank.kernels}")
-        return State(
-            theta=np.zeros((bank.replicates, bank.kernels, bank.width)),
-            log_w=np.zeros((bank.replicates, world.problem.clients, bank.kernels)),
-        )
+        theta = xp.zeros((bank.replicates, bank.kernels, bank.width))
+        return Server(theta), Client(xp.zeros((bank.replicates, clients, bank.kernels)))
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
-        """One round of Algorithm 2."""
-        bank, channel = world.bank, world.channel
-        x, y, share = world.problem.round(t)
-        eta = self.rate(world.problem.rounds)
-        eta_k = self.eta_k if self.eta_k is not None else float(1 / np.sqrt(world.problem.rounds))
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
+        """Algorithm 2: theta to all clients."""
+        return Down(Shared(server.theta))
 
-        theta = channel.broadcast("theta", state.theta, scalars=state.theta[0].size)
-        f = bank.predict(x, theta)  # eq. (5)
-        w = softmax(state.log_w)
+    def client(
+        self, common: Common, client: Client, down: Down, samples: Samples, turn: Turn
+    ) -> tuple[Client, Up, Outcome]:
+        """Predict, weigh the kernels anew, and send the gradients of one bin."""
+        bank, theta, log_w = common.bank, down.theta.values, client.log_w
+        f = bank.predict(samples.x, theta)  # eq. (5)
+        w = softmax(log_w)
         y_hat = (w * f).sum(axis=-1)  # eq. (6)
 
-        # With many clients arrays (R, K, N) are most of the memory, so those not needed again are written over.
-        residual = np.subtract(f, y[:, None], out=f)
-        loss = residual**2
-        loss += self.lam * squared_norms(theta)[:, None]
-        log_w = state.log_w
-        uniform = world.streams.uniform(Role.SELECTION, t, y.size)
-        if self.bins_by == "current":
-            chosen, p = choose_bin(log_w, self.M, self.xi, uniform)
-        log_w -= eta_k * (share > 0)[:, None] * loss  # eq. (7)
-        if self.bins_by == "updated":
-            chosen, p = choose_bin(log_w, self.M, self.xi, uniform)
+        residual = f - samples.y[:, None]
+        loss = residual**2 + self.lam * squared_norms(theta)[:, None]
+        eta_k = self.eta_k if self.eta_k is not None else common.rounds**-0.5
+        updated = log_w - eta_k * samples.present[:, None] * loss  # eq. (7)
 
-        weight = chosen * (share[:, None] / p)
-        residual *= 2
-        residual *= weight
-        update = channel.uplink("theta", residual, scalars=chosen.sum(axis=-1) * bank.width)  # eq. (9)
-        gradient = mean_gradient(bank, x, update, weight, theta, self.lam)
-        outcome = Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
-        return State(theta - self.step_factor * eta * gradient, log_w), outcome  # eq. (10)
+        by = log_w if self.bins_by == "current" else updated
+        chosen, p = choose_bin(by, self.M, self.xi, turn.uniform(Role.SELECTION))
+        weight = chosen / p
+        gradients = FeatureGradients(bank, samples.x, 2 * residual * weight, theta, self.lam, weight, chosen)
+        return Client(updated), Up(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
+
+    def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
+        """Eq. (10): a step along the clients' mean."""
+        return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
 
 
 def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray[np.bool_], Array]:

@@ -1,36 +1,127 @@
 """What the learners at a server share: clients send their samples as they are, and the server learns alone."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
-from fkl.algorithms.base import Outcome, World
 from fkl.algorithms.online.learner import Learner
+from fkl.contract.star import Federated, Samples, Turn
+from fkl.contract.world import Array, Common, Outcome, World
+from fkl.data.problem import Problem
 from fkl.errors import FklError
+from fkl.network.messages import Each
 
 
 @dataclass(frozen=True)
-class Pooled(Learner):
+class Features:
+    """A client's sample (R, K, d)."""
+
+    features: Each
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the server predicts for a client's sample, (R, K)."""
+
+    prediction: Each
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target (R, K) that belongs to a client's sample."""
+
+    target: Each
+
+
+@dataclass
+class Serving:
+    """A server between two messages: its learner, and the sample whose target it waits for.
+
+    Parameters
+    ----------
+    learner : any
+        State of the learner.
+    count : int
+        Samples learned from.
+    total : int
+        Samples of all clients in all rounds.
+    x : (1, d)
+    y_hat : (R, 1)
+    """
+
+    learner: Any
+    count: int
+    total: int
+    x: Array
+    y_hat: Array
+
+
+@dataclass(frozen=True)
+class Pooled(Federated, Learner):
     """Mixin before a `Learner`, which then plays at the server, round after round, client after client.
 
     A client sends the d features of its sample, hears one prediction and sends one target. Nothing is kept private.
+    In a simulation the learner plays a round of all clients at once, which changes no number beyond rounding.
     """
+
+    exchanges: ClassVar[int] = 2
+    in_turn: ClassVar[bool] = True
+    alone: ClassVar[bool] = False
+
+    def start(self, common: Common, clients: int) -> tuple[Serving, None]:
+        """As the learner starts; clients hold nothing."""
+        nothing = np.zeros((1, common.dimension))
+        total = common.rounds * clients
+        return Serving(self._learner(_of_one(common, total, nothing, np.zeros(1))), 0, total, nothing, nothing), None
+
+    def broadcast(self, common: Common, server: Serving, turn: Turn) -> Prediction | None:
+        """First nothing, then the prediction."""
+        return Prediction(Each(server.y_hat)) if turn.exchange else None
+
+    def client(
+        self, common: Common, client: None, down: Prediction | None, samples: Samples, turn: Turn
+    ) -> tuple[None, Features | Target, Outcome | None]:
+        """First the features, then the target; how the server came by its prediction no client knows."""
+        R = common.bank.replicates
+        if down is None:
+            return None, Features(Each(np.broadcast_to(samples.x, (R, *samples.x.shape)))), None
+        y_hat = down.prediction.values
+        unknown = np.full_like(y_hat, np.nan)
+        return None, Target(Each(np.broadcast_to(samples.y, y_hat.shape))), Outcome(y_hat, None, lambda: unknown)
+
+    def server(self, common: Common, server: Serving, up: Any, share: Array, turn: Turn) -> Serving:
+        """Predict when the features are there, and learn when the target is."""
+        now = slice(server.count, server.count + 1)
+        if isinstance(up, Features):
+            x = up.features.values[0]
+            guess = self.play(_of_one(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
+            return replace(server, x=x, y_hat=guess.played.y_hat)
+        world = _of_one(common, server.total, server.x, up.target.values[0])
+        return replace(server, learner=self.play(world, server.learner, now), count=now.stop)
 
     def init(self, world: World) -> Any:
         """As the learner starts."""
-        return super().init(at_the_server(world))  # type: ignore[misc]  # a Learner that is not abstract has one
+        return self._learner(at_the_server(world))
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
         """One round of all clients, as many of the learner's."""
         channel, problem = world.channel, world.problem
         x, y, _ = problem.round(t)
-        channel.uplink("features", x, scalars=problem.dimension)
+        R = world.bank.replicates
+        channel.up(Features(Each(np.broadcast_to(x, (R, *x.shape)))))
         state = self.play(at_the_server(world), state, slice(t * problem.clients, (t + 1) * problem.clients))
         played = state.played
-        y_hat = channel.broadcast("prediction", played.y_hat, scalars=1)
-        channel.uplink("target", y, scalars=1)
-        return state, Outcome(y_hat, played.loss, lambda: played.squared_norm)
+        channel.down(Prediction(Each(played.y_hat)))
+        channel.up(Target(Each(np.broadcast_to(y, played.y_hat.shape))))
+        return state, Outcome(played.y_hat, played.loss, lambda: played.squared_norm)
+
+    def _learner(self, world: World) -> Any:
+        """State with which the learner itself starts: the class that comes after this one's own."""
+        return super(Federated, self).init(world)  # type: ignore[misc]
 
     def require_one(self, world: World) -> None:
         """Refuse clients that miss a round; how many there are does not matter."""
@@ -53,3 +144,18 @@ def at_the_server(world: World) -> World:
     alone = replace(world, problem=stream)
     vars(alone)["bank"] = world.bank  # drawn once, not once a round
     return alone
+
+
+def _of_one(common: Common, total: int, x: Array, y: Array) -> World:
+    """A stream of so many samples to a server that has this one alone: whichever it asks for, it gets this."""
+    present, site = np.broadcast_to(np.True_, (total, 1)), np.zeros(1, np.int64)
+    stream = Problem(_repeated(x, total), _repeated(y, total), present, site)
+    world = World(stream, common.dictionary, None, common.streams, common.precision)  # type: ignore[arg-type]
+    vars(world)["bank"] = common.bank
+    return world
+
+
+def _repeated(one: Array, total: int) -> NDArray[np.float64]:
+    """An array (1, ...) so many times, without taking room; writable, or all loops would be compiled once more."""
+    own = np.array(one, np.float64)
+    return as_strided(own, (total, *own.shape), (0, *own.strides))

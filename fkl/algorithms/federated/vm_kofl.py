@@ -6,15 +6,32 @@ Hong and Chae, Communication-Efficient Randomized Algorithm for Multi-Kernel Onl
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from fkl.algorithms.base import Array, Outcome, World, mean_gradient, mixture_norm, softmax, squared_norms
+from fkl.algorithms.base import mixture_norm, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Array, Common, Outcome
+from fkl.network.messages import Each, FeatureGradients, Shared
+
+
+@dataclass(frozen=True)
+class Down:
+    """theta (R, N, P) and w (R, N), to all clients."""
+
+    theta: Shared
+    weights: Shared
+
+
+@dataclass(frozen=True)
+class Up:
+    """A client's losses (R, K, N), and its gradients of all kernels."""
+
+    losses: Each
+    theta: FeatureGradients
 
 
 @dataclass
-class State:
-    """Global theta (R, N, P) and log w (R, N), both at the server."""
+class Server:
+    """theta (R, N, P) and log w (R, N)."""
 
     theta: Array
     log_w: Array
@@ -26,29 +43,30 @@ class VmKofl(Descent):
 
     label: ClassVar[str] = "vM-KOFL"
 
-    def init(self, world: World) -> State:
-        """Theta_i = 0, w_i = 1."""
-        bank = world.bank
+    def start(self, common: Common, clients: int) -> tuple[Server, None]:
+        """theta_i = 0, w_i = 1; clients hold nothing."""
+        bank, xp = common.bank, common.xp
         shape = (bank.replicates, bank.kernels)
-        return State(theta=np.zeros((*shape, bank.width)), log_w=np.zeros(shape))
+        return Server(xp.zeros((*shape, bank.width)), xp.zeros(shape)), None
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Outcome]:
-        """One round: all kernels' updates and losses go up."""
-        bank, channel = world.bank, world.channel
-        x, y, share = world.problem.round(t)
-        eta = self.rate(world.problem.rounds)
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
+        """Theta and w to all clients."""
+        return Down(Shared(server.theta), Shared(softmax(server.log_w)))
 
-        theta = channel.broadcast("theta", state.theta, scalars=state.theta[0].size)
-        w = channel.broadcast("weights", softmax(state.log_w), scalars=bank.kernels)[:, None]
-        f = bank.predict(x, theta)
-        y_hat = (w * f).sum(axis=-1)
+    def client(
+        self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
+    ) -> tuple[None, Up, Outcome]:
+        """Predict with the server's weights, and send the losses and gradients of all kernels."""
+        bank, theta, w = common.bank, down.theta.values, down.weights.values[:, None]
+        f = bank.predict(samples.x, theta)
+        residual = f - samples.y[:, None]
+        loss = residual**2 + self.lam * squared_norms(theta)[:, None]
+        everyones = common.xp.broadcast_to(w, f.shape)
+        outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mixture_norm(everyones, theta))
+        return None, Up(Each(loss), FeatureGradients(bank, samples.x, 2 * residual, theta, self.lam)), outcome
 
-        residual = f - y[:, None]
-        loss = channel.uplink("losses", residual**2 + self.lam * squared_norms(theta)[:, None], scalars=bank.kernels)
-        log_w = state.log_w - eta * np.matmul(share, loss)
-
-        weight = share[None, :, None]
-        update = channel.uplink("theta", 2 * residual * weight, scalars=theta[0].size)
-        gradient = mean_gradient(bank, x, update, weight, theta, self.lam)
-        outcome = Outcome(y_hat, loss, lambda: mixture_norm(np.broadcast_to(w, f.shape), theta))
-        return State(theta - self.step_factor * eta * gradient, log_w), outcome
+    def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
+        """theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
+        eta = self.rate(common.rounds)
+        theta = server.theta - self.step_factor * eta * up.theta.mean(share)
+        return Server(theta, server.log_w - eta * up.losses.mean(share))

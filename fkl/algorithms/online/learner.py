@@ -51,6 +51,8 @@ class Learner:
 
     label: ClassVar[str]
     block: ClassVar[int] = 64
+    alone: ClassVar[bool] = True
+    """Whether it learns from one client, without others."""
 
     eta: float = 0.1
 
@@ -63,6 +65,9 @@ class Learner:
         if b == 0:
             state = self.play(world, state, slice(t, min(t + self.block, world.problem.rounds)))
         return state, state.played.outcome(b)
+
+    def require_apart(self, world: Any, party: Any) -> None:
+        """Nobody is there to be told anything, since `require_one` lets one client in."""
 
     def play(self, world: World, state: Any, rounds: slice) -> Any:
         """Play a block of rounds and return the state after it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from fkl.errors import FklError, require
 from fkl.kernels.threads import in_parts
 from fkl.memory import require_memory
 from fkl.streams import Role
+from fkl.tasks.repeated import RepeatedTask
+from fkl.tasks.task import Task
 
 FALLBACK_WIDTHS = (1 / 28, 1 / 14, 1 / 7)
 MOST_CLASSES = 100
@@ -93,7 +95,7 @@ class Parsimonious(Split):
     fkl.errors.BadValue
     """
 
-    repeated = True
+    task: ClassVar[type[Task]] = RepeatedTask
 
     gamma: float = 25.0
     eps: float = 0.01

@@ -17,6 +17,8 @@ from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.data.problem import Batch
 from fkl.errors import require
 from fkl.kernels.threads import in_parts
+from fkl.tasks.repeated import RepeatedTask
+from fkl.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Machine(Split):
     fkl.errors.BadValue
     """
 
-    repeated = True
+    task: ClassVar[type[Task]] = RepeatedTask
 
     C: float = 1.0
     width: float | None = None

@@ -14,6 +14,8 @@ from fkl.data.problem import FOLDS
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import FklError, require
 from fkl.streams import Role
+from fkl.tasks.task import Task
+from fkl.tasks.vertical import VerticalTask
 
 Booked = dict[str, NDArray[np.int64]]
 """By kind of message: messages, scalars and bytes that each party sent, (q, 3)."""
@@ -34,6 +36,7 @@ class OverParties:
     """
 
     label: ClassVar[str]
+    task: ClassVar[type[Task]] = VerticalTask
 
     fold: int | None = field(default=None, kw_only=True)
 

@@ -8,34 +8,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.data.problem import Problem
+from fkl.files import CannotWriteError, DamagedError, read_sealed, write_sealed
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.ridge import RECIPE, WORK, best_ridge_loss
 from fkl.kernels.threads import at_most
-from fkl.results.files import CannotWriteError, DamagedError, read_sealed, write_sealed
-from fkl.simulation import Experiment
 
 LOSSES = "losses"
 
 
-def hindsight_loss(experiment: Experiment, cache: Path | None) -> NDArray[np.float64]:
+def hindsight_loss(
+    problem: Problem, dictionary: Dictionary, lam: float, cache: Path | None = None
+) -> NDArray[np.float64]:
     """Loss (T, K) of the best kernel ridge fit to all samples; 0 where a client is absent.
 
     NaN for a method without regularisation, whose best function in hindsight would go through every sample.
 
     Parameters
     ----------
-    experiment : Experiment
+    problem : Problem
+    dictionary : Dictionary
+    lam : float
+        Of the method.
     cache : Path or None
         Folder to look in and to keep it in; None for neither.
     """
-    problem, lam = experiment.problem, experiment.algorithm.lam
     if lam == 0:
         return np.full(problem.present.shape, np.nan)
     x, y = problem.x[problem.present].astype(np.float64), problem.y[problem.present]
     loss = np.zeros(problem.present.shape)
-    file = None if cache is None else cache / "hindsight" / f"{_digest(experiment, x, y)}.npz"
+    file = None if cache is None else cache / "hindsight" / f"{_digest(dictionary, lam, x, y)}.npz"
     best = None if file is None else _kept(file, len(y))
     if best is None:
-        best = best_ridge_loss(experiment.dictionary, x, y, lam)
+        best = best_ridge_loss(dictionary, x, y, lam)
         if file is not None:
             with suppress(CannotWriteError):  # a cache that cannot be written only costs time
                 write_sealed(file, {LOSSES: best})
@@ -61,10 +65,9 @@ def linear_loss(problem: Problem) -> NDArray[np.float64]:
     return loss
 
 
-def _digest(experiment: Experiment, x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
+def _digest(dictionary: Dictionary, lam: float, x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
     """Hash of all that the fit depends on."""
-    dictionary = experiment.dictionary
-    digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, experiment.algorithm.lam)).encode())
+    digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam)).encode())
     for array in (dictionary.scales, x, y):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:24]

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fkl.errors import printable, shown
-from fkl.results.files import CannotWriteError, read_sealed, write_sealed
-from fkl.results.plain import NotPlainError, Reader, Writer
+from fkl.files import CannotWriteError, read_sealed, write_sealed
+from fkl.plain import NotPlainError, Reader, Writer
 
 Kept = TypeVar("Kept")
 TEXT = "text"

@@ -1,0 +1,130 @@
+"""Methods of a star: a server and its clients, each a function of what it holds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.contract.world import Common, Outcome, World
+from fkl.streams import Role, Streams
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What clients hold of a round.
+
+    Parameters
+    ----------
+    x : (K, d)
+    y : (K,) float64
+        Known after the prediction.
+    present : (K,) bool
+        Whether a client takes part in this round.
+    """
+
+    x: Array
+    y: NDArray[np.float64]
+    present: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Which turn it is, and the random numbers of those who play it.
+
+    Parameters
+    ----------
+    t : int
+        Round, from 0.
+    exchange : int
+        Of the round, from 0.
+    streams : Streams
+    clients : range
+        Numbers of the clients that play; the server has those of client 0 in a role that no client has.
+    """
+
+    t: int
+    exchange: int
+    streams: Streams
+    clients: range
+
+    def uniform(self, role: Role) -> NDArray[np.float64]:
+        """A number in [0, 1) for each replicate and client, (R, K): client k's is the same whoever else plays."""
+        return self.streams.uniform(role, self.t, len(self.clients), self.clients.start)
+
+
+@dataclass
+class Star:
+    """State of a federated method: what the server holds, and what the clients hold."""
+
+    server: Any
+    client: Any
+
+
+class Federated:
+    """A method whose clients speak to a server, as functions of what each party holds.
+
+    `client` is given the clients that play here: in a simulation all of them at once, as the axis K of its arrays, and
+    on a machine of its own one, K = 1. What it does for a client must not depend on the others. `server` sees messages
+    alone, and may ask payloads only for their mean over the clients. States are dataclasses of arrays, the replicate
+    first; no function changes what it is given, but that a client may use up its own state.
+
+    A round is `exchanges` times: broadcast, client, server. In one of them, the client predicts.
+    """
+
+    label: ClassVar[str]
+    exchanges: ClassVar[int] = 1
+    in_turn: ClassVar[bool] = False
+    """Whether the server serves one client after another, all exchanges of a round with each."""
+
+    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
+        """States of the server, and of so many clients, before the first round.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+            For hyper-parameters that do not fit what all parties know.
+        """
+        raise NotImplementedError
+
+    def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
+        """What the server tells the clients, None for nothing."""
+        raise NotImplementedError
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """A client's new state, what it sends up, None for nothing, and what its prediction shows, in one exchange."""
+        raise NotImplementedError
+
+    def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
+        """The server's new state, from what came up and each client's share (K,) in a mean, 0 of whoever is absent."""
+        raise NotImplementedError
+
+    def require_apart(self, world: Callable[[], World], party: Any) -> None:
+        """Compare parties on their own with all at once; see `fkl.contract.isolated.require_alone`."""
+        from fkl.contract.isolated import require_alone
+
+        require_alone(self, world, party)
+
+    def init(self, world: World) -> Star:
+        """All parties before the first round."""
+        return Star(*self.start(world.common, world.problem.clients))
+
+    def step(self, world: World, state: Star, t: int) -> tuple[Star, Outcome]:
+        """One round of all parties, whose messages pass the channel."""
+        common, channel = world.common, world.channel
+        x, y, share = world.problem.round(t)
+        samples = Samples(x, y, share > 0)
+        server, client, shown = state.server, state.client, None
+        for exchange in range(self.exchanges):
+            alone, everyone = (Turn(t, exchange, world.streams, range(size)) for size in (1, len(y)))
+            down = channel.down(self.broadcast(common, server, alone))
+            client, up, outcome = self.client(common, client, down, samples, everyone)
+            server = self.server(common, server, channel.up(up), share, alone)
+            shown = outcome if shown is None else shown
+        assert shown is not None, f"{type(self).__name__}: no exchange of a round shows a prediction"
+        return Star(server, client), shown

@@ -1,0 +1,145 @@
+"""What surrounds a method: what all parties know, the world of a simulation, and what a round shows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels import Dictionary, FeatureBank
+from fkl.kernels.losses import LOSSES, Loss
+from fkl.kernels.rows import Rows
+from fkl.network import Channel, Topology
+from fkl.streams import Streams
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all parties of a method know: the kernels, how long it goes on, and random numbers of the shared seed.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+    dimension : int
+        Features d of a sample.
+    rounds : int
+        Horizon T.
+    streams : Streams
+    precision : {"float32", "float64"}
+        Of features and of scalars on the wire.
+    """
+
+    dictionary: Dictionary
+    dimension: int
+    rounds: int
+    streams: Streams
+    precision: str
+
+    @property
+    def xp(self) -> Any:
+        """The namespace that arrays are made and worked on with."""
+        return np
+
+    @cached_property
+    def bank(self) -> FeatureBank:
+        """The random features of all replicates, drawn when a method first asks for them."""
+        return self.dictionary.bank(self.dimension, self.streams, self.precision)
+
+
+@dataclass(frozen=True)
+class World:
+    """What surrounds an algorithm: the clients' data, the kernels, the network and the random streams.
+
+    Parameters
+    ----------
+    problem : Problem or Batch
+        A Batch for a `Batched` method.
+    dictionary : Dictionary
+    channel : Channel
+    streams : Streams
+    precision : {"float32", "float64"}
+        Of features and of scalars on the wire.
+    topology : Topology or None
+        The graph of a method without a server.
+    """
+
+    problem: Any
+    dictionary: Dictionary
+    channel: Channel
+    streams: Streams
+    precision: str
+    topology: Topology | None = None
+
+    @cached_property
+    def common(self) -> Common:
+        """What all parties know."""
+        return Common(self.dictionary, self.problem.dimension, self.problem.rounds, self.streams, self.precision)
+
+    @cached_property
+    def bank(self) -> FeatureBank:
+        """The random features of all replicates, drawn when a method first asks for them."""
+        return self.common.bank
+
+    @property
+    def loss(self) -> Loss:
+        """What a `Batched` method minimises."""
+        return LOSSES[self.problem.loss]
+
+    @cached_property
+    def training(self) -> Rows:
+        """The clients' training samples in the feature space of the dictionary's one kernel."""
+        return self._rows(True)
+
+    @cached_property
+    def testing(self) -> Rows:
+        """The clients' test samples there."""
+        return self._rows(False)
+
+    def _rows(self, training: bool) -> Rows:
+        x, y, client = self.problem.part(training)
+        count = np.bincount(client, minlength=self.problem.clients)
+        return Rows.of(self.bank, x, y, count, self.loss.compressed)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one round showed before anyone learned from it; judging it is the round loop's business.
+
+    Parameters
+    ----------
+    y_hat : (R, K)
+        Predictions.
+    loss : (R, K, N) or None
+        Loss of each kernel's own prediction; None for a method without kernels.
+    squared_norm : callable returning (R, K)
+        |f_hat|^2 of each client's predictor, called outside the clock.
+    """
+
+    y_hat: Array
+    loss: Array | None
+    squared_norm: Callable[[], Array]
+
+
+class Algorithm(Protocol):
+    """One method. Implementations are frozen dataclasses: their fields are the keys under `algo`.
+
+    A state is a dataclass of arrays whose first axis is the replicate; `step` may reuse its arrays.
+    """
+
+    label: ClassVar[str]
+    """The method's name in the paper, as tables print it."""
+
+    lam: float
+    """Regularisation lambda of the loss, which evaluation needs too."""
+
+    def init(self, world: World) -> Any:
+        """State before the first round. Raises BadValue for hyper-parameters that do not fit the world."""
+        ...
+
+    def step(self, world: World, state: Any, t: int) -> tuple[Any, Any]:
+        """Predict round t, see its labels, learn; a `Batched` method returns theta (R, K, P), no `Outcome`."""
+        ...

@@ -1,0 +1,57 @@
+"""Everything that decides a run's numbers, and the world that some of its replicates live in."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fkl.contract.world import Algorithm, World
+from fkl.kernels import Dictionary
+from fkl.network import Channel, Ledger, Network, Topology
+from fkl.streams import Streams
+from fkl.tasks import Task, task_of
+from fkl.tasks.task import Redraw
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that decides a run's numbers.
+
+    Parameters
+    ----------
+    problem, topology
+        Where they are drawn anew, those of replicate 0.
+    redraw : callable or None
+        As in `fkl.tasks.task.Task`.
+    """
+
+    problem: Any
+    dictionary: Dictionary
+    network: Network
+    algorithm: Algorithm
+    seed: int
+    replicates: int
+    precision: str
+    topology: Topology | None = None
+    redraw: Redraw | None = None
+
+    @cached_property
+    def task(self) -> Task:
+        """The problem's kind."""
+        return task_of(self.algorithm)(self.problem, self.redraw)
+
+
+def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
+    """World of some replicates of an experiment, and the ledger behind its channel."""
+    problem, network, precision = experiment.problem, experiment.network, experiment.precision
+    topology, streams = experiment.topology, Streams(experiment.seed, replicates)
+    if experiment.redraw is not None:
+        [replicate] = replicates
+        problem, topology = experiment.redraw(replicate)
+    directions = experiment.task.directions(topology)
+    if network.loss > 0:
+        directions = (*directions, "lost")
+    ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
+    channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label, streams)
+    return World(problem, experiment.dictionary, channel, streams, precision, topology), ledger

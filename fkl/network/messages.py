@@ -1,0 +1,211 @@
+"""Messages: values that know what they are on a wire.
+
+A message is a frozen dataclass whose fields are payloads, or tuples of payloads that travel together; a field's name is
+the kind that the ledger books. Nobody states a size: scalars and bytes are read off the arrays that would travel.
+R replicates run at once, so payloads of all replicates, and of all K clients, are one array; what each client sends or
+receives is its part of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels import FeatureBank
+
+Array = NDArray[np.floating]
+Counts = NDArray[np.int64]
+
+
+class Size(NamedTuple):
+    """Scalars and bytes that each client sends or receives, (R, K) or (R, 1); nobody is sent a message of 0 bytes."""
+
+    scalars: Counts
+    size: Counts
+
+
+@runtime_checkable
+class Payload(Protocol):
+    """What a field of a message holds."""
+
+    def measured(self, width: int) -> Size:
+        """Size on a wire whose scalars take `width` bytes."""
+        ...
+
+    def dense(self) -> "Shared | Each":
+        """The arrays that would travel."""
+        ...
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The same for every client.
+
+    Parameters
+    ----------
+    values : (R, ...)
+    """
+
+    values: NDArray[Any]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        scalars = np.full((len(self.values), 1), self.values[0].size)
+        return Size(scalars, scalars * width)
+
+    def dense(self) -> "Shared":
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True)
+class Each:
+    """Every client's own.
+
+    Parameters
+    ----------
+    values : (R, K, ...)
+    chosen : (R, K, n) bool, or None
+        Which entries along the third axis travel, of n = 1 all or none; the others are 0. None for all. Of more than
+        one, a bit each tells the receiver which.
+    """
+
+    values: NDArray[Any]
+    chosen: NDArray[np.bool_] | None = None
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        if self.chosen is None:
+            return _all(self.values.shape, width)
+        return _of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
+
+    def dense(self) -> "Each":
+        """Itself."""
+        return self
+
+    def mean(self, share: Array) -> NDArray[np.float64]:
+        """Sum over clients, weighted by their share (K,), 0 of whoever is absent: (R, ...)."""
+        R, K = self.values.shape[:2]
+        flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
+        summed: NDArray[np.float64] = np.matmul(share, flat).reshape(R, *self.values.shape[2:])
+        return summed
+
+
+@dataclass(frozen=True)
+class FeatureGradients:
+    """Every client's gradient of each kernel's parameters, c_ki z_i(x_k) + 2 lam w_ki theta_i, kept in these factors.
+
+    On a wire it is dense. In a simulation the features of all clients never travel through memory.
+
+    Parameters
+    ----------
+    bank : FeatureBank
+    x : (K, d)
+    coefficients : (R, K, N)
+    theta : (R, N, P)
+        What all clients received.
+    lam : float
+    weight : (R, K, N), or None
+        None for 1.
+    chosen : (R, K, N) bool, or (R, K, 1), or None
+        As in `Each`; the coefficients of the others are 0.
+    """
+
+    bank: FeatureBank
+    x: Array
+    coefficients: Array
+    theta: Array
+    lam: float = 0.0
+    weight: Array | None = None
+    chosen: NDArray[np.bool_] | None = None
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        R, K, N = self.coefficients.shape
+        P = self.theta.shape[-1]
+        if self.chosen is None:
+            return _all((R, K, N, P), width)
+        return _of_entries(self.chosen, N * P // self.chosen.shape[2], width)
+
+    def dense(self) -> Each:
+        """The gradients themselves, (R, K, N, P)."""
+        z = self.bank.features(self.x).swapaxes(1, 2)
+        weight = 1.0 if self.weight is None else self.weight[..., None]
+        gradients = self.coefficients[..., None] * z + 2 * self.lam * weight * self.theta[:, None]
+        if self.chosen is not None:
+            gradients *= self.chosen[..., None]
+        return Each(gradients, self.chosen)
+
+    def mean(self, share: Array) -> NDArray[np.float64]:
+        """Sum over clients, weighted by their share (K,): (R, N, P)."""
+        weight = share.sum() if self.weight is None else np.matmul(share, self.weight)[..., None]
+        return self.bank.accumulate(self.x, self.coefficients, share) + 2 * self.lam * weight * self.theta
+
+
+@dataclass(frozen=True)
+class RankOne:
+    """Every client's matrix a b', kept as its two vectors; on a wire it is dense.
+
+    Parameters
+    ----------
+    left : (R, K, m)
+    right : (R, K, n)
+    """
+
+    left: Array
+    right: Array
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        return _all((*self.left.shape, self.right.shape[2]), width)
+
+    def dense(self) -> Each:
+        """The matrices themselves, (R, K, m, n)."""
+        return Each(self.left[..., None] * self.right[:, :, None])
+
+    def mean(self, share: Array) -> Array:
+        """Sum over clients, weighted by their share (K,): (R, m, n)."""
+        return np.matmul((share[:, None] * self.left).swapaxes(1, 2), self.right)
+
+
+def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
+    """What a message holds, by kind.
+
+    Raises
+    ------
+    TypeError
+        If a field is no payload: nothing travels that is not counted.
+    """
+    if message is None:
+        return
+    if not is_dataclass(message) or isinstance(message, Payload):
+        raise TypeError(f"{type(message).__name__} is no message: a message is a dataclass of payloads")
+    for field in fields(message):
+        value = getattr(message, field.name)
+        parts = value if isinstance(value, tuple) else (value,)
+        for part in parts:
+            if not isinstance(part, Payload):
+                raise TypeError(f"{type(message).__name__}.{field.name} is {type(part).__name__}, which is no payload")
+        yield field.name, parts
+
+
+def measured(parts: tuple[Payload, ...], width: int) -> Size:
+    """Size of payloads that travel together."""
+    scalars, size = zip(*(part.measured(width) for part in parts), strict=True)
+    return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
+
+
+def _all(shape: tuple[int, ...], width: int) -> Size:
+    """Of clients that send all of an array (R, K, ...)."""
+    scalars = np.full((shape[0], 1), int(np.prod(shape[2:])))
+    return Size(scalars, scalars * width)
+
+
+def _of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
+    """Of clients that send some entries, of `length` scalars each."""
+    scalars = chosen.sum(axis=2) * length
+    n = chosen.shape[2]
+    bits = -(-n // 8) * (scalars > 0) if n > 1 else 0
+    return Size(scalars, scalars * width + bits)

@@ -1,0 +1,125 @@
+"""How many replicates the memory holds: the first round is played and forgotten, and what will not fit is refused."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+from fkl import memory
+from fkl.errors import TOO_LARGE, FklError
+from fkl.experiment import Experiment, make_world
+
+ROUND_BYTES, CLIENT_BYTES = 80, 80
+"""What judge, ledger and records hold of a replicate for each of its rounds and clients, at least."""
+MANY_FEATURES = 256
+"""From so many a kernel on, rounds with fewer are played first, to see what all of them would take."""
+FEW_CLIENTS = 256
+NOISE_BYTES = 2**20
+"""Differences between two rounds that say nothing."""
+KEYS_NAMED = 3
+
+
+def fitting(experiment: Experiment, chunk: int | None = None) -> int:
+    """How many replicates to run together: `chunk`, or what suits; what cannot fit is refused.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    problem = experiment.problem
+    together = min(chunk or 1, experiment.replicates)
+    rows = problem.rounds * ROUND_BYTES + problem.clients * CLIENT_BYTES
+    what = f"the records of {problem.rounds} rounds and {problem.clients} clients"
+    memory.require_memory(together * rows, what, _keys_of_rounds(experiment, together))
+    fits = experiment.task.replicates_at_once(partial(rehearse, experiment))
+    return together if chunk and experiment.redraw is None else fits
+
+
+def rehearse(experiment: Experiment) -> tuple[int, int]:
+    """Play the first round with one replicate and forget it; bytes that a replicate keeps, about, and needs at most.
+
+    Whatever is to be compiled is compiled here, outside the clock, and what does not fit is refused before the run.
+    Of many features rounds with fewer come first, and what all of them need is refused by the line through the last two
+    rounds before it is taken. Whatever grows faster needs more than that line says; it says too much, by a quarter at
+    most, only of matrices that are square up to the number of samples and no longer grow as fast beyond.
+    """
+    full = getattr(experiment.dictionary, "D", 1)
+    steps = [full]
+    while full >= MANY_FEATURES and steps[0] >= MANY_FEATURES // 4:
+        steps.insert(0, steps[0] // 4)
+    _first_round(_small(experiment))
+    peaks: list[int] = []
+    held = 0
+
+    def play(features: int) -> None:
+        nonlocal held
+        held = _first_round(_with_features(experiment, features))
+
+    for number, features in enumerate(steps):
+        if number > 1 and peaks[-1] - peaks[-2] > NOISE_BYTES:
+            (fewer, more), (low, high) = steps[number - 2 : number], peaks[-2:]
+            needed = high + (high - low) * (full - more) // (more - fewer)
+            what = f"a replicate of {experiment.algorithm.label} with {full} features a kernel"
+            memory.require_memory(needed, what, _largest_keys(experiment))
+        peaks.append(memory.peak_bytes(partial(play, features)))
+    return held, peaks[-1]
+
+
+def _small(experiment: Experiment) -> Experiment:
+    """The same with as few features and clients as compile all that there is to compile."""
+    experiment = replace(experiment, problem=experiment.task.of_few(FEW_CLIENTS))
+    return _with_features(experiment, 2)
+
+
+def _with_features(experiment: Experiment, features: int) -> Experiment:
+    """The same with so many features a kernel, where the dictionary has features."""
+    dictionary: Any = experiment.dictionary
+    return replace(experiment, dictionary=replace(dictionary, D=features)) if hasattr(dictionary, "D") else experiment
+
+
+def _first_round(experiment: Experiment) -> int:
+    """Play the first round with one replicate; about how many bytes it keeps and computes with."""
+    world, _ = make_world(experiment, (0,))
+    state = experiment.algorithm.init(world)
+    temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # of a round, (R, K, N) in float64
+    held = memory.nbytes(state) + memory.nbytes(vars(world.common).get("bank")) + temporaries
+    world.channel.open_round(0, experiment.problem.present[0])
+    _, outcome = experiment.algorithm.step(world, state, 0)
+    if experiment.task.judge_counts:
+        experiment.task.judge(world, experiment.algorithm).enter(0, outcome)
+    return held
+
+
+def _keys_of_rounds(experiment: Experiment, together: int) -> str:
+    """Keys that say how many rounds there are, and how many replicates run together."""
+    algorithm, rounds = experiment.algorithm, experiment.problem.rounds
+    keys = [f"algo.{key.name}" for key in fields(algorithm) if getattr(algorithm, key.name) == rounds]  # type: ignore[arg-type]
+    keys = keys or ["partition.rounds", "partition.clients"]
+    return ", ".join(keys) + (f" or chunk={together}" if together > 1 else "")
+
+
+@contextmanager
+def within_memory(experiment: Experiment, chunk: int | None) -> Iterator[None]:
+    """Refuse, by the keys that are largest, what nobody foresaw and what needs more memory than there is."""
+    free = memory.shown_bytes(memory.available_bytes())
+    try:
+        with memory.no_more_than_there_is():
+            yield
+    except (MemoryError, ValueError) as error:
+        if isinstance(error, ValueError) and not str(error).startswith(TOO_LARGE):
+            raise
+        what = f"out of memory: {experiment.algorithm.label} needs more than the {free} that is free"
+        raise FklError(f"{what} ({error}); lower {_largest_keys(experiment, chunk)}") from None
+
+
+def _largest_keys(experiment: Experiment, chunk: int | None = None) -> str:
+    """The whole numbers of a configuration that memory may depend on, the largest ones with their values."""
+    problem, algorithm, dictionary = experiment.problem, experiment.algorithm, experiment.dictionary
+    sizes = {f"algo.{key.name}": getattr(algorithm, key.name) for key in fields(algorithm)}  # type: ignore[arg-type]
+    sizes |= {"partition.clients": problem.clients, "chunk": chunk}
+    if experiment.task.uses_kernels:
+        sizes |= {f"kernels.{key}": getattr(dictionary, key, None) for key in ("N", "D")}
+    whole = {key: size for key, size in sizes.items() if isinstance(size, int) and size > 1}
+    largest = sorted(whole, key=whole.__getitem__, reverse=True)[:KEYS_NAMED]
+    return " or ".join(f"{key}={whole[key]}" for key in largest) or "replicates"

@@ -1,0 +1,291 @@
+"""A batch: all samples of all clients at once, over which a method goes in every round."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fkl.config import Run
+from fkl.contract.world import Algorithm, Array, World
+from fkl.data.problem import FOLDS, Batch, Problem, Table
+from fkl.errors import inside, require
+from fkl.kernels.losses import LOSSES
+from fkl.kernels.rows import Rows
+from fkl.network import Topology
+from fkl.streams import Role, Streams, shared_generator
+from fkl.tasks import samples
+from fkl.tasks.stream import DIABETES
+from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_shape
+
+PENDING_BYTES = 2**20
+"""Of the iterations of one replicate that are judged together: one product in place of many."""
+SHARES = Panel("share of errors", {"train_error": "training samples", "test_error": "test samples"}, log=False)
+SQUARES = Panel("mean squared error", {"train_mse": "training samples", "test_mse": "test samples"})
+PANELS = {
+    "distance": Panel(
+        "root mean square distance",
+        {
+            "distance": "of theta from the optimum",
+            "consensus_error": "of theta from the agents' mean",
+            "functional_distance": "of f from the optimum, training samples",
+            "functional_distance_worst": "the same, worst agent",
+        },
+    ),
+    "transmissions": Panel("transmissions so far", {"transmissions": "all agents"}),
+}
+
+
+class BatchTask(Task):
+    """Learning one theta of one kernel from `fkl.data.problem.Batch`, beside the optimum of all clients."""
+
+    judge_counts: ClassVar[bool] = False
+    room: ClassVar[int] = 2**24
+    """Iterations over one and the same matrices go several times faster from the processor's cache."""
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Split each client's samples in those to learn from and those to test on."""
+        generator = shared_generator(run.settings.seed, Role.DATA)
+        table = samples.read(run, generator)
+        batch = of_stream(run, samples.split(run, table, generator), generator)
+        redraw = partial(_redrawn, run, None if samples.drawn(run) else table)
+        return cls(samples.in_precision(batch, run), redraw if getattr(run.algo, "redraw", False) else None)
+
+    @property
+    def amount(self) -> str:
+        """How many samples are learned from, and tested on."""
+        return amount(self.problem)
+
+    def judge(self, world: World, method: Algorithm) -> "BatchJudge":
+        """Errors, and distances from the optimum."""
+        return BatchJudge(world, method.lam)
+
+    def replicates_at_once(self, rehearse: Any) -> int:
+        """One, where each has samples of its own; what they need is rehearsed all the same."""
+        fitting = super().replicates_at_once(rehearse)
+        return fitting if self.redraw is None else 1
+
+    def first_round(self) -> Batch:
+        """Of all samples."""
+        return replace(self.problem, rounds=1)
+
+    def panels(self) -> Mapping[str, Panel]:
+        """Errors, distances and transmissions."""
+        errors = {"mse": SQUARES} if self.problem.loss == "square" else {"error": SHARES}
+        return errors | PANELS
+
+    @classmethod
+    def small(cls, algorithm: type) -> tuple[str, ...]:
+        """100 iterations of 4 clients."""
+        return (*DIABETES, *few(algorithm, iterations=100))
+
+    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+        """Theta, whose replicates and clients come first."""
+        require_shape("theta", outcome, len(world.streams.replicates), world.problem.clients, None)
+        return {"theta": outcome}
+
+    def probes(self, outcome: Any) -> Iterator[Probe]:
+        """Other targets to be tested on."""
+        yield Probe(mirrored_tests(self.problem), "other targets to be tested on")
+
+
+def of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
+    """All samples of a stream, split as the method's keys say."""
+    with inside("algo"):
+        batch: Batch = run.algo.batch(stream, generator)
+        return batch
+
+
+def _redrawn(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:
+    """Split and graph of one replicate; those of replicate 0 are what all replicates share where nothing is redrawn."""
+    streams = Streams(run.settings.seed, (replicate,))
+    [generator] = streams.generators(Role.DATA)
+    with samples.told_before():
+        batch = of_stream(run, samples.split_anew(run, shared, generator), generator)
+    topology = samples.graph(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
+    assert topology is not None
+    return samples.in_precision(batch, run), topology
+
+
+def amount(batch: Batch) -> str:
+    """How many samples are learned from, and tested on."""
+    training = int(batch.training.sum())
+    return f"{training} training and {len(batch.y) - training} test samples"
+
+
+def mirrored_tests(batch: Batch) -> Batch:
+    """The same with other targets where they are only tested on."""
+    return replace(batch, y=np.where(batch.training, batch.y, mirrored(batch.y)))
+
+
+@dataclass(frozen=True)
+class Split:
+    """Keys of every method that learns from some of the samples and is tested on others.
+
+    Parameters
+    ----------
+    test_share : float
+        Share of each client's samples that are drawn to be tested on and never learned from; data sets that set
+        samples apart themselves overrule it.
+    fold : int or None
+        For cross-validation: leave the samples to be tested on aside and test on this fifth of the others.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    task: ClassVar[type[Task]] = BatchTask
+
+    test_share: float = 0.3
+    fold: int | None = None
+
+    def __post_init__(self) -> None:
+        require(0 <= self.test_share < 1, "test_share", self.test_share, "a share from 0, below 1")
+        folds = f"a whole number from 0 to {FOLDS - 1}, or null"
+        require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the loop."""
+        return 1
+
+    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
+        """All clients' samples at once, split as the keys say."""
+        return Batch.of(problem, self.rounds, self.test_share, self.fold, rng)
+
+
+@dataclass(frozen=True)
+class Batched(Split):
+    """Keys of every method that goes over the same samples in each iteration.
+
+    Parameters
+    ----------
+    iterations : int
+        Iterations k of the method.
+    loss : {"square", "logistic"}
+        (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
+    lam : float
+        Regularisation lambda of all clients together.
+    test_on : {"drawn", "last"}
+        Draw the samples to be tested on, or take those of each client's last rounds, which are what a method on the
+        stream predicts last.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    iterations: int = 2000
+    loss: str = "square"
+    lam: float = 1e-3
+    test_on: str = "drawn"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "a whole number from 1")
+        require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
+        require(0 < self.lam < np.inf, "lam", self.lam, "a number above 0")
+        require(self.test_on in ("drawn", "last"), "test_on", self.test_on, "drawn or last")
+
+    @property
+    def rounds(self) -> int:
+        """One an iteration."""
+        return self.iterations
+
+    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
+        """As `Split.batch`, with labels -1 and 1 for the logistic loss."""
+        if self.test_on == "last" and problem.tested is None:
+            problem = problem.testing_last(self.test_share)
+        batch = super().batch(problem, rng)
+        return batch if self.loss == "square" else batch.of_two_classes()
+
+
+class BatchJudge(Books):
+    """Judges every client's theta on its own training and test samples, and beside the optimum of all clients.
+
+    With f_i = theta_i'phi on all training samples of client i, and theta*, f* of the minimiser of the sum of the
+    clients' mean losses + lam |theta|^2 (COKE, eq. 26):
+
+    train_..., test_...
+        Sum of the loss's measures over all samples of all clients, over their number: COKE's MSE(k).
+    consensus_error
+        Root mean square over clients of |theta_i - mean of theta_i|.
+    distance
+        Root mean square over clients of |theta_i - theta*|.
+    functional_distance, functional_distance_worst
+        Root mean square of f_i - f* over all training samples; the largest over clients of the same over its own.
+
+    Parameters
+    ----------
+    world : World
+        Of a Batch and a dictionary of one kernel.
+    lam : float
+    """
+
+    def __init__(self, world: World, lam: float) -> None:
+        self._loss = world.loss
+        self.parts = {"train": world.training, "test": world.testing}
+        self.optimum = self._loss.optimum(self.parts["train"], lam)  # (R, P)
+        R, P = self.optimum.shape
+        K, T = world.problem.clients, world.problem.rounds
+        super().__init__(T, R)
+        for part, name in (("train", "training_samples"), ("test", "test_samples")):
+            self.by_client[name] = np.tile(self.parts[part].count.astype(np.int64), (R, 1))
+        self._pending = np.empty((R, K, P, max(1, min(T, PENDING_BYTES // (8 * K * P)))))
+        self._first = self._held = 0
+        everywhere = np.broadcast_to(self.optimum[:, None, :, None], (R, K, P, 1))
+        self._best_f = self.parts["train"].predict(everywhere)
+        self.at_the_end = {
+            f"{name}_at_optimum": _pooled(sums, rows)[:, 0]
+            for part, rows in self.parts.items()
+            for name, sums in self._measures(part, rows, rows.predict(everywhere)).items()
+        }
+
+    def enter(self, t: int, outcome: Array) -> bool:
+        """Book theta (R, K, P) of iteration t + 1, and tell whether it is below `LARGEST`."""
+        self._pending[..., self._held] = outcome
+        self._held += 1
+        if self._held == self._pending.shape[3]:
+            self._judge()
+        return bool((np.abs(outcome) < LARGEST).all())  # False for NaN
+
+    def close(self) -> None:
+        """Judge what is pending, and let go of the samples."""
+        if self._held:
+            self._judge()
+        self.parts, self._best_f, self._pending = {}, np.empty(0), np.empty(0)
+
+    def _judge(self) -> None:
+        theta = self._pending[..., : self._held]  # (R, K, P, B)
+        rounds = slice(self._first, self._first + self._held)
+        f = {}
+        for part, rows in self.parts.items():
+            f[part] = rows.predict(theta)
+            for name, sums in self._measures(part, rows, f[part]).items():
+                self.book(name, rounds, _pooled(sums, rows).T)
+                self.by_client[name] = sums[..., -1] / np.where(rows.count, rows.count, np.nan)
+        train = self.parts["train"]
+        off = f["train"] - self._best_f
+        apart = np.einsum("rkib,rkib->rkb", off, off)
+        self.book("functional_distance", rounds, np.sqrt(_pooled(apart, train)).T)
+        self.book("functional_distance_worst", rounds, np.sqrt((apart / train.count[:, None]).max(axis=1)).T)
+        self.book("consensus_error", rounds, _root_mean_square(theta - theta.mean(axis=1, keepdims=True)).T)
+        self.book("distance", rounds, _root_mean_square(theta - self.optimum[:, None, :, None]).T)
+        self._first, self._held = rounds.stop, 0
+
+    def _measures(self, part: str, rows: Rows, f: Array) -> dict[str, Array]:
+        return {f"{part}_{name}": sums for name, sums in self._loss.measures(rows, f).items()}
+
+
+def _pooled(sums: Array, rows: Rows) -> Array:
+    """Mean over all samples of all clients, (R, B), of sums (R, K, B) over each client's; NaN without samples."""
+    size = rows.count.sum()
+    return sums.sum(axis=1) / (size if size else np.nan)
+
+
+def _root_mean_square(apart: Array) -> Array:
+    """Root of the mean over clients of |apart|^2 for apart (R, K, P, B): shape (R, B)."""
+    return np.sqrt(np.einsum("rkpb,rkpb->rb", apart, apart) / apart.shape[1])

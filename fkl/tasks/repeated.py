@@ -1,0 +1,142 @@
+"""A batch for every replicate, for methods that learn once: each has a split of its own."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.config import Run
+from fkl.contract.world import Algorithm, Array, World
+from fkl.data.problem import Batch, Repeated
+from fkl.errors import FklError
+from fkl.memory import nbytes, require_memory
+from fkl.streams import Role, Streams, shared_generator
+from fkl.tasks import samples
+from fkl.tasks.batch import SHARES, amount, mirrored_tests, of_stream
+from fkl.tasks.task import Books, Panel, Probe, Task, few
+
+CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
+"""9 clients, samples of two classes."""
+FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
+"""Keys that make a method quick, of whatever method has them."""
+
+
+class RepeatedTask(Task):
+    """Learning functions from `fkl.data.problem.Repeated`; simulated samples are drawn for each."""
+
+    uses_kernels: ClassVar[bool] = False
+    judge_counts: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """One replicate's split after another, of a table that all share or of their own."""
+        settings = run.settings
+        shared = None if samples.drawn(run) else samples.read(run, shared_generator(settings.seed, Role.DATA))
+        batches: list[Batch] = []
+        for generator in Streams(settings.seed, tuple(range(settings.replicates))).generators(Role.DATA):
+            with samples.told_before() if batches else nullcontext():
+                batches.append(of_stream(run, samples.split_anew(run, shared, generator), generator))
+            if batches[-1].clients != batches[0].clients:
+                counts = f"{batches[0].clients} and {batches[-1].clients}"
+                raise FklError(f"{run.dataset.name}: replicates have {counts} clients, where all must have as many")
+            if len(batches) == 1:
+                rest = settings.replicates - 1
+                require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
+        return cls(Repeated(tuple(batches)))
+
+    @property
+    def amount(self) -> str:
+        """How many samples are learned from, and tested on."""
+        return amount(self.problem.batches[0])
+
+    def judge(self, world: World, method: Algorithm) -> "FittedJudge":
+        """Shares of errors."""
+        return FittedJudge(world.problem, world.streams.replicates)
+
+    def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
+        """One a thread: they share nothing, and a round of theirs is long."""
+        return int(numba.get_num_threads())
+
+    def first_round(self) -> Repeated:
+        """Of one replicate."""
+        return replace(self.problem, batches=self.problem.batches[:1])
+
+    def panels(self) -> Mapping[str, Panel]:
+        """Shares of errors."""
+        return {"error": SHARES}
+
+    @classmethod
+    def small(cls, algorithm: type) -> tuple[str, ...]:
+        """9 clients with two classes."""
+        return (*CLASSES, *few(algorithm, **FEW))
+
+    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+        """Predictions of the samples that are tested on, and figures."""
+        tested = [world.problem.batches[replicate].part(False)[0] for replicate in world.streams.replicates]
+        predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
+        return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
+
+    def probes(self, outcome: Any) -> Iterator[Probe]:
+        """Other targets to be tested on."""
+        yield Probe(Repeated(tuple(map(mirrored_tests, self.problem.batches))), "other targets to be tested on")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a `repeated` method learned, one entry a replicate.
+
+    Parameters
+    ----------
+    predict : tuple of callables
+        From samples (n, d) to targets (n,); NaN where the method cannot tell.
+    figures : mapping of str to (R,)
+        What the run records besides errors.
+    of_clients : mapping of str to (R, K)
+    """
+
+    predict: tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
+    figures: Mapping[str, NDArray[Any]]
+    of_clients: Mapping[str, NDArray[Any]]
+
+
+class FittedJudge(Books):
+    """Judges the functions of methods whose replicates have samples of their own, on all clients' samples together.
+
+    train_error, test_error
+        Share of samples whose class is not predicted; a prediction that is NaN is wrong.
+
+    Parameters
+    ----------
+    problem : Repeated
+    replicates : tuple of int
+    """
+
+    def __init__(self, problem: Repeated, replicates: tuple[int, ...]) -> None:
+        self._batches = [problem.batches[replicate] for replicate in replicates]
+        super().__init__(problem.rounds, len(replicates))
+        self.by_client = {
+            name: np.stack([np.bincount(batch.part(training)[2], minlength=batch.clients) for batch in self._batches])
+            for name, training in (("training_samples", True), ("test_samples", False))
+        }
+
+    def enter(self, t: int, outcome: Fitted) -> bool:
+        """Book round t, and tell whether all is finite."""
+        errors = {"train_error": self._errors(outcome, True), "test_error": self._errors(outcome, False)}
+        for name, values in {**errors, **outcome.figures}.items():
+            self.book(name, t, values)
+        self.by_client.update(outcome.of_clients)
+        return all(bool(np.isfinite(values).all()) for values in outcome.figures.values())
+
+    def close(self) -> None:
+        """Let go of the samples."""
+        self._batches = []
+
+    def _errors(self, outcome: Fitted, training: bool) -> Array:
+        """Shares of errors, (R,)."""
+        parts = [batch.part(training)[:2] for batch in self._batches]
+        wrong = [predict(x) != y for predict, (x, y) in zip(outcome.predict, parts, strict=True)]
+        return np.array([errors.mean() if len(errors) else np.nan for errors in wrong])

@@ -1,0 +1,73 @@
+"""Where a run's samples and its graph come from: data set, scaling, partition and topology of its configuration."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fkl.config import Run
+from fkl.data.normalise import normalise
+from fkl.data.problem import Table
+from fkl.data.store import Store
+from fkl.errors import inside, require
+from fkl.network import Topology
+
+
+def read(run: Run, generator: np.random.Generator) -> Table:
+    """The data set's table, scaled."""
+    with inside("dataset"):
+        table = run.dataset.load(Store(Path(run.paths.data)), generator)
+        where = getattr(run.dataset, "path", run.dataset.name)
+        return normalise(replace(table, where=where), run.settings.scaling)
+
+
+def split(run: Run, table: Table, generator: np.random.Generator) -> Any:
+    """What the partition makes of a table."""
+    with inside("partition"):
+        return run.partition.split(table, generator)
+
+
+def split_anew(run: Run, shared: Table | None, generator: np.random.Generator) -> Any:
+    """One replicate's split of a table that all replicates share, or of its own."""
+    table = read(run, generator) if shared is None else shared
+    if shared is None and not _simulated(run):  # whose site it is differs by replicate
+        table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
+    return split(run, table, generator)
+
+
+def in_precision(problem: Any, run: Run) -> Any:
+    """The same with features in the run's precision."""
+    return replace(problem, x=problem.x.astype(run.settings.precision))
+
+
+def drawn(run: Run) -> bool:
+    """Whether a data set that is loaded once more has other samples."""
+    return _simulated(run) or getattr(run.dataset, "drawn", False)
+
+
+def _simulated(run: Run) -> bool:
+    """Whether the samples are drawn, not read from files."""
+    return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
+
+
+def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
+    """Graph of a decentralized method; any other has a server, or is alone."""
+    decentralized = getattr(run.algo, "on_a_graph", False)
+    if run.topology is None:
+        require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
+        return None
+    require(decentralized, "topology", type(run.topology).__name__, f"left out: {run.algo.label} is not decentralized")
+    with inside("topology"):
+        topology: Topology = run.topology.build(agents, generator)
+        return topology
+
+
+@contextmanager
+def told_before() -> Iterator[None]:
+    """Keep quiet in this block: what a data set tells of itself is told once."""
+    with redirect_stdout(StringIO()):
+        yield

@@ -1,0 +1,178 @@
+"""A stream: in every round each client sees a sample, predicts, and only then is shown its target."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.contract.world import Algorithm, Array, Outcome, World
+from fkl.data.problem import Problem
+from fkl.kernels import Dictionary
+from fkl.kernels.hindsight import hindsight_loss, linear_loss
+from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_shape
+
+CLIENTS_AT_A_TIME = 4096
+DIABETES = ("dataset=diabetes", "kernels.D=8")
+"""4 clients."""
+SHORT = ("partition.rounds=40",)
+ALONE = ("partition.clients=1", "partition.rounds=100")
+"""More than a block of rounds that a learner plays at once."""
+PANELS = {
+    "mse": Panel("mean squared error so far", {"mse": "mean squared error so far"}),
+    "regret": Panel(
+        "regret so far, mean of clients\n(squared error)",
+        {
+            "regret_best_kernel": "against the client's best kernel as it learned",
+            "regret_hindsight": "against the best kernel ridge fit in hindsight",
+        },
+        log=False,  # it can be below zero
+    ),
+}
+
+
+class StreamTask(Task):
+    """Regression on `fkl.data.problem.Problem`: predict, see the target, learn."""
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        """Of the clients that are present."""
+        y: NDArray[Any] = self.problem.y[self.problem.present]
+        return y
+
+    def judge(self, world: World, method: Algorithm) -> "StreamJudge":
+        """Errors and regrets so far."""
+        return StreamJudge(world.problem, len(world.streams.replicates), method.lam)
+
+    def of_few(self, clients: int) -> Problem:
+        """The first clients."""
+        problem: Problem = self.problem
+        if problem.clients <= clients:
+            return problem
+        streams = {name: getattr(problem, name)[:, :clients] for name in ("x", "y", "present")}
+        return replace(problem, **streams, site=problem.site[:clients], tested=None)
+
+    def first_round(self) -> Problem:
+        """Of all clients."""
+        problem: Problem = self.problem
+        return replace(problem, x=problem.x[:1], y=problem.y[:1], present=problem.present[:1], tested=None)
+
+    def beside(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Array:
+        """Loss (T, K) of the best function in hindsight."""
+        return hindsight_loss(self.problem, dictionary, method.lam, cache)
+
+    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
+        """Errors and regrets, the latter beside the best function in hindsight."""
+        columns: Columns = judge.columns(np.zeros((1, 1)) if beside is None else beside)
+        return columns
+
+    def panels(self) -> Mapping[str, Panel]:
+        """Errors and regrets so far."""
+        return PANELS
+
+    @classmethod
+    def small(cls, algorithm: type) -> tuple[str, ...]:
+        """40 rounds of 4 clients; for a learner without others, 100 of one."""
+        return (*DIABETES, *(ALONE if getattr(algorithm, "alone", False) else SHORT))
+
+    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+        """Predictions, norms and losses, whose replicates and clients come first."""
+        here = len(world.streams.replicates), world.problem.clients
+        told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
+        for name, values in told.items():
+            require_shape(name, values, *here)
+        if outcome.loss is not None:
+            require_shape("loss", outcome.loss, *here, None)
+            told["loss"] = outcome.loss
+        return told
+
+    def probes(self, outcome: Any) -> Iterator[Probe]:
+        """Other targets from a round on, before which nothing differs, nor does the prediction of that round."""
+        problem: Problem = self.problem
+        now = problem.rounds // 2
+        y = problem.y.copy()
+        y[now:] = mirrored(problem.y)[now:]
+        yield Probe(replace(problem, y=y), f"other targets from round {now + 1} on", rounds=now, hidden="y_hat")
+
+
+class StreamJudge:
+    """Judges predictions of samples that were not learned from yet.
+
+    With L(f, y) = (f - y)^2 + lam |f|^2, all sums over the rounds in which a client is present. A function is
+    measured in the space of the kernel it is of: |f_i|^2 = |theta_i|^2, and of a mixture f_hat = sum_i w_i f_i, whose
+    kernel is sum_i w_i kappa_i, |f_hat|^2 = sum_i w_i |theta_i|^2 (`fkl.algorithms.base.mixture_norm`), in every method
+    alike. So L(f_hat) <= sum_i w_i L(f_i), on which Theorem 1 of POF-MKL rests.
+
+    regret_best_kernel
+        sum L(f_hat) - min_i sum L(f_i), the client's regret of POF-MKL, eq. (11).
+    regret_hindsight
+        sum L(f_hat) - sum L(f*), f* the best kernel ridge fit to all clients' data, the same L in both sums, so that
+        |f*|^2 counts in every round: eq. (12) over K, with each client's own share of both sums.
+    regret_linear
+        sum L(f_hat) - sum (f_lin - y)^2, f_lin the linear least squares fit to all clients' data; at the end only.
+
+    Parameters
+    ----------
+    problem : Problem
+    replicates : int
+    lam : float
+    """
+
+    def __init__(self, problem: Problem, replicates: int, lam: float) -> None:
+        self.problem, self.lam = problem, lam
+        shape = (replicates, problem.clients)
+        self.squared_error: Array = np.zeros(shape)
+        self.loss: Array = np.zeros(shape)
+        self.kernel_loss: Array | None = None
+        self.mse = np.zeros((problem.rounds, replicates))
+        self.mean_loss = np.zeros((problem.rounds, replicates))
+        self.mean_regret_best_kernel = np.full((problem.rounds, replicates), np.nan)
+        self._samples = np.cumsum(problem.present.sum(axis=1))
+
+    def enter(self, t: int, outcome: Outcome) -> bool:
+        """Book round t, and tell whether all is finite."""
+        present = self.problem.present[t]
+        squared_error = present * (outcome.y_hat - self.problem.y[t]) ** 2
+        self.squared_error += squared_error
+        self.loss += squared_error + self.lam * present * outcome.squared_norm()
+        self.mse[t] = self.squared_error.sum(axis=1) / self._samples[t]
+        self.mean_loss[t] = self.loss.mean(axis=1)
+        if outcome.loss is not None:
+            if self.kernel_loss is None:
+                self.kernel_loss = outcome.loss * present[:, None]
+            else:
+                for start in range(0, len(present), CLIENTS_AT_A_TIME):  # so that no copy is as large as the losses
+                    some = slice(start, start + CLIENTS_AT_A_TIME)
+                    self.kernel_loss[:, some] += outcome.loss[:, some] * present[some, None]
+            self.mean_regret_best_kernel[t] = self.regret_best_kernel.mean(axis=1)
+        known = self.mean_loss[t] if outcome.loss is None else self.mean_loss[t] + self.mean_regret_best_kernel[t]
+        return bool((np.abs(known) < LARGEST_ERROR).all())  # False for NaN
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+    def columns(self, best: Array) -> Columns:
+        """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight."""
+        samples = self.problem.present.sum(axis=0)
+        rounds: Values = {
+            "mse": self.mse,
+            "regret_best_kernel": self.mean_regret_best_kernel,
+            "regret_hindsight": self.mean_loss - np.cumsum(best.mean(axis=1))[:, None],
+        }
+        clients: Values = {
+            "rounds": samples,
+            "mse": self.squared_error / np.maximum(samples, 1),
+            "regret_best_kernel": self.regret_best_kernel,
+            "regret_hindsight": self.loss - best.sum(axis=0),
+            "regret_linear": self.loss - linear_loss(self.problem).sum(axis=0),
+        }
+        return Columns(rounds, clients, {})
+
+    @property
+    def regret_best_kernel(self) -> NDArray[np.float64]:
+        """Each client's regret so far, (R, K); NaN for a method without kernels."""
+        if self.kernel_loss is None:
+            return np.full(self.loss.shape, np.nan)
+        return self.loss - self.kernel_loss.min(axis=-1)

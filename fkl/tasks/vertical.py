@@ -1,0 +1,143 @@
+"""A vertical partition: parties hold different features of the same samples."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.config import Run
+from fkl.contract.world import Algorithm, World
+from fkl.data.vertical import Vertical
+from fkl.network import Topology
+from fkl.network.ledger import BETWEEN_PARTIES, Direction
+from fkl.streams import Role, shared_generator
+from fkl.tasks import samples
+from fkl.tasks.batch import SHARES, SQUARES
+from fkl.tasks.repeated import CLASSES, FEW
+from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, Task, few, mirrored
+
+TWO_PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
+
+
+class VerticalTask(Task):
+    """Scores of rows of `fkl.data.vertical.Vertical` that are tested on, a random split in every replicate."""
+
+    of_features: ClassVar[bool] = True
+    uses_kernels: ClassVar[bool] = False
+    judge_counts: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """The parties' features, for as many rounds as the method takes; each replicate splits the rows by itself."""
+        generator = shared_generator(run.settings.seed, Role.DATA)
+        given = samples.split(run, samples.read(run, generator), generator)
+        return cls(replace(given, rounds=run.algo.rounds))
+
+    def describe(self) -> str:
+        """Samples, and who has which features."""
+        problem: Vertical = self.problem
+        tested = round(problem.test_share * len(problem.y))
+        groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
+        return f"{len(problem.y) - tested} training and {tested} test samples, {groups}"
+
+    def directions(self, topology: Topology | None) -> tuple[Direction, ...]:
+        """From party to party."""
+        return BETWEEN_PARTIES
+
+    def judge(self, world: World, method: Algorithm) -> "ScoredJudge":
+        """Errors on the rows that are tested on."""
+        return ScoredJudge(world.problem, len(world.streams.replicates), getattr(method, "fold", None))
+
+    def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
+        """One, whose own products are shared among the threads."""
+        return 1
+
+    def first_round(self) -> Vertical:
+        """Of all parties."""
+        return replace(self.problem, rounds=1)
+
+    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
+        """Errors by time too: these methods are compared by what they reach in a time."""
+        columns = super().columns(judge, elapsed)
+        columns.rounds["runtime_s"] = elapsed
+        return columns
+
+    def panels(self) -> Mapping[str, Panel]:
+        """Errors."""
+        return {"error": SHARES} if self.problem.two_classes else {"mse": SQUARES}
+
+    @classmethod
+    def small(cls, algorithm: type) -> tuple[str, ...]:
+        """Two parties, two classes."""
+        draws = few(algorithm, iterations=20)
+        each = few(algorithm, batch=8, features=4) if draws else ()
+        return (*CLASSES, *TWO_PARTIES, *few(algorithm, **FEW), *draws, *each)
+
+    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+        """Values of the rows that are tested on."""
+        return {"f": [f() for f in outcome.f], "rows": outcome.rows}
+
+    def probes(self, outcome: Any) -> Iterator[Probe]:
+        """Other targets of the rows that the first replicate is tested on; each is tested on rows of its own."""
+        y = self.problem.y.copy()
+        rows = outcome.rows[0]
+        y[rows] = mirrored(self.problem.y)[rows]
+        yield Probe(replace(self.problem, y=y), "other targets to be tested on", replicates=(0,))
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a method over a vertical partition makes of each replicate's test rows so far.
+
+    Parameters
+    ----------
+    f : tuple of callable
+        Return values (n_r,) whose sign is the class, or that estimate the target; called before the next step, outside
+        the clock.
+    rows : tuple of (n_r,) int
+        Rows that they are of.
+    iterations : int
+        Done so far: draws of features, passes or trees.
+    """
+
+    f: tuple[Callable[[], NDArray[np.float64]], ...]
+    rows: tuple[NDArray[np.int64], ...]
+    iterations: int
+
+
+class ScoredJudge(Books):
+    """Judges values f of test rows by the sign of the class, or by their squared error where there are no classes.
+
+    Parameters
+    ----------
+    problem : Vertical
+    replicates : int
+    fold : int or None
+        Of a cross-validation.
+    """
+
+    def __init__(self, problem: Vertical, replicates: int, fold: int | None = None) -> None:
+        super().__init__(problem.rounds, replicates)
+        self._problem = problem
+        self.by_round = {"iterations": np.zeros(self._shape, np.int64)}
+        self.by_client = {"features": np.tile([len(group) for group in problem.groups], (replicates, 1))}
+        split = problem.rows(np.random.default_rng(0), fold)  # as many rows in every replicate's
+        self.at_the_end = {
+            "training_samples": np.full(replicates, len(split.training)),
+            "test_samples": np.full(replicates, len(split.test)),
+        }
+
+    def enter(self, t: int, outcome: Scored) -> bool:
+        """Book round t, and tell whether all is finite."""
+        classes = self._problem.two_classes
+        name = "test_error" if classes else "test_mse"
+        found = [f() for f in outcome.f]
+        values = [
+            (np.sign(f) != self._problem.y[rows]).mean() if classes else np.square(f - self._problem.y[rows]).mean()
+            for f, rows in zip(found, outcome.rows, strict=True)
+        ]
+        self.book("iterations", t, outcome.iterations)
+        self.book(name, t, values)
+        return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)

@@ -1,0 +1,189 @@
+"""Methods that cheat, each in its own way; other processes import them from here."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fkl.algorithms.federated.ofmkl_avg import OfmklAvg, Up
+from fkl.algorithms.federated.ofmkl_avg import Server as Theta
+from fkl.contract.star import Federated, Samples, Turn
+from fkl.contract.world import Array, Common, Outcome, World
+from fkl.network.messages import Each, Shared, Size
+
+
+@dataclass(frozen=True)
+class Down:
+    """The mean of all targets so far, (R,)."""
+
+    mean: Shared
+
+
+@dataclass(frozen=True)
+class Target:
+    """A client's target (R, K)."""
+
+    target: Each
+
+
+@dataclass
+class Server:
+    """Sum of the clients' mean targets (R,), and of how many rounds."""
+
+    total: Array
+    count: int
+    note: Any = None
+
+
+@dataclass(frozen=True)
+class RunningMean(Federated):
+    """Predicts the mean of all targets so far, which clients send; each replicate starts from a number of its own.
+
+    It does not cheat.
+    """
+
+    label: ClassVar[str] = "Running mean"
+    lam: float = 0.0
+
+    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
+        """One target, drawn."""
+        return Server(common.streams.uniform(2, 0, 1)[:, 0], 1), None  # type: ignore[arg-type]
+
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Any:
+        """The mean so far."""
+        return Down(Shared(server.total / server.count))
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Predict it, and send the target."""
+        y_hat = np.repeat(down.mean.values[:, None], len(samples.y), axis=1)
+        target = Each(np.broadcast_to(samples.y, y_hat.shape))
+        return client, Target(target), Outcome(y_hat, None, lambda: np.zeros(y_hat.shape))
+
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """Add the clients' mean."""
+        return Server(server.total + up.target.mean(share), server.count + 1, server.note)
+
+
+class ServerReadsData(OfmklAvg):
+    """The server looks into the factors of a payload for the clients' samples."""
+
+    def server(self, common: Common, server: Theta, up: Up, share: Array, turn: Turn) -> Theta:
+        """A step along the samples themselves."""
+        theta = super().server(common, server, up, share, turn).theta
+        return Theta(theta + 1e-3 * up.theta.x.mean())
+
+
+class OneNumber(Each):
+    """A payload that says it is one number, whatever it holds."""
+
+    def measured(self, width: int) -> Size:
+        """A single one."""
+        one = np.ones((len(self.values), 1), np.int64)
+        return Size(one, one * width)
+
+
+class Understates(RunningMean):
+    """A message that says it is smaller than it is."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Target and sample, as one number."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        everything = np.concatenate(
+            [up.target.values[..., None], np.repeat(samples.x[None], len(up.target.values), 0)], -1
+        )
+        return client, Target(OneNumber(everything)), outcome
+
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """Learn from all of it."""
+        return Server(server.total + up.target.mean(share).sum(axis=-1), server.count + 1)
+
+
+class ReadsOthers(RunningMean):
+    """A client that sees the other clients' samples."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Predict with the mean of everybody's first feature."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        assert outcome is not None
+        y_hat = outcome.y_hat + samples.x[:, 0].mean()
+        return client, up, Outcome(y_hat, None, outcome.squared_norm)
+
+
+class KnowsLabels(RunningMean):
+    """A client that predicts its label with the label."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """A little of the label."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        assert outcome is not None
+        return client, up, Outcome(outcome.y_hat + 1e-6 * samples.y, None, outcome.squared_norm)
+
+
+HIDDEN: list[Any] = []
+"""A variable of a module, which no message carries."""
+
+
+class SharesAGlobal(RunningMean):
+    """Clients that leave samples in a global variable, where the server finds them."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Leave the last client's sample there."""
+        HIDDEN[:] = [float(samples.x[-1, 0])]
+        return super().client(common, client, down, samples, turn)
+
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """Look there."""
+        server = super().server(common, server, up, share, turn)
+        return Server(server.total + sum(HIDDEN), server.count)
+
+
+class SharesState(RunningMean):
+    """A server and clients that hold one and the same object."""
+
+    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
+        """The same for both."""
+        server, _ = super().start(common, clients)
+        return server, server
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Write down what the server is to know."""
+        _, up, outcome = super().client(common, client, down, samples, turn)
+        client.note = float(samples.x[0, 0])
+        return client, up, outcome
+
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """Read it."""
+        server.total = server.total + up.target.mean(share) + (server.note or 0.0)
+        server.count += 1
+        return server
+
+
+@dataclass(frozen=True)
+class Smuggler:
+    """The server learns theta from every client's sample and target, and sends nothing: one function sees it all."""
+
+    label: ClassVar[str] = "Smuggler"
+    lam: float = 0.0
+
+    def init(self, world: World) -> Array:
+        """All theta are 0."""
+        return np.zeros((world.bank.replicates, world.bank.kernels, world.bank.width))
+
+    def step(self, world: World, state: Array, t: int) -> tuple[Array, Outcome]:
+        """One round without a message."""
+        x, y, share = world.problem.round(t)
+        f = world.bank.predict(x, state)
+        theta = state - 0.1 * world.bank.accumulate(x, 2 * (f - y[:, None]), share)
+        return theta, Outcome(f.mean(axis=-1), None, lambda: np.zeros(f.shape[:2]))

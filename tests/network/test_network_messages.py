@@ -1,0 +1,94 @@
+"""Messages know what they are on a wire, and come through it as they were."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from literal.worlds import Size, make_dictionary
+
+from fkl.network.messages import Each, FeatureGradients, Payload, RankOne, Shared, kinds, measured
+from fkl.network.packets import packed, unpacked
+from fkl.streams import Streams
+
+K = 4
+RANDOM = np.random.default_rng(0)
+
+
+@dataclass(frozen=True)
+class Message:
+    """One of everything."""
+
+    theta: Any
+    index: Shared
+    layers: tuple[Any, ...]
+
+
+def gradients(chosen: np.ndarray[Any, Any] | None) -> FeatureGradients:
+    """Of K clients and 5 kernels, one replicate."""
+    bank = make_dictionary(Size()).bank(3, Streams(0, (0,)), "float64")
+    coefficients = RANDOM.standard_normal((1, K, bank.kernels))
+    theta = RANDOM.standard_normal((1, bank.kernels, bank.width))
+    weight = None if chosen is None else 3.0 * chosen
+    if chosen is not None:
+        coefficients = coefficients * chosen
+    return FeatureGradients(bank, RANDOM.standard_normal((K, 3)), coefficients, theta, 0.1, weight, chosen)
+
+
+def some_of(n: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    chosen = RANDOM.random((1, K, n)) < 0.5
+    chosen[0, 0] = False  # who sends nothing
+    chosen[0, 1] = True
+    return chosen
+
+
+PAYLOADS: list[Payload] = [
+    Each(RANDOM.standard_normal((1, K, 7))),
+    Each(RANDOM.standard_normal((1, K))),
+    Each((chosen := some_of(11)) * RANDOM.standard_normal((1, K, 11)), chosen),
+    Each((chosen := some_of(6))[..., None] * RANDOM.standard_normal((1, K, 6, 3)), chosen),
+    Each((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), silent),
+    RankOne(RANDOM.standard_normal((1, K, 2)), RANDOM.standard_normal((1, K, 3))),
+    gradients(None),
+    gradients(some_of(5)),
+    gradients(some_of(1)),
+]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: f"{type(payload).__name__}")
+def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
+    """Values, mean over clients, and bytes that are those that were announced, client by client."""
+    layers = (Shared(RANDOM.standard_normal((1, 2, 3))), Each(RANDOM.standard_normal((1, K, 2))))
+    message = Message(payload, Shared(np.array([3])), layers)
+    packets = [packed(message, k, 8) for k in range(K)]
+    arrived = unpacked([packet for packet in packets if packet is not None])
+    np.testing.assert_allclose(arrived.theta.values, payload.dense().values, rtol=1e-14)
+    assert arrived.index.values.tolist() == [3]
+    assert arrived.index.values.dtype == np.int64
+    np.testing.assert_array_equal(arrived.layers[1].values, layers[1].values)
+    share = np.array([0.2, 0.5, 0.0, 0.3])
+    np.testing.assert_allclose(arrived.theta.mean(share), payload.mean(share), rtol=1e-12, atol=1e-14)
+    sizes = [np.broadcast_to(measured(payloads, 8).size, (1, K)) for _, payloads in kinds(message)]
+    assert [packet.size for packet in packets if packet] == sum(sizes)[0].tolist()
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.sampled_from([4, 8]))
+def test_what_is_chosen_is_counted_with_the_bits_that_say_so(n: int, length: int, width: int) -> None:
+    chosen = np.random.default_rng(n).random((2, 3, n)) < 0.4
+    scalars, size = Each(np.zeros((2, 3, n, length)), chosen).measured(width)
+    np.testing.assert_array_equal(scalars, chosen.sum(axis=2) * length)
+    bits = np.where(scalars > 0, -(-n // 8) if n > 1 else 0, 0)
+    np.testing.assert_array_equal(size, scalars * width + bits)
+
+
+def test_only_payloads_travel() -> None:
+    """A message with an array of its own, or an array as a message, is refused by name."""
+    with pytest.raises(TypeError, match=r"Message\.theta is ndarray, which is no payload"):
+        list(kinds(Message(np.zeros(3), Shared(np.zeros((1, 2))), ())))
+    with pytest.raises(TypeError, match="ndarray is no message"):
+        list(kinds(np.zeros(3)))
+    with pytest.raises(TypeError, match="Shared is no message"):
+        list(kinds(Shared(np.zeros((1, 2)))))
+    assert not list(kinds(None))

@@ -1,0 +1,93 @@
+"""No module imports one of a layer above its own; an import inside a function counts, and one for types alone, too."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fkl
+
+ROOT = Path(fkl.__file__).parent
+LAYERS = {
+    "ground": ("fkl", "fkl.errors", "fkl.streams", "fkl.memory", "fkl.files", "fkl.plain"),
+    "data": ("fkl.data",),
+    "configuration": ("fkl.source", "fkl.config", "fkl.compose_errors", "fkl.composing"),
+    "kernels": ("fkl.kernels",),
+    "network": ("fkl.network",),
+    "contract": ("fkl.contract",),
+    "tasks": ("fkl.tasks",),
+    "algorithms": ("fkl.algorithms",),
+    "loop": ("fkl.experiment", "fkl.rehearsal", "fkl.simulation", "fkl.checkpoint", "fkl.diverged"),
+    "results": ("fkl.results",),
+    "report": ("fkl.report",),
+    "papers": ("fkl.papers",),
+    "page": ("fkl.report.page", "fkl.report.prose", "fkl.report.verdicts"),
+    "commands": ("fkl.run", "fkl.sweep", "fkl.job", "fkl.audit", "fkl.conformance", "fkl.cli"),
+}
+"""From low to high. A package's modules are of its layer, but for those that another layer names."""
+NAMES = list(LAYERS)
+LAYER_OF = {module: number for number, modules in enumerate(LAYERS.values()) for module in modules}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of fkl by its name."""
+    found = {}
+    for file in sorted(ROOT.rglob("*.py")):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        found[".".join(("fkl", *(part for part in parts if part != "__init__")))] = file
+    return found
+
+
+MODULES = modules()
+
+
+def layer(module: str) -> int:
+    """Number of a module's layer: its own, or that of the nearest package that has one, fkl itself aside."""
+    name = module
+    while name not in LAYER_OF and name.count(".") > 1:
+        name = name.rpartition(".")[0]
+    assert name in LAYER_OF, f"say in LAYERS where {module} belongs"
+    return LAYER_OF[name]
+
+
+def imported(file: Path) -> Iterator[tuple[int, str]]:
+    """Line and name of each module of fkl that a file imports."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: no relative imports"
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in MODULES else str(node.module) for name in whole]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if name.partition(".")[0] == "fkl")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_module_imports_a_higher_one(module: str) -> None:
+    own = layer(module)
+    for line, other in imported(MODULES[module]):
+        above = f"{module}, line {line}: {NAMES[own]} imports {other} of {NAMES[layer(other)]}"
+        assert layer(other) <= own, above
+
+
+def test_what_is_a_layer_is_there() -> None:
+    """No name in the list is left of a module that has gone."""
+    missing = [name for name in LAYER_OF if name not in MODULES]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from fkl.results import files", "fkl.results"),
+        ("from fkl.results.records import Tables", "fkl.results.records"),
+        ("def f():\n    import fkl.cli", "fkl.cli"),
+        ("if TYPE_CHECKING:\n    from fkl import run", "fkl.run"),
+    ],
+)
+def test_imports_are_found_wherever_they_are(source: str, found: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(source)
+    assert [name for _, name in imported(tmp_path / "module.py")] == [found]
