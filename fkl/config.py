@@ -12,7 +12,6 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -182,8 +181,11 @@ def decisive(resolved: dict[str, Any]) -> dict[str, Any]:
 
 
 def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
-    """Digest of the decisive configuration, whatever some free keys of it are, for example ``dataset.rows``."""
-    keys = deepcopy(decisive(resolved))
+    """Digest of the decisive configuration, whatever some free keys of it are, for example ``dataset.rows``.
+
+    A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``.
+    """
+    keys = _without_points(decisive(resolved))
     for key in free:
         *nodes, last = key.split(".")
         node: Any = keys
@@ -192,6 +194,15 @@ def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
         if isinstance(node, dict):
             node.pop(last, None)
     return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
+
+
+def _without_points(value: Any) -> Any:
+    """A copy of plain data, in which whole numbers are written as such."""
+    if isinstance(value, dict):
+        return {key: _without_points(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_points(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def load(config: DictConfig) -> Run:

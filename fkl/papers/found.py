@@ -22,7 +22,8 @@ from fkl.config import identity
 from fkl.papers.beside import AS_STATED
 from fkl.results.collect import FinishedRun
 
-FREE = ("replicates",)
+REPLICATES = ("replicates",)
+FREE = REPLICATES
 """Keys that a run and its job may differ in: fewer replicates are a preview, more are welcome."""
 
 
@@ -62,7 +63,7 @@ class Found:
     def switch(self) -> str:
         """How it was set where the paper can be read in more than one way, as key=value pairs."""
         untold = self.job.cell.get("untold", ())
-        values = {key: _value(self.job.config, key) for key in self.job.cell.get("told", ()) if key not in untold}
+        values = {key: _value(self.run.config, key) for key in self.job.cell.get("told", ()) if key not in untold}
         words = {key: json.dumps(value).strip('"') for key, value in values.items() if value is not _ABSENT}
         return "; ".join(f"{key}={word}" for key, word in words.items())
 
@@ -73,8 +74,8 @@ _ABSENT = object()
 def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
     """The runs that belong to a paper's experiments: those of its text first, then those of its variants, in order.
 
-    Of runs that differ in `FREE` keys only there is the one with the most replicates, and of these the newest. A run
-    that belongs to two experiments is one of the first.
+    Of runs that differ in replicates only there is the one with the most, and of these the newest. A run that belongs
+    to two experiments is one of the first.
 
     Parameters
     ----------
@@ -86,12 +87,13 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
     """
     best: dict[str, FinishedRun] = {}
     for run in runs:
-        name = identity(run.config, FREE)
+        name = identity(run.config, REPLICATES)
         if name not in best or run.replicates >= best[name].replicates:
             best[name] = run
     wanted = _wanted(names or tuple(experiments(paper))) if best else {}  # nothing is composed where nothing was run
     order = [AS_STATED, *variants(paper), ""]
-    found = [Found(run, *wanted[name]) for name, run in best.items() if name in wanted]
+    named = [(run, identity(run.config, FREE)) for run in best.values()]
+    found = [Found(run, *wanted[name]) for run, name in named if name in wanted]
     return sorted(found, key=lambda one: order.index(one.variant))
 
 
