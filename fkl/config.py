@@ -24,8 +24,8 @@ from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
-NODES = ("algo", "dataset", "partition", "kernels", "network")
-OPTIONAL_NODES = ("topology",)
+NODES = ("algo", "dataset", "partition", "network")
+OPTIONAL_NODES = ("kernels", "topology")
 PARTS = {
     "algo": ("label", "init", "step"),
     "dataset": ("name", "files", "load"),
@@ -35,6 +35,8 @@ PARTS = {
     "topology": ("build",),
 }
 """What the class of a node is known by."""
+ENGINES = ("numba", "numpy")
+"""What may play a method, unless its class says `engines`: those whose loops exist only compiled do."""
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective")
 """Keys that change where or how fast a run goes, but no number of it."""
 MOST_REPLICATES = 1_000_000
@@ -75,7 +77,9 @@ class Settings:
     replicates : int
         Independent sets of random features.
     precision : {"float32", "float64"}
-        Compiled features, or the slow numpy reference.
+        Of random features, of the parameters that go with them, and of scalars on the wire.
+    engine : {"numba", "numpy"}
+        Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
     scaling : {"unit_ball", "unit_box", "none"}
         Of features and target, see `fkl.data.normalise.normalise`.
     threads : int or None
@@ -93,6 +97,7 @@ class Settings:
     seed: int = 0
     replicates: int = 20
     precision: str = "float32"
+    engine: str = "numba"
     scaling: str = "unit_ball"
     threads: int | None = None
     chunk: int | None = None
@@ -105,6 +110,7 @@ class Settings:
         allowed = f"a whole number from 1 to {MOST_REPLICATES}"
         require(1 <= self.replicates <= MOST_REPLICATES, "replicates", self.replicates, allowed)
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
+        require(self.engine in ENGINES, "engine", self.engine, " or ".join(ENGINES))
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "a whole number from 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "a whole number from 1, or null")
@@ -124,7 +130,8 @@ class Run:
     ----------
     settings, paths : the keys outside every group
     algo, dataset, partition, kernels, network, topology : objects
-        Instances of the dataclasses that the nodes name; topology is None for a method with a server.
+        Instances of the dataclasses that the nodes name; topology is None for a method with a server, kernels for one
+        that has no use for them.
     resolved : dict
         The configuration as plain data, as `config.yaml` keeps it.
     """
@@ -150,7 +157,13 @@ class Run:
                 checksums.append(fingerprint)
         targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
         modules = [source.of_module(target.rpartition(".")[0]) for target in targets]
-        all_of_it = [__version__, source.of_fkl(), modules, decisive(self.resolved), checksums]
+        all_of_it = [
+            __version__,
+            source.of_fkl(),
+            modules,
+            decisive(self.resolved, getattr(self.algo, "idle", ())),
+            checksums,
+        ]
         return hashlib.sha256(json.dumps(all_of_it, sort_keys=True).encode()).hexdigest()[:12]
 
     @cached_property
@@ -175,17 +188,22 @@ class Run:
         return Path(self.paths.outputs) / kind / name
 
 
-def decisive(resolved: dict[str, Any]) -> dict[str, Any]:
-    """What of a resolved configuration decides numbers."""
-    return {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
+def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
+    """What of a resolved configuration decides numbers; idle are keys that its method has no use for."""
+    keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
+    for group in {key.partition(".")[0] for key in idle}:
+        keys[group] = {key: value for key, value in keys[group].items() if f"{group}.{key}" not in idle}
+    return keys
 
 
 def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
     """Digest of the decisive configuration, whatever some free keys of it are, for example ``dataset.rows``.
 
-    A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``.
+    A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that was not there
+    yet when a run was made has its default.
     """
-    keys = _without_points(decisive(resolved))
+    settings = {field.name: field.default for field in fields(Settings)}
+    keys = _without_points(decisive(settings | resolved))
     for key in free:
         *nodes, last = key.split(".")
         node: Any = keys
@@ -224,12 +242,25 @@ def load(config: DictConfig) -> Run:
         if name in NODES or plain.get(name) is not None:
             with inside(name):
                 nodes[name] = instantiate(plain.get(name), name)
+    _require_kernels(nodes["algo"], nodes["kernels"])
     settings = build(Settings, top, "", also=groups)
     folders = plain.get("paths")
     require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
     with inside("paths"):
         paths = build(Paths, plain["paths"], "paths")
+    label, engines = (getattr(nodes["algo"], name, ENGINES) for name in ("label", "engines"))
+    require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
     return Run(settings=settings, paths=paths, resolved=plain, **nodes)
+
+
+def _require_kernels(algo: Any, kernels: Any) -> None:
+    """Refuse kernels that a method has no use for, and a lack of those that it needs."""
+    label, uses = algo.label, getattr(getattr(algo, "task", None), "uses_kernels", True)
+    if uses:
+        require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
+    else:
+        given = type(kernels).__name__
+        require(kernels is None, "kernels", given, f"null: {label} uses none, so nothing under kernels has an effect")
 
 
 def instantiate(node: dict[str, Any] | None, group: str) -> Any:

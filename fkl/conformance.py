@@ -12,7 +12,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.network.messages import Each, Shared, kinds
+from fkl.network.messages import Each, Quantised, Ragged, Shared, kinds
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
@@ -189,51 +189,53 @@ class Recorder(Channel):
 
     def down(self, message: Any) -> Any:
         """As `Channel.down`."""
-        self._count("downlink", message)
+        self._count("downlink", message, self._present)
         return super().down(message)
 
     def up(self, message: Any) -> Any:
         """As `Channel.up`."""
-        self._count("uplink", message)
+        self._count("uplink", message, self._present)
         return super().up(message)
 
-    def tell(self, kind: str, heard: Any, message: Any, sends: NDArray[np.bool_], bits: int | None = None) -> Any:
-        """As `Channel.tell`."""
-        P = message.shape[2]
-        scalars, size = (P, P * self._bytes) if bits is None else (P + 1, -(-P * bits // 8) + self._bytes)
-        each = np.array([1, scalars, size])
-        for receiver, sender in [(None, agent) for agent in range(sends.shape[1])] + heard.topology.links.tolist():
-            of_one = self.counted["broadcast" if receiver is None else "link"][self._t, :, sender]
-            of_one += sends[:, sender, None] * each
-        return super().tell(kind, heard, message, sends, bits)
+    def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any) -> Any:
+        """As `Channel.send_to_neighbours`."""
+        links = np.bincount(topology.links[:, 1], minlength=topology.agents)
+        self._count("broadcast", message, sends)
+        self._count("link", message, sends * links)
+        return super().send_to_neighbours(message, sends, topology)
 
-    def exchanged(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """As `Channel.exchanged`."""
+    def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
+        """As `Channel.record_messages`."""
         self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
-        super().exchanged(kind, messages, scalars, size, timed)
+        super().record_messages(kind, messages, scalars, size, timed)
 
-    def _count(self, direction: str, message: Any) -> None:
-        """Count the numbers that would travel, client by client, and the bytes of the masks that tell which."""
-        R, K = self.ledger.shape
+    def _count(self, direction: str, message: Any, times: NDArray[Any]) -> None:
+        """Count what would travel, client by client, each so many times."""
+        messages = np.broadcast_to(times, self.ledger.shape)
         for _, payloads in kinds(message):
             parts = [payload.dense() for payload in payloads]
-            for r, k in np.ndindex(R, K):
-                sizes = [_numbers(part, r, k) for part in parts if self._present[k]]
-                scalars = sum(count for count, _ in sizes)
+            for r, k in np.argwhere(messages):
+                scalars, size = np.sum([_numbers(part, r, k, self._bytes) for part in parts], axis=0)
                 if scalars:
-                    size = scalars * self._bytes + sum(mask for _, mask in sizes)
-                    self.counted[direction][self._t, r, k] += 1, scalars, size
+                    self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def _numbers(part: Shared | Each, r: int, k: int) -> tuple[int, int]:
-    """How many numbers of client k travel, and bytes of the mask that goes with them."""
+def _numbers(part: Shared | Each | Quantised | Ragged, r: int, k: int, width: int) -> tuple[int, int]:
+    """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
+    if isinstance(part, Quantised):
+        codes = part.codes[r, k].size
+        return codes + 1, -(-codes * part.bits // 8) + width
     if isinstance(part, Shared):
-        return part.values[r].size, 0
-    if part.chosen is None:
-        return part.values[r, k].size, 0
-    n = part.chosen.shape[2]
-    chosen = np.broadcast_to(part.chosen[r, k], len(part.values[r, k]))
-    return part.values[r, k][chosen].size, -(-n // 8) if n > 1 and chosen.any() else 0
+        scalars, mask = part.values[r].size, 0
+    elif isinstance(part, Ragged):
+        scalars, mask = part.values[r][k if len(part.values[r]) > 1 else 0].size, 0
+    elif part.chosen is None:
+        scalars, mask = part.values[r, k].size, 0
+    else:
+        n = part.chosen.shape[2]
+        chosen = np.broadcast_to(part.chosen[r, k], len(part.values[r, k]))
+        scalars, mask = part.values[r, k][chosen].size, -(-n // 8) if n > 1 and chosen.any() else 0
+    return scalars, scalars * width + mask
 
 
 @dataclass(frozen=True)
@@ -348,14 +350,12 @@ class Conformance:
         self._require_apart(Elsewhere)
 
     def _require_apart(self, party: type[Here] | type[Elsewhere]) -> None:
-        algorithm, problem = self.experiment.algorithm, self.experiment.problem
+        algorithm = self.experiment.algorithm
         check = getattr(algorithm, "require_apart", None)
         if check is None:
             families = "one of fkl.contract's families, or a Learner"
             raise BrokenPromiseError(f"{algorithm.label} is not written as parties that exchange messages: {families}")
-        if "x" in {field.name for field in fields(problem)}:
-            problem = replace(problem, x=problem.x.astype(np.float64))
-        doubles = replace(self.experiment, problem=problem, precision="float64")
+        doubles = replace(self.experiment, problem=self.experiment.task.in_doubles(), precision="float64")
         check(lambda: make_world(doubles, (0,))[0], party)
 
     @staticmethod

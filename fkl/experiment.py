@@ -35,6 +35,7 @@ class Experiment:
     precision: str
     topology: Topology | None = None
     redraw: Redraw | None = None
+    engine: str = "numba"
 
     @cached_property
     def task(self) -> Task:
@@ -54,4 +55,4 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
         directions = (*directions, "lost")
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
     channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label, streams)
-    return World(problem, experiment.dictionary, channel, streams, precision, topology), ledger
+    return World(problem, experiment.dictionary, channel, streams, precision, topology, experiment.engine), ledger

@@ -86,6 +86,7 @@ def _first_round(experiment: Experiment) -> int:
     held = memory.nbytes(state) + memory.nbytes(vars(world.common).get("bank")) + temporaries
     world.channel.open_round(0, experiment.problem.present[0])
     _, outcome = experiment.algorithm.step(world, state, 0)
+    held += memory.nbytes(getattr(vars(world).get("samples"), "factored", None))
     if experiment.task.judge_counts:
         experiment.task.judge(world, experiment.algorithm).enter(0, outcome)
     return held

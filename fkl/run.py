@@ -144,6 +144,7 @@ def prepare(run: Run) -> Experiment:
         settings.precision,
         topology,
         task.redraw,
+        settings.engine,
     )
 
 

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg, Up
-from fkl.algorithms.federated.ofmkl_avg import Server as Theta
+from fkl.algorithms.federated.descent import Gradients as Up
+from fkl.algorithms.federated.descent import Server as Theta
+from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.network.messages import Each, Shared, Size

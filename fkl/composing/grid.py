@@ -54,12 +54,17 @@ class Job:
 @cache
 def jobs(experiment: str) -> tuple[Job, ...]:
     """All jobs of an experiment, named PAPER/NAME."""
-    return tuple(_Composer().jobs(experiment))
+    return tuple(_composer().jobs(experiment))
 
 
 def count(experiment: str) -> int:
     """How many jobs an experiment has; none is composed."""
-    return prod(len(one) for one in _Composer().swept(experiment))
+    return prod(len(one) for one in _composer().swept(experiment))
+
+
+@cache
+def _composer() -> "_Composer":
+    return _Composer()
 
 
 class _WithCells(FileConfigSource):

@@ -9,15 +9,15 @@ import pickle
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.star import Federated, Samples, Turn
-from fkl.contract.world import Common, Outcome, World
+from fkl.contract.world import Common, World
 from fkl.data.problem import Problem
 from fkl.errors import BrokenPromiseError
 from fkl.network.ledger import UNITS, WITH_A_SERVER, Direction
@@ -32,12 +32,8 @@ def _width(common: Common) -> int:
     return np.dtype(common.precision).itemsize
 
 
-class Shown(NamedTuple):
-    """What a client's prediction showed, an entry a name."""
-
-    y_hat: Array
-    squared_norm: Array
-    loss: Array
+Shown = dict[str, Array]
+"""What one replicate's prediction showed, (K, ...) by name."""
 
 
 class ClientAlone:
@@ -51,6 +47,8 @@ class ClientAlone:
     number : int
     x, y, present : (T, 1, d), (T, 1), (T, 1)
     """
+
+    who = "a client"
 
     def __init__(
         self, method: Federated, common: Common, number: int, x: Array, y: Array, present: NDArray[np.bool_]
@@ -70,6 +68,8 @@ class ClientAlone:
 
 class ServerAlone:
     """The server of so many clients, with messages alone; as `ClientAlone`."""
+
+    who = "the server"
 
     def __init__(self, method: Federated, common: Common, clients: int) -> None:
         self._method, self._common = method, common
@@ -162,13 +162,14 @@ def _live(pipe: Any, search_path: list[str]) -> None:
         pipe.send_bytes(pickle.dumps(answer))
 
 
-class _PartyError(Exception):
+class PartyError(Exception):
     """A party that could not do its part."""
 
 
-def _party_error(party: Any, what: str, error: Exception) -> _PartyError:
-    who = "the server" if isinstance(party, ServerAlone) else "a client"
-    return _PartyError(f"{who}, alone with messages, cannot {what}: {type(error).__name__}: {error}")
+def _party_error(party: Any, what: str, error: Exception) -> PartyError:
+    return PartyError(
+        f"{getattr(party, 'who', 'a party')}, alone with messages, cannot {what}: {type(error).__name__}: {error}"
+    )
 
 
 def _search_path(method: Any) -> list[str]:
@@ -185,7 +186,7 @@ class Played:
 
     Parameters
     ----------
-    shown : list of Shown
+    shown : list of dict of str to (K, ...)
         One a round, all clients; NaN what a client on its own does not know, such as losses of a server's kernels.
     by_round, by_client : dict of str to (T,) or (K,) int
         Bytes by direction.
@@ -196,16 +197,24 @@ class Played:
     by_client: dict[Direction, NDArray[np.int64]]
 
 
-def together(method: Federated, world: World) -> Played:
-    """All parties at once, as a simulation plays them, in a world of one replicate."""
+def together(method: Any, world: World, read: Callable[[Any], Shown]) -> Played:
+    """All parties at once, as a simulation plays them, in a world of one replicate.
+
+    Parameters
+    ----------
+    method : Federated or Decentralized
+    world : World
+    read : callable
+        What an outcome shows, arrays (K, ...) by name.
+    """
     shown, state = [], method.init(world)
     for t in range(world.problem.rounds):
         world.channel.open_round(t, world.problem.present[t])
         state, outcome = method.step(world, state, t)
-        shown.append(_shown(outcome))
+        shown.append(read(outcome))
     tallies, size = world.channel.ledger.tallies, UNITS.index("bytes")
-    by_round = {direction: tallies[direction].by_round[:, 0, size] for direction in WITH_A_SERVER}
-    return Played(shown, by_round, {name: tallies[name].by_client[0, :, size] for name in WITH_A_SERVER})
+    by_round = {direction: tally.by_round[:, 0, size] for direction, tally in tallies.items()}
+    return Played(shown, by_round, {direction: tally.by_client[0, :, size] for direction, tally in tallies.items()})
 
 
 def alone(method: Federated, world: World, party: type[Here] | type[Elsewhere]) -> Played:
@@ -238,9 +247,9 @@ class Star:
         for some in [here[[j]] for j in range(len(here))] if self._method.in_turn else [here]:
             for exchange in range(self._method.exchanges):
                 self._exchange(t, exchange, some, shown)
-        empty = Shown(*(np.full_like(part, np.nan) for part in shown[here[0]]))
+        empty = {name: np.full(part.shape, np.nan) for name, part in shown[here[0]].items()}
         every = [shown.get(k, empty) for k in range(len(self._clients))]
-        return Shown(*(np.concatenate(parts) for parts in zip(*every, strict=True)))
+        return {name: np.concatenate([one[name] for one in every]) for name in empty}
 
     def _exchange(self, t: int, exchange: int, some: NDArray[np.int64], shown: dict[int, Shown]) -> None:
         up = []
@@ -274,29 +283,41 @@ def require_alone(method: Federated, world: Callable[[], World], party: type[Her
     fkl.errors.BrokenPromiseError
         Names the party, the round, and what differs.
     """
-    expected = together(method, world())
+    expected = together(method, world(), _shown)
+    require_equal(expected, lambda: alone(method, world(), party), world().problem.present, party)
+
+
+def require_equal(
+    expected: Played, play: Callable[[], Played], present: NDArray[np.bool_], party: type[Here] | type[Elsewhere]
+) -> None:
+    """Compare what `play` makes of parties on their own with what was expected of all at once.
+
+    Raises
+    ------
+    fkl.errors.BrokenPromiseError
+    """
     try:
-        found = alone(method, world(), party)
-    except _PartyError as error:
+        found = play()
+    except PartyError as error:
         raise BrokenPromiseError(str(error)) from None
-    present = world().problem.present
     for t, (one, other) in enumerate(zip(expected.shown, found.shown, strict=True)):
         for k in np.flatnonzero(present[t]):
-            for name, mine, theirs in zip(Shown._fields, one, other, strict=True):
-                known = name == "y_hat" or not np.isnan(theirs[k]).all()
-                if known and not np.allclose(mine[k], theirs[k], rtol=TOLERANCE, atol=TOLERANCE):
+            for place, (name, theirs) in enumerate((name, part) for name, part in other.items() if name in one):
+                known = place == 0 or not np.isnan(theirs[k]).all()  # the first is what the client predicts itself
+                if known and not np.allclose(one[name][k], theirs[k], rtol=TOLERANCE, atol=TOLERANCE):
                     where = f"{name} of client {k} in round {t + 1}"
                     raise BrokenPromiseError(f"{where} is another {party.apart}: {party.why}")
     for name, booked, sent in (
         ("round", expected.by_round, found.by_round), ("client", expected.by_client, found.by_client),
     ):  # fmt: skip
-        for direction in WITH_A_SERVER:
+        for direction in booked:
             for j in np.flatnonzero(booked[direction] != sent[direction])[:1]:
                 said = f"{booked[direction][j]} bytes are booked and {sent[direction][j]} sent"
                 raise BrokenPromiseError(f"{direction} of {name} {j + (name == 'round')}: {said}")
 
 
-def _shown(outcome: Outcome) -> Shown:
-    """What one replicate's prediction showed, (K,) and (K, N)."""
-    loss = np.full((*outcome.y_hat.shape, 1), np.nan) if outcome.loss is None else outcome.loss
-    return Shown(outcome.y_hat[0].copy(), np.array(outcome.squared_norm()[0]), loss[0].copy())
+def _shown(outcome: Any) -> Shown:
+    """The arrays (R, K, ...) of an outcome, also those that its functions return, of the one replicate."""
+    values = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
+    known = {name: value() if callable(value) else value for name, value in values.items() if value is not None}
+    return {name: np.array(value[0]) for name, value in known.items()}

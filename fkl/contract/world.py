@@ -1,4 +1,4 @@
-"""What surrounds a method: what all parties know, the world of a simulation, and what a round shows."""
+"""What a method is, and what surrounds it: what all parties know, the world of a simulation, and what a round shows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.kernels import Dictionary, FeatureBank
+from fkl.contract.samples import BatchSamples
+from fkl.kernels import BANKS, Dictionary, FeatureBank
 from fkl.kernels.losses import LOSSES, Loss
 from fkl.kernels.rows import Rows
 from fkl.network import Channel, Topology
@@ -31,6 +32,8 @@ class Common:
     streams : Streams
     precision : {"float32", "float64"}
         Of features and of scalars on the wire.
+    engine : {"numba", "numpy"}
+        What the features are computed with.
     """
 
     dictionary: Dictionary
@@ -38,16 +41,17 @@ class Common:
     rounds: int
     streams: Streams
     precision: str
+    engine: str = "numba"
 
     @property
     def xp(self) -> Any:
-        """The namespace that arrays are made and worked on with."""
-        return np
+        """The namespace that arrays are made and worked on with: that of the engine's bank."""
+        return BANKS[self.engine].xp
 
     @cached_property
     def bank(self) -> FeatureBank:
         """The random features of all replicates, drawn when a method first asks for them."""
-        return self.dictionary.bank(self.dimension, self.streams, self.precision)
+        return self.dictionary.bank(self.dimension, self.streams, self.precision, self.engine)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class World:
         Of features and of scalars on the wire.
     topology : Topology or None
         The graph of a method without a server.
+    engine : {"numba", "numpy"}
+        What the features are computed with.
     """
 
     problem: Any
@@ -73,11 +79,13 @@ class World:
     streams: Streams
     precision: str
     topology: Topology | None = None
+    engine: str = "numba"
 
     @cached_property
     def common(self) -> Common:
         """What all parties know."""
-        return Common(self.dictionary, self.problem.dimension, self.problem.rounds, self.streams, self.precision)
+        horizon, drawn = self.problem.rounds, (self.streams, self.precision, self.engine)
+        return Common(self.dictionary, self.problem.dimension, horizon, *drawn)
 
     @cached_property
     def bank(self) -> FeatureBank:
@@ -98,6 +106,11 @@ class World:
     def testing(self) -> Rows:
         """The clients' test samples there."""
         return self._rows(False)
+
+    @cached_property
+    def samples(self) -> BatchSamples:
+        """The clients' training samples, as agents on a graph hold them."""
+        return BatchSamples(self.training, self.loss, self.problem.clients)
 
     def _rows(self, training: bool) -> Rows:
         x, y, client = self.problem.part(training)
@@ -124,8 +137,15 @@ class Outcome:
     squared_norm: Callable[[], Array]
 
 
+FEATURE_KEYS = ("kernels.D", "kernels.map", "kernels.orthogonal", "kernels.shared")
+"""Keys of random features, which do nothing for a method that has none."""
+
+
 class Algorithm(Protocol):
     """One method. Implementations are frozen dataclasses: their fields are the keys under `algo`.
+
+    A class may say ``idle: ClassVar = FEATURE_KEYS``, or which other keys outside `algo` change none of its numbers:
+    runs that differ in nothing else are then one.
 
     A state is a dataclass of arrays whose first axis is the replicate; `step` may reuse its arrays.
     """

@@ -1,6 +1,6 @@
 """Kernels, dictionaries and random-feature banks: all heavy arithmetic of the house."""
 
-from fkl.kernels.bank import FeatureBank
+from fkl.kernels.bank import BANKS, FeatureBank
 from fkl.kernels.dictionary import Dictionary
 
-__all__ = ["Dictionary", "FeatureBank"]
+__all__ = ["BANKS", "Dictionary", "FeatureBank"]

@@ -1,25 +1,28 @@
 """Random-feature banks: all replicates and kernels of a dictionary as one array object.
 
-`FeatureBank` is the readable reference in numpy (float64); `CompiledBank` does the same in float32 with the loops
-of `fkl.kernels.compiled`. Algorithms know only the methods they share. A single learner's stream, one sample after
-another, is no array operation: there the compiled loops of `fkl.kernels.stream` serve both precisions.
+`FeatureBank` is the readable reference in numpy, of `engine=numpy`; `CompiledBank`, of `engine=numba`, does the same
+with the loops of `fkl.kernels.compiled` and `fkl.kernels.stream`. Both work in float32 and in float64. Algorithms know
+only the methods they share, and take functions of arrays from `bank.xp`.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.kernels.threads import share, wake_for
+from fkl.kernels.threads import share as divide
+from fkl.kernels.threads import wake_for
 
 Array = NDArray[np.floating]
+DOUBLE: np.dtype[np.floating] = np.dtype(np.float64)
 
 
 @dataclass(frozen=True)
 class FeatureBank:
-    """z_i(x) for R replicates and N kernels, in float64 (POF-MKL, eq. 4).
+    """z_i(x) for R replicates and N kernels (POF-MKL, eq. 4).
 
     Parameters
     ----------
@@ -31,14 +34,18 @@ class FeatureBank:
         Empty for pairs, z = D^-1/2 [sin(rho'x), cos(rho'x)]; else z = (2/D)^1/2 cos(rho'x + phase).
     narrow : int
         How many kernels, the first ones, have angles that float32 holds.
+    precision : dtype
+        Of features, parameters and sums; angles may be float64 where this is float32.
     """
 
     rho: Array
     scale: Array
     phase: Array
     narrow: int = 0
+    precision: np.dtype[np.floating] = DOUBLE
 
-    precision: ClassVar[np.dtype[np.floating]] = np.dtype(np.float64)
+    xp: ClassVar[ModuleType] = np
+    """Functions of the arrays that the bank takes and gives."""
 
     @property
     def replicates(self) -> int:
@@ -73,7 +80,8 @@ class FeatureBank:
 
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
         """theta_i' z_i(x_k) for x (K, d) and theta (R, N, width): shape (R, K, N)."""
-        return np.ascontiguousarray(np.matmul(self.features(x), theta[..., None])[..., 0].swapaxes(1, 2))
+        f = np.matmul(self.features(x), theta.astype(self.precision)[..., None])[..., 0]
+        return _by_client(f)
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
         """sum_k share_k update[r, k, i] z_i(x_k) for x (K, d), update (R, K, N) and share (K,): shape (R, N, width).
@@ -82,7 +90,8 @@ class FeatureBank:
         """
         if share is not None:
             update = update * share[:, None]
-        return np.matmul(update.swapaxes(1, 2)[:, :, None, :], self.features(x))[:, :, 0]
+        weight = update.astype(self.precision).swapaxes(1, 2)[:, :, None, :]
+        return np.matmul(weight, self.features(x))[:, :, 0].astype(np.float64)
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> tuple[Array, Array]:
         """One gradient step on (theta'z - y)^2 + lam |theta|^2 for each client's own copy of each kernel.
@@ -106,7 +115,7 @@ class FeatureBank:
         gradient = 2 * (f - y)[..., None] * z + 2 * lam * theta
         squared_norm = (theta**2).sum(-1)
         theta -= step * (share > 0)[:, None] * gradient
-        return np.ascontiguousarray(f.swapaxes(1, 2)), np.ascontiguousarray(squared_norm.swapaxes(1, 2))
+        return _by_client(f), _by_client(squared_norm)
 
     def follow(
         self, x: Array, y: Array, eta: Array, lam: float, theta: Array
@@ -128,16 +137,11 @@ class FeatureBank:
         f, squared_norm : (R, B, N) float64
             Predictions and |theta_i|^2, both before the step of their round.
         """
-        from fkl.kernels import stream
-
         f = np.empty((self.replicates, len(x), self.kernels))
         squared_norm = np.empty_like(f)
-        wake_for(f.size * self.rho.shape[-1])
-        rest = self.phases, self.norm, np.ascontiguousarray(y), eta, lam, self.split(theta), f, squared_norm
-        for omega, first in zip(self.draws, (0, self.narrow), strict=True):
-            if omega.size:
-                arguments = np.ascontiguousarray(x, omega.dtype), omega, first, *rest
-                share(stream.follow, self.replicates * omega.shape[1], *arguments)
+        for b, z in enumerate(np.moveaxis(self.features(x), 2, 0)):
+            f[:, b], squared_norm[:, b] = (theta * z).sum(-1), (theta**2).sum(-1)
+            theta -= eta[b] * (2 * (f[:, b] - y[b])[..., None] * z + 2 * lam * theta)
         return f, squared_norm
 
     def split(self, theta: Array) -> Array:
@@ -157,19 +161,22 @@ class FeatureBank:
         return np.repeat(self.phase, self.kernels // self.phase.shape[1], axis=1)
 
 
+def _by_client(told: Array) -> NDArray[np.float64]:
+    """From (R, N, K) to (R, K, N)."""
+    return np.ascontiguousarray(told.swapaxes(1, 2), np.float64)
+
+
 @dataclass(frozen=True)
 class CompiledBank(FeatureBank):
-    """The same bank in float32: products by BLAS, everything behind them compiled."""
-
-    precision: ClassVar[np.dtype[np.floating]] = np.dtype(np.float32)
+    """The same bank compiled: products by BLAS, and everything behind them."""
 
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
-        """As `FeatureBank.predict`; features in float32, sums in float64."""
+        """As `FeatureBank.predict`."""
         from fkl.kernels import compiled
 
         out = np.empty((self.replicates, x.shape[0], self.kernels))
         wake_for(out.size * self.rho.shape[-1])
-        compiled.predict(*self._operands(x), self.split(theta.astype(np.float32)), self.norm, out)
+        compiled.predict(*self._operands(x), self.split(theta.astype(self.precision)), self.norm, out)
         return out
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
@@ -179,12 +186,12 @@ class CompiledBank(FeatureBank):
         out = np.empty((self.replicates, self.kernels, self.width))
         wake_for(np.count_nonzero(update) * self.rho.shape[-1])
         weight = np.ones(len(x)) if share is None else np.ascontiguousarray(share, np.float64)
-        update = np.ascontiguousarray(update)
-        compiled.accumulate(*self._operands(x), update, weight, self.norm, self.split(out))
+        update, like = np.ascontiguousarray(update), np.empty(0, self.precision)
+        compiled.accumulate(*self._operands(x), update, weight, self.norm, like, self.split(out))
         return out
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> tuple[Array, Array]:
-        """As `FeatureBank.descend`; theta is float32."""
+        """As `FeatureBank.descend`."""
         from fkl.kernels import compiled
 
         f = np.empty((self.replicates, x.shape[0], self.kernels))
@@ -194,5 +201,25 @@ class CompiledBank(FeatureBank):
         compiled.descend(samples, y, share, *draws, self.norm, step, lam, self.split(theta), f, squared_norm)
         return f, squared_norm
 
+    def follow(
+        self, x: Array, y: Array, eta: Array, lam: float, theta: Array
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As `FeatureBank.follow`."""
+        from fkl.kernels import stream
+
+        f = np.empty((self.replicates, len(x), self.kernels))
+        squared_norm = np.empty_like(f)
+        wake_for(f.size * self.rho.shape[-1])
+        rest = self.phases, self.norm, np.ascontiguousarray(y), eta, lam, self.split(theta), f, squared_norm
+        for omega, first in zip(self.draws, (0, self.narrow), strict=True):
+            if omega.size:
+                arguments = np.ascontiguousarray(x, omega.dtype), omega, first, *rest
+                divide(stream.follow, self.replicates * omega.shape[1], *arguments)
+        return f, squared_norm
+
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
         return np.ascontiguousarray(x, self.rho.dtype), self.rho, self.scale, self.phase
+
+
+BANKS: dict[str, type[FeatureBank]] = {"numba": CompiledBank, "numpy": FeatureBank}
+"""By engine."""

@@ -1,4 +1,4 @@
-"""The compiled inner loops of the feature bank, in float32.
+"""The compiled inner loops of the feature bank, in float32 and float64.
 
 Work is cut into tiles of fixed shape: one replicate, one kernel, at most `CLIENT_TILE` clients. A tile is
 projected by one small BLAS product, goes through sine and cosine and is reduced to what the caller wants
@@ -86,7 +86,15 @@ def add_cosines(angle, phase, alpha, factor, out):
 @njit
 def _features(projection, scale, phase, z):
     """Write the unnormalised map of a tile: z[0] = sin, z[1] = cos; with a phase, z[0] = cos(. + phase) alone."""
-    if phase.size:
+    if z.itemsize == 8:
+        for k in range(projection.shape[0]):
+            for j in range(projection.shape[1]):
+                if phase.size:
+                    z[0, k, j] = np.cos(projection[k, j] * scale + phase[j])
+                else:
+                    z[0, k, j] = np.sin(projection[k, j] * scale)
+                    z[1, k, j] = np.cos(projection[k, j] * scale)
+    elif phase.size:
         angle = projection * scale + phase
         sincos(angle.reshape(-1), scale / scale, np.empty(angle.size, np.float32), z[0].reshape(-1))
     else:
@@ -102,7 +110,7 @@ def _predict_tile(x, rho, scale, phase, theta, norm, first, out):
     draws = rho.shape[0]
     kernels, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
-    z = np.empty((maps, x.shape[0], features), np.float32)
+    z = np.empty((maps, x.shape[0], features), theta.dtype)
     for j in range(kernels):
         i = first + j
         if draws > 1 or j == 0:  # a draw that all kernels share is projected once
@@ -125,7 +133,7 @@ def predict(x, rho, scale, phase, theta, norm, out):
     rho : (R, N or 1, d, D) float32, or float64 where angles are too large for float32
     scale : (N,) in rho's precision
     phase : (R, N or 1, D), or (R, N or 1, 0) for the pair map
-    theta : (R, N, maps, D) float32
+    theta : (R, N, maps, D), in the precision of the features
     norm : float
     out : (R, K, N) float64, written
     """
@@ -140,11 +148,11 @@ def predict(x, rho, scale, phase, theta, norm, out):
 
 
 @njit(error_model="numpy")
-def _accumulate_tile(x, rho, scale, phase, update, share, norm, out):
+def _accumulate_tile(x, rho, scale, phase, update, share, norm, like, out):
     """Add one tile of clients to the sum of one replicate and kernel."""
     maps, features = out.shape
     sample = np.empty_like(x)
-    weight = np.empty(x.shape[0], np.float32)
+    weight = np.empty(x.shape[0], like.dtype)
     count = 0
     for k in range(x.shape[0]):
         if update[k] * share[k] != 0.0:
@@ -153,14 +161,14 @@ def _accumulate_tile(x, rho, scale, phase, update, share, norm, out):
             count += 1
     if count:
         projection = np.dot(sample[:count], rho)
-        z = np.empty((maps, count, features), np.float32)
+        z = np.empty((maps, count, features), like.dtype)
         _features(projection, scale, phase, z)
         for m in range(maps):
             out[m] += norm * np.dot(weight[:count], z[m])
 
 
 @njit(parallel=True, cache=True)
-def accumulate(x, rho, scale, phase, update, share, norm, out):
+def accumulate(x, rho, scale, phase, update, share, norm, like, out):
     """out[r, i] = norm * sum_k share_k update[r, k, i] z_i(x_k), touching only clients whose update is not zero.
 
     Parameters
@@ -168,6 +176,8 @@ def accumulate(x, rho, scale, phase, update, share, norm, out):
     x, rho, scale, phase, norm : as in `predict`
     update : (R, K, N) float64
     share : (K,) float64
+    like : (0,)
+        Its precision is that of the features and of a tile's sum.
     out : (R, N, maps, D) float64, written
     """
     replicates, kernels = out.shape[:2]
@@ -179,7 +189,7 @@ def accumulate(x, rho, scale, phase, update, share, norm, out):
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
             _accumulate_tile(
-                x[tile], rho[r, b], scale[i], phase[r, b], update[r, tile, i], share[tile], norm, out[r, i]
+                x[tile], rho[r, b], scale[i], phase[r, b], update[r, tile, i], share[tile], norm, like, out[r, i]
             )
 
 
@@ -188,9 +198,10 @@ def _descend_tile(x, y, share, rho, scale, phase, norm, step, lam, theta, out, s
     """One gradient step of a tile of clients on one kernel of one replicate."""
     _, maps, features = theta.shape
     projection = np.dot(x, rho)
-    z = np.empty((maps, x.shape[0], features), np.float32)
+    z = np.empty((maps, x.shape[0], features), theta.dtype)
     _features(projection, scale, phase, z)
-    decay = _F(1 - 2 * step * lam)
+    narrow = theta.dtype.type
+    decay = narrow(1 - 2 * step * lam)
     for k in range(x.shape[0]):
         f = 0.0
         size[k] = 0.0
@@ -199,7 +210,7 @@ def _descend_tile(x, y, share, rho, scale, phase, norm, step, lam, theta, out, s
             size[k] += np.dot(theta[k, m], theta[k, m])
         out[k] = f
         if share[k] > 0:
-            pull = _F(2 * step * norm * (f - y[k]))
+            pull = narrow(2 * step * norm * (f - y[k]))
             for m in range(maps):
                 for q in range(features):
                     theta[k, m, q] = decay * theta[k, m, q] - pull * z[m, k, q]
@@ -215,7 +226,7 @@ def descend(x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
     y, share : (K,) float64
         A client with share 0 is absent and does not step.
     step, lam : float
-    theta : (R, N, K, maps, D) float32
+    theta : (R, N, K, maps, D), in the precision of the features
         Read, and written: theta <- theta - step * (2 (f - y) z + 2 lam theta).
     out, size : (R, K, N) float64, written
         Predictions and |theta|^2 before the step.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.errors import require
-from fkl.kernels.bank import CompiledBank, FeatureBank
+from fkl.kernels.bank import BANKS, FeatureBank
 from fkl.memory import require_memory
 from fkl.streams import Role, Streams
 
@@ -135,7 +135,7 @@ class Dictionary:
             return polynomial_kernel(a, b, degree=scale, gamma=1, coef0=0)
         return rbf_kernel(a, b, gamma=0.5 * scale**2)
 
-    def bank(self, dimension: int, streams: Streams, precision: str) -> FeatureBank:
+    def bank(self, dimension: int, streams: Streams, precision: str, engine: str = "numba") -> FeatureBank:
         """Draw the frequencies of every replicate.
 
         Parameters
@@ -144,6 +144,7 @@ class Dictionary:
             d, the length of a sample.
         streams : Streams
         precision : {"float32", "float64"}
+        engine : {"numba", "numpy"}
             Compiled bank, or the numpy reference.
 
         Raises
@@ -164,9 +165,8 @@ class Dictionary:
         rho = np.stack([frequencies for frequencies, _ in draws])
         phase = np.stack([phase for _, phase in draws])
         scale = (self.scales if self.shared else np.ones(self.N)).astype(narrow)
-        if precision == "float64":
-            return FeatureBank(rho, scale, phase)
-        return CompiledBank(rho, scale, phase, narrow=self.families.count("rbf"))
+        narrow_kernels = 0 if precision == "float64" else self.families.count("rbf")
+        return BANKS[engine](rho, scale, phase, narrow_kernels, np.dtype(precision))
 
     def _draw(
         self, dimension: int, generator: np.random.Generator, narrow: type[np.floating]

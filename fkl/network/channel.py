@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from fkl.errors import FklError, require
 from fkl.network.ledger import CostModel, Direction, Ledger
 from fkl.network.messages import Size, kinds, measured
-from fkl.network.neighbours import Heard
 from fkl.network.topology import Topology
 from fkl.streams import Role, Streams
 
-Payload = TypeVar("Payload")
 Message = TypeVar("Message")
 Array = NDArray[np.floating]
 
@@ -74,10 +72,10 @@ class Network:
 
 
 class Channel:
-    """Passes payloads between clients and server, or between agents, books them, and enforces the uplink budget.
+    """Passes messages between clients and server, or between agents, books them, and enforces the uplink budget.
 
-    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; what it would
-    be on a wire, in scalars a client, is stated at the call. `open_round` is the round loop's business.
+    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; what it would be on a
+    wire is read off it. `open_round` is the round loop's business.
 
     Parameters
     ----------
@@ -145,82 +143,47 @@ class Channel:
             size = measured(payloads, self._width)
             yield kind, Size(*(np.broadcast_to(count * self._present, self._sent.shape) for count in size))
 
-    def broadcast(self, kind: str, payload: Payload, scalars: int | NDArray[np.int64]) -> Payload:
-        """Server to every client that is present.
+    def send_to_neighbours(self, message: object, sends: NDArray[np.bool_], topology: Topology) -> NDArray[np.bool_]:
+        """Agents to all their neighbours: every payload of a message, one kind after another.
 
         Parameters
         ----------
-        kind : str
-            Name of the payload in the ledger.
-        payload : any
-            Returned as it is.
-        scalars : int, or (R, 1) int
-            Scalars that each client receives.
-        """
-        sent = np.broadcast_to(scalars * self._present, self._sent.shape)
-        self._enter("downlink", kind, sent, sent * self._width)
-        return payload
+        message : dataclass of payloads
+        sends : (R, K) bool
+            Who sends it; nobody is told who does not.
+        topology : Topology
 
-    def uplink(self, kind: str, payload: Payload, scalars: int | NDArray[np.int64]) -> Payload:
-        """Every client that is present to the server.
-
-        Parameters
-        ----------
-        kind : str
-            Name of the payload in the ledger.
-        payload : any
-            Returned as it is.
-        scalars : int, or (R, K) int
-            Scalars that each client sends; a client that sends 0 sends no message.
+        Returns
+        -------
+        (R, K) or (R, links) bool
+            Whose message arrived, everywhere; on a network that loses messages, on which links one did.
 
         Raises
         ------
         fkl.errors.FklError
-            When a client has sent more scalars in this round than `Network.uplink_budget`.
+            When an agent has sent more scalars in this round than `Network.uplink_budget`.
         """
-        sent = np.broadcast_to(scalars * self._present, self._sent.shape)
-        self._charge(sent)
-        self._enter("uplink", kind, sent, sent * self._width)
-        return payload
+        broadcasts, degree = sends.astype(np.int64), topology.degree.astype(np.int64)
+        counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * degree}
+        arrived = sends
+        if self.loses:
+            sender = topology.links[:, 1]
+            lost = sends[:, sender] & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
+            counted["lost"] = np.stack([np.bincount(sender[one], minlength=topology.agents) for one in lost])
+            arrived = sends[:, sender] & ~lost
+        for kind, payloads in kinds(message):
+            size = measured(payloads, self._width)
+            self._charge(broadcasts * size.scalars)
+            for direction, messages in counted.items():
+                self.ledger.enter(self._t, direction, kind, messages, messages * size.scalars, messages * size.size)
+        return arrived
 
-    def silence(self, topology: Topology, width: int) -> Heard:
-        """Zeros of length `width`: what agents hold before anyone has sent."""
-        by_link = self.network.loss > 0
-        copies = len(topology.links) if by_link else topology.agents
-        return Heard(topology, np.zeros((len(self._sent), copies, width)), by_link)
+    @property
+    def loses(self) -> bool:
+        """Whether messages between agents may be lost."""
+        return self.network.loss > 0
 
-    def tell(self, kind: str, heard: Heard, message: Array, sends: NDArray[np.bool_], bits: int | None = None) -> Heard:
-        """Agents broadcast to their neighbours; a neighbour keeps what it held where nothing arrives.
-
-        Parameters
-        ----------
-        kind : str
-            Name of the message in the ledger.
-        heard : Heard
-            What the neighbours hold.
-        message : (R, K, P)
-        sends : (R, K) bool
-            Who sends.
-        bits : int or None
-            Of each scalar on the wire, and one scalar more in full precision to scale them; None for full precision.
-        """
-        width = message.shape[2]
-        size = width * self._width if bits is None else -(-width * bits // 8) + self._width
-        scalars = width + (bits is not None)
-        broadcasts = sends.astype(np.int64)
-        self._charge(broadcasts * scalars)
-        topology = heard.topology
-        self._book("broadcast", kind, broadcasts, scalars, size)
-        self._book("link", kind, broadcasts * topology.degree.astype(np.int64), scalars, size)
-        if self.network.loss == 0:
-            return heard.updated(message, sends)
-        sender = topology.links[:, 1]
-        lost = sends[:, sender] & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
-        by_sender = np.stack([np.bincount(sender[one], minlength=topology.agents) for one in lost])
-        self._book("lost", kind, by_sender, scalars, size)
-        return heard.updated(message, sends[:, sender] & ~lost)
-
-    def exchanged(
+    def record_messages(
         self,
         kind: str,
         messages: NDArray[np.int64],
@@ -254,7 +217,3 @@ class Channel:
 
     def _enter(self, direction: Direction, kind: str, scalars: NDArray[np.int64], size: NDArray[np.int64]) -> None:
         self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, size)
-
-    def _book(self, direction: Direction, kind: str, messages: NDArray[np.int64], scalars: int, size: int) -> None:
-        """Enter messages (R, K) that are all alike."""
-        self.ledger.enter(self._t, direction, kind, messages, messages * scalars, messages * size)

@@ -34,7 +34,7 @@ class Payload(Protocol):
         """Size on a wire whose scalars take `width` bytes."""
         ...
 
-    def dense(self) -> "Shared | Each":
+    def dense(self) -> "Shared | Each | Quantised | Ragged":
         """The arrays that would travel."""
         ...
 
@@ -91,6 +91,88 @@ class Each:
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
         summed: NDArray[np.float64] = np.matmul(share, flat).reshape(R, *self.values.shape[2:])
         return summed
+
+    def of(self, senders: NDArray[np.int64]) -> "Each":
+        """That of some, in this order, one beside the other."""
+        return Each(self.values[:, senders], None if self.chosen is None else self.chosen[:, senders])
+
+    def upon(self, held: Array) -> Array:
+        """What a receiver holds from now on, who held (R, K, ...): the message."""
+        return self.values
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Every client's vector in a few bits a scalar, as what is to be added to all that it sent before.
+
+    Parameters
+    ----------
+    codes : (R, K, P) int16
+        Whole numbers from -(2^(bits - 1) - 1) to 2^(bits - 1) - 1.
+    unit : (R, K, 1)
+        What 1 stands for; in full precision.
+    bits : int
+        From 2 to 16.
+    """
+
+    codes: NDArray[np.int16]
+    unit: Array
+    bits: int
+
+    @classmethod
+    def nearest(cls, values: Array, bits: int) -> "Quantised":
+        """Nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector, 0 among them."""
+        unit = np.abs(values).max(axis=-1, keepdims=True) / (2 ** (bits - 1) - 1)
+        steps = np.rint(np.divide(values, unit, out=np.zeros_like(values), where=unit > 0))
+        return cls(steps.astype(np.int16), unit, bits)
+
+    @property
+    def values(self) -> Array:
+        """The vectors (R, K, P)."""
+        return self.unit * self.codes
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`: the bits of each code, in whole bytes, and one scalar that scales them."""
+        R, _, P = self.codes.shape
+        return Size(np.full((R, 1), P + 1), np.full((R, 1), -(-P * self.bits // 8) + width))
+
+    def dense(self) -> "Quantised":
+        """Itself."""
+        return self
+
+    def mean(self, share: Array) -> NDArray[np.float64]:
+        """As `Each.mean`."""
+        return Each(self.values).mean(share)
+
+    def of(self, senders: NDArray[np.int64]) -> "Quantised":
+        """As `Each.of`."""
+        return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits)
+
+    def upon(self, held: Array) -> Array:
+        """What a receiver holds from now on, who held (R, K, P): both together."""
+        return held + self.values
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Arrays whose lengths differ: every client's own in every replicate, or one that all clients of a replicate get.
+
+    Parameters
+    ----------
+    values : tuple of tuple of arrays
+        Replicate by replicate, client by client; one entry a replicate where it is the same for all clients.
+    """
+
+    values: tuple[tuple[NDArray[Any], ...], ...]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
+        return Size(scalars, scalars * width)
+
+    def dense(self) -> "Ragged":
+        """Itself."""
+        return self
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -19,6 +20,62 @@ DENSE_SHARE = 1 / 6
 DENSE_EIGENVALUES = 500
 RESTARTS = 100
 BESIDE = 1e-6
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """All that agents know of the graph: how many neighbours they have, and how many each of these has.
+
+    Parameters
+    ----------
+    degree : (K,) float64
+        Of the agents.
+    receiver, sender : (links,) int
+        Which of the agents hears on each link, in this order, and whose messages come in on it, by their places among
+        all messages.
+    theirs : (links,) float64
+        Degree of the sender.
+    """
+
+    degree: NDArray[np.float64]
+    receiver: NDArray[np.int64]
+    sender: NDArray[np.int64]
+    theirs: NDArray[np.float64]
+
+    @cached_property
+    def between(self) -> NDArray[np.float64]:
+        """Metropolis weight of each link, 1 / (1 + max(d_i, d_j)) between neighbours of degrees d_i and d_j, (links,).
+
+        Xiao, Boyd and Lall, "A scheme for robust distributed sensor fusion based on average consensus" (2005).
+        """
+        weight: NDArray[np.float64] = 1 / (1 + np.maximum(self.degree[self.receiver], self.theirs))
+        return weight
+
+    @cached_property
+    def own(self) -> NDArray[np.float64]:
+        """The rest, which an agent gives itself, (K,)."""
+        by_agent = np.bincount(self.receiver, weights=self.between, minlength=len(self.degree))
+        return 1 - by_agent.astype(np.float64)
+
+    @property
+    def copies(self) -> int:
+        """Of what agents hold of their neighbours, one a link."""
+        return len(self.receiver)
+
+    def incoming(self, payload: Any) -> Any:
+        """What comes in on each link of a payload of all senders."""
+        return payload.of(self.sender)
+
+    def mix(self, by_link: Array, own: Array) -> Array:
+        """Averages of own (R, K, P), and of what came in, by the Metropolis weights, as (R, K, P)."""
+        return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
+
+    def neighbour_sum(self, by_link: Array) -> Array:
+        """Sums over each agent's links of (R, links, P), as (R, K, P); agents without neighbours get 0."""
+        if by_link.shape[1] == 0:
+            return np.zeros((len(by_link), len(self.degree), by_link.shape[2]))
+        first = np.searchsorted(self.receiver, np.arange(len(self.degree)))
+        return np.add.reduceat(by_link, first, axis=1)
 
 
 @dataclass(frozen=True)
@@ -47,21 +104,28 @@ class Topology:
         return np.bincount(self.links[:, 0], minlength=self.agents).astype(np.float64)
 
     @cached_property
+    def neighbours(self) -> Neighbours:
+        """What all agents together know of the graph."""
+        receiver, sender = self.links.T
+        return Neighbours(self.degree, receiver, sender, self.degree[sender])
+
+    def neighbours_of(self, agent: int) -> Neighbours:
+        """What one agent knows of it, whose messages come in one beside the other in the order of their senders."""
+        mine = self.links[:, 0] == agent
+        place = np.arange(mine.sum())
+        return Neighbours(self.degree[[agent]], np.zeros_like(place), place, self.neighbours.theirs[mine])
+
+    @cached_property
     def adjacency(self) -> csr_array:
         """Symmetric matrix (K, K) of float64: 1 between neighbours, else 0."""
         return self._matrix(self.links, np.ones(len(self.links)))
 
     @cached_property
     def metropolis(self) -> csr_array:
-        """Metropolis weights (K, K): symmetric, nonnegative, rows sum to 1.
-
-        1 / (1 + max(d_i, d_j)) between neighbours of degrees d_i and d_j, and an agent gives itself the rest of its
-        row; Xiao, Boyd and Lall, "A scheme for robust distributed sensor fusion based on average consensus" (2005).
-        """
-        between = 1 / (1 + self.degree[self.links].max(axis=1))
-        own = 1 - np.bincount(self.links[:, 0], weights=between, minlength=self.agents)
+        """Metropolis weights (K, K) of `Neighbours`: symmetric, nonnegative, rows sum to 1."""
+        known = self.neighbours
         self_loops = np.repeat(np.arange(self.agents), 2).reshape(-1, 2)
-        return self._matrix(np.concatenate([self.links, self_loops]), np.concatenate([between, own]))
+        return self._matrix(np.concatenate([self.links, self_loops]), np.concatenate([known.between, known.own]))
 
     @cached_property
     def spectral_gap(self) -> float:
@@ -79,9 +143,19 @@ class Topology:
         """Sums over each agent's neighbours of x (R, K, P), as (R, K, P); agents without neighbours get 0."""
         return _product(self._sum_by, x)
 
-    def mix(self, x: Array) -> Array:
-        """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P)."""
-        return _product(self._mix_by, x)
+    def mix(self, x: Array, own: Array | None = None) -> Array:
+        """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P); each agent's own where that is not in x."""
+        mixed = _product(self._mix_by, x)
+        return mixed if own is None else mixed + self.neighbours.own[:, None] * (own - x)
+
+    @property
+    def copies(self) -> int:
+        """Of what agents hold of their neighbours, one an agent, as all its neighbours hold the same."""
+        return self.agents
+
+    def incoming(self, payload: Any) -> Any:
+        """As it is."""
+        return payload
 
     @cached_property
     def _sum_by(self) -> csr_array | NDArray[np.float64]:

@@ -14,6 +14,8 @@ told, untold
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from fkl.composing.experiments import experiments, variants
@@ -92,7 +94,7 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
             best[name] = run
     wanted = _wanted(names or tuple(experiments(paper))) if best else {}  # nothing is composed where nothing was run
     order = [AS_STATED, *variants(paper), ""]
-    named = [(run, identity(run.config, FREE)) for run in best.values()]
+    named = [(run, _name(run.config)) for run in best.values()]
     found = [Found(run, *wanted[name]) for run, name in named if name in wanted]
     return sorted(found, key=lambda one: order.index(one.variant))
 
@@ -102,8 +104,21 @@ def _wanted(names: Iterable[str]) -> dict[str, tuple[str, Job]]:
     wanted: dict[str, tuple[str, Job]] = {}
     for name in names:
         for job in jobs(name):
-            wanted.setdefault(identity(job.config, FREE), (name, job))
+            wanted.setdefault(_name(job.config), (name, job))
     return wanted
+
+
+def _name(config: dict[str, Any]) -> str:
+    """What a run and its job have in common."""
+    return identity(config, (*FREE, *_idle(str(config["algo"]["_target_"]))))
+
+
+@cache
+def _idle(target: str) -> tuple[str, ...]:
+    """Keys that a method of fkl's has no use for; of another one nothing is asked, since importing is running."""
+    module, _, name = target.rpartition(".")
+    found = getattr(import_module(module), name, None) if module.startswith("fkl.algorithms.") else None
+    return tuple(getattr(found, "idle", ()))
 
 
 def _value(config: dict[str, Any], key: str) -> Any:

@@ -15,17 +15,20 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from fkl.algorithms.base import Array, World
-from fkl.algorithms.decentralized.coke import Coke, quantized
+from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Consensus
 from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.contract.graph import Agents
+from fkl.contract.isolated import Here
 from fkl.data.problem import Batch, Problem
-from fkl.errors import BadValue, FklError
+from fkl.errors import BadValue, BrokenPromiseError, FklError
 from fkl.kernels import Dictionary
 from fkl.kernels.losses import LOSSES
 from fkl.kernels.rows import Ridge, Rows
 from fkl.network import Ledger, Network, Topology
 from fkl.network.ledger import BETWEEN_PEERS
+from fkl.network.messages import Each, Quantised, Size
 from fkl.network.topology import connected
 from fkl.simulation import Experiment, make_world
 from fkl.streams import Streams
@@ -363,16 +366,104 @@ def test_messages_that_arrive_are_heard_as_on_a_perfect_network() -> None:
         assert ledger.tallies["lost"].by_client.sum() == 0
 
 
+METHODS = (
+    Cta(lam=LAM),
+    Dkla(lam=LAM, rho=0.05),
+    Coke(lam=LAM, rho=0.05, v=0.4, mu=0.9),
+    Coke(lam=LAM, rho=0.05, v=0.4, mu=0.9, bits=5),
+)
+
+
+@pytest.mark.parametrize("graph", [GRAPH, nx.empty_graph(1), nx.star_graph(3)], ids=["graph", "one agent", "star"])
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_agents_alone_do_what_all_at_once_do(method: Consensus, loss: float, graph: nx.Graph) -> None:
+    """Each with its own samples, inbox and neighbours' degrees, to 1e-9; bytes on the wire are those in the ledger."""
+    if getattr(method, "bits", None) and loss:
+        return  # is refused
+    given = experiment(method, make_batch(len(graph)), graph, network=Network(loss=loss))
+    method.require_apart(lambda: make_world(given, (0,))[0], Here)
+
+
+@pytest.mark.parametrize("method", [Dkla(loss="logistic"), Coke(loss="logistic", v=0.3, bits=3)], ids=str)
+def test_agents_alone_find_the_same_logistic_minimum(method: Consensus) -> None:
+    given = experiment(method, make_batch(classes=True))
+    method.require_apart(lambda: make_world(given, (0,))[0], Here)
+
+
+class ReadsOthers(Dkla):
+    """An agent that looks at all agents' theta."""
+
+    def receive(self, *held: Any) -> tuple[Any, Array]:
+        """A little of their mean, for which no message is sent."""
+        own, theta = super().receive(*held)
+        return own, theta + 1e-3 * theta.mean(axis=1, keepdims=True)
+
+
+class LooksBeyond(Cta):
+    """An agent that knows the whole graph."""
+
+    def receive(self, common: Any, own: Any, inbox: Any, *held: Any) -> tuple[Any, Array]:
+        """A little of how many edges it has."""
+        own, theta = super().receive(common, own, inbox, *held)
+        return own, theta + 1e-3 * inbox.graph.edges
+
+
+class Understated(Each):
+    """A payload that says it is one number."""
+
+    def measured(self, width: int) -> Size:
+        """Whatever it holds."""
+        one = np.ones((len(self.values), 1), np.int64)
+        return Size(one, one * width)
+
+
+class Understates(Cta):
+    """An agent whose message is larger than it says."""
+
+    def send(self, *held: Any) -> tuple[Any, Any, Any]:
+        """The same, understated."""
+        own, message, sends = super().send(*held)
+        return own, replace(message, theta=Understated(message.theta.values)), sends
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (ReadsOthers(), "theta of client 0 in round 1 is another alone: a client sees more than"),
+        (LooksBeyond(), "an agent, alone with messages, cannot receive: AttributeError: .* no attribute 'edges'"),
+        (Understates(), f"broadcast of round 1: {8 * K} bytes are booked and {8 * K * P} sent"),
+    ],
+    ids=str,
+)
+def test_agents_who_cheat_are_refused(method: Consensus, said: str) -> None:
+    given = experiment(method, make_batch())
+    with pytest.raises(BrokenPromiseError, match=said):
+        method.require_apart(lambda: make_world(given, (0,))[0], Here)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_a_state_is_vectors_and_nothing_that_can_be_derived(method: Consensus) -> None:
+    """Theta, gamma, theta_hat and the inbox: one vector an agent each."""
+    world, _ = make_world(experiment(method, make_batch()), (0, 1))
+    state = method.init(world)
+    world.channel.open_round(0, np.ones(K, np.bool_))
+    state, _ = method.step(world, state, 0)
+    assert isinstance(state, Agents)
+    held = [*vars(state.own).values(), *state.held.values()]
+    assert [vectors.shape for vectors in held] == [(2, K, P)] * len(held)
+
+
 @given(st.integers(2, 16), st.integers(0, 2**32 - 1))
 def test_quantization_is_within_half_a_step_and_keeps_the_range(bits: int, seed: int) -> None:
     xi = np.random.default_rng(seed).standard_normal((2, 3, 7))
     steps = 2 ** (bits - 1) - 1
     largest = np.abs(xi).max(axis=-1, keepdims=True)
-    rounded = quantized(xi, bits)
+    rounded = Quantised.nearest(xi, bits).values
     assert (np.abs(rounded - xi) <= largest / steps / 2 * (1 + 1e-9)).all()
     assert np.abs(rounded).max(axis=-1, keepdims=True) == pytest.approx(largest)
     assert all(len(np.unique(vector)) <= 2**bits - 1 for vector in rounded.reshape(-1, 7))
-    assert (quantized(np.zeros((1, 1, 4)), bits) == 0).all()
+    assert (Quantised.nearest(np.zeros((1, 1, 4)), bits).values == 0).all()
 
 
 def test_quantized_messages_converge_and_are_counted_in_bits() -> None:

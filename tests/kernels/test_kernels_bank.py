@@ -1,4 +1,4 @@
-"""CompiledBank against FeatureBank, and both against the formula of the features."""
+"""Banks of both engines and precisions against the reference, and that against the formula of the features."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from fkl.kernels.bank import CompiledBank
 from fkl.kernels.compiled import CLIENT_TILE, KERNEL_RUN
 from fkl.streams import Streams
 
-TOLERANCE = 3e-6
+TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
 OPTIONS: list[dict[str, Any]] = [
     {"map": mapping, **draw}
     for mapping in ("pairs", "cosine")
@@ -31,19 +31,26 @@ OPTIONS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class Pair:
-    """A compiled bank, the reference with the same draws, and operands for their methods."""
+    """A bank, the reference in doubles with the same draws, and operands for their methods."""
 
-    compiled: FeatureBank
+    bank: FeatureBank
     reference: FeatureBank
     x: Array
     theta: Array
     update: Array
 
 
-def make_pair(clients: int, kernels: int = 3, replicates: int = 2, **options: Any) -> Pair:
+def make_pair(
+    clients: int,
+    kernels: int = 3,
+    replicates: int = 2,
+    precision: str = "float32",
+    engine: str = "numba",
+    **options: Any,
+) -> Pair:
     """Banks of D = 7 in d = 4 over bandwidths 0.1 to 10; two thirds of the clients have updates."""
     dictionary = Dictionary(N=kernels, smallest=0.1, largest=10, D=7, **options)
-    bank = dictionary.bank(4, Streams(3, tuple(range(replicates))), "float32")
+    bank = dictionary.bank(4, Streams(3, tuple(range(replicates))), precision, engine)
     reference = FeatureBank(*(array.astype(np.float64) for array in (bank.rho, bank.scale, bank.phase)))
     random = np.random.default_rng(clients)
     x = random.standard_normal((clients, 4)).astype(np.float32)
@@ -54,10 +61,10 @@ def make_pair(clients: int, kernels: int = 3, replicates: int = 2, **options: An
     return Pair(bank, reference, x, theta, update)
 
 
-def assert_close(actual: Array, expected: Array) -> None:
+def assert_close(actual: Array, expected: Array, precision: str = "float32") -> None:
     """Require the same shape, and a largest difference within `TOLERANCE` of the largest expected value."""
     assert actual.shape == expected.shape
-    assert np.abs(actual - expected).max() <= TOLERANCE * np.abs(expected).max()
+    assert np.abs(actual - expected).max() <= TOLERANCE[precision] * np.abs(expected).max()
 
 
 def descend(bank: FeatureBank, pair: Pair) -> tuple[Array, Array, Array]:
@@ -70,19 +77,39 @@ def descend(bank: FeatureBank, pair: Pair) -> tuple[Array, Array, Array]:
     return f, squared_norm, theta
 
 
+def follow(bank: FeatureBank, pair: Pair) -> tuple[Array, Array, Array]:
+    """What a stream of all clients' samples, one after another, shows and leaves."""
+    rounds = len(pair.x)
+    theta = pair.theta.astype(bank.precision)
+    f, squared_norm = bank.follow(pair.x, np.linspace(-1, 1, rounds), np.linspace(0.1, 0.01, rounds), 0.05, theta)
+    return f, squared_norm, theta
+
+
 @pytest.mark.parametrize("clients", [1, CLIENT_TILE - 1, CLIENT_TILE, CLIENT_TILE + 1, 600])
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
-def test_compiled_bank_is_the_reference(options: dict[str, Any], clients: int) -> None:
-    """predict, accumulate and descend agree for every option, with tiles of clients full, short and several."""
-    pair = make_pair(clients, **options)
-    assert type(pair.compiled) is CompiledBank
-    assert_close(pair.compiled.predict(pair.x, pair.theta), pair.reference.predict(pair.x, pair.theta))
-    assert_close(pair.compiled.accumulate(pair.x, pair.update), pair.reference.accumulate(pair.x, pair.update))
-    for actual, expected in zip(descend(pair.compiled, pair), descend(pair.reference, pair), strict=True):
-        assert_close(actual.astype(np.float64), expected.astype(np.float64))
+@pytest.mark.parametrize(("engine", "precision"), [("numba", "float32"), ("numba", "float64"), ("numpy", "float32")])
+def test_a_bank_is_the_reference(engine: str, precision: str, options: dict[str, Any], clients: int) -> None:
+    """All methods agree for every option, with tiles of clients full, short and several."""
+    pair = make_pair(clients, precision=precision, engine=engine, **options)
+    assert type(pair.bank) is (CompiledBank if engine == "numba" else FeatureBank)
+    assert pair.bank.precision == precision
+    found, expected = (
+        (
+            bank.predict(pair.x, pair.theta),
+            bank.accumulate(pair.x, pair.update),
+            *descend(bank, pair),
+            *follow(bank, pair),
+        )
+        for bank in (pair.bank, pair.reference)
+    )
+    for mine, reference in zip(found, expected, strict=True):
+        assert_close(mine.astype(np.float64), reference, precision)
+    in_doubles = [array.dtype == np.float64 for array in found]
+    wide = precision == "float64"
+    assert in_doubles == [True, True, True, True, wide, True, True, wide]  # parameters in the bank's own precision
 
 
-@pytest.mark.parametrize("which", ["compiled", "reference"])
+@pytest.mark.parametrize("which", ["bank", "reference"])
 def test_a_share_is_what_the_update_was_multiplied_by(which: str) -> None:
     """Accumulating with shares is accumulating share times update, to the bit; absent clients count for nothing."""
     pair = make_pair(CLIENT_TILE + 44)
@@ -111,10 +138,11 @@ def test_kernels_across_a_run(kernels: int, shared: bool) -> None:
             np.testing.assert_allclose(predicted[r, :, i], expected, atol=3e-6)
 
 
+@pytest.mark.parametrize("engine", ["numba", "numpy"])
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_no_updates_accumulate_to_nothing(precision: str) -> None:
+def test_no_updates_accumulate_to_nothing(precision: str, engine: str) -> None:
     """Kernels that nobody sends are exactly 0, whatever the memory held before."""
-    bank = Dictionary(N=3, D=5).bank(4, Streams(0, (0,)), precision)
+    bank = Dictionary(N=3, D=5).bank(4, Streams(0, (0,)), precision, engine)
     x, update = np.ones((300, 4), bank.precision) / 2, np.zeros((1, 300, 3))
     update[0, 299, 1] = 1.0
     out = bank.accumulate(x, update)
@@ -125,7 +153,7 @@ def test_no_updates_accumulate_to_nothing(precision: str) -> None:
 def test_absent_clients_keep_their_copy() -> None:
     """Descend leaves the parameters of a client with share 0, to the bit, in both banks."""
     pair = make_pair(300)
-    for bank in (pair.compiled, pair.reference):
+    for bank in (pair.bank, pair.reference):
         own = (pair.theta[:, :, None] * np.linspace(0.5, 1.5, 300)[:, None]).astype(np.float32).astype(bank.precision)
         after = descend(bank, pair)[2]
         assert after[:, :, ::3].tobytes() == own[:, :, ::3].tobytes()
@@ -133,8 +161,8 @@ def test_absent_clients_keep_their_copy() -> None:
 
 
 def all_bytes(pair: Pair) -> list[bytes]:
-    arrays = (pair.compiled.predict(pair.x, pair.theta), pair.compiled.accumulate(pair.x, pair.update))
-    return [array.tobytes() for array in (*arrays, *descend(pair.compiled, pair))]
+    arrays = (pair.bank.predict(pair.x, pair.theta), pair.bank.accumulate(pair.x, pair.update))
+    return [array.tobytes() for array in (*arrays, *descend(pair.bank, pair))]
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
@@ -152,15 +180,16 @@ def test_threads_do_not_change_a_bit(options: dict[str, Any]) -> None:
     assert results[0] == results[1]
 
 
+@pytest.mark.parametrize("engine", ["numba", "numpy"])
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_replicates_do_not_change_a_bit(precision: str) -> None:
+def test_replicates_do_not_change_a_bit(precision: str, engine: str) -> None:
     """A replicate's predictions and sums are the same bytes alone and among three."""
     dictionary, random = Dictionary(N=9, D=7), np.random.default_rng(0)
     x = random.standard_normal((300, 4)).astype(precision)
     theta, update = random.standard_normal((3, 9, 14)), random.standard_normal((3, 300, 9))
-    together = dictionary.bank(4, Streams(1, (0, 1, 2)), precision)
+    together = dictionary.bank(4, Streams(1, (0, 1, 2)), precision, engine)
     for r in range(3):
-        alone = dictionary.bank(4, Streams(1, (r,)), precision)
+        alone = dictionary.bank(4, Streams(1, (r,)), precision, engine)
         assert alone.rho[0].tobytes() == together.rho[r].tobytes()
         assert alone.predict(x, theta[r : r + 1])[0].tobytes() == together.predict(x, theta)[r].tobytes()
         assert alone.accumulate(x, update[r : r + 1])[0].tobytes() == together.accumulate(x, update)[r].tobytes()
@@ -169,13 +198,13 @@ def test_replicates_do_not_change_a_bit(precision: str) -> None:
 def test_features_are_equation_4() -> None:
     """The reference's z is D^-1/2 [sin, cos] of each kernel's frequencies; the cosine map's is (2/D)^1/2 cos(. + b)."""
     x = np.random.default_rng(0).standard_normal((5, 3))
-    pairs = Dictionary(N=4, D=6).bank(3, Streams(2, (0, 1)), "float64")
+    pairs = Dictionary(N=4, D=6).bank(3, Streams(2, (0, 1)), "float64", "numpy")
     z = pairs.features(x)
     assert z.shape == (2, 4, 5, 12)
     for r, i, k in np.ndindex(2, 4, 5):
         expected = feature_vector(frequencies(pairs.rho[r], pairs.scale)[i], x[k])
         np.testing.assert_allclose(z[r, i, k], expected, atol=1e-14)
-    cosine = Dictionary(N=4, D=6, map="cosine", shared=True).bank(3, Streams(2, (0, 1)), "float64")
+    cosine = Dictionary(N=4, D=6, map="cosine", shared=True).bank(3, Streams(2, (0, 1)), "float64", "numpy")
     for r, i, k in np.ndindex(2, 4, 5):
         angle = cosine.scale[i] * (x[k] @ cosine.rho[r, 0]) + cosine.phase[r, 0]
         np.testing.assert_allclose(cosine.features(x)[r, i, k], np.sqrt(2 / 6) * np.cos(angle), atol=1e-14)

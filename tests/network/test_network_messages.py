@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary
 
-from fkl.network.messages import Each, FeatureGradients, Payload, RankOne, Shared, kinds, measured
+from fkl.network.messages import Each, FeatureGradients, Payload, Quantised, RankOne, Shared, kinds, measured
 from fkl.network.packets import packed, unpacked
 from fkl.streams import Streams
 
@@ -54,6 +54,8 @@ PAYLOADS: list[Payload] = [
     gradients(None),
     gradients(some_of(5)),
     gradients(some_of(1)),
+    *(Quantised.nearest(RANDOM.standard_normal((1, K, 5)), bits) for bits in (2, 3, 8, 11, 16)),
+    Quantised.nearest(np.zeros((1, K, 3)), 4),
 ]
 
 

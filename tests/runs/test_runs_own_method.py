@@ -1,4 +1,4 @@
-"""A method, a data set and a graph from outside the package: the example's README says the truth."""
+"""Methods, data, graphs and a whole family from outside the package: the READMEs of the examples say the truth."""
 
 import os
 import re
@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "own_method"
-BLOCKS = re.findall(r"```console\n\$ (.*)\n((?s:.*?))```", (EXAMPLE / "README.md").read_text())
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BLOCKS = [
+    (readme.parent.name, *block)
+    for readme in sorted(EXAMPLES.glob("*/README.md"))
+    for block in re.findall(r"```console\n\$ (.*)\n((?s:.*?))```", readme.read_text())
+]
 CHEAT = """
 from dataclasses import dataclass
 
@@ -30,8 +34,13 @@ class Cheat(Quiet):
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Copy the example to where a user would have it."""
-    shutil.copytree(EXAMPLE, tmp_path / "mine", ignore=shutil.ignore_patterns("__pycache__", "outputs"))
-    return tmp_path / "mine"
+    return copied("own_method", tmp_path)
+
+
+def copied(example: str, folder: Path) -> Path:
+    """Copy an example into this folder."""
+    shutil.copytree(EXAMPLES / example, folder / "mine", ignore=shutil.ignore_patterns("__pycache__", "outputs"))
+    return folder / "mine"
 
 
 def call(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
@@ -52,10 +61,10 @@ def require_alike(found: str, printed: str) -> None:
                 assert word == other or float(word) == pytest.approx(float(other), rel=0.02), line
 
 
-@pytest.mark.parametrize(("command", "printed"), BLOCKS, ids=[command for command, _ in BLOCKS])
-def test_the_readme_s_commands_print_what_it_says(folder: Path, command: str, printed: str) -> None:
+@pytest.mark.parametrize(("example", "command", "printed"), BLOCKS, ids=[command for _, command, _ in BLOCKS])
+def test_the_readme_s_commands_print_what_it_says(tmp_path: Path, example: str, command: str, printed: str) -> None:
     """Each in a process of its own; refused ones say so with exit code 2."""
-    answer = call(folder, command)
+    answer = call(copied(example, tmp_path), command)
     refused = printed.startswith("fkl: ")
     assert answer.returncode == (2 if refused else 0), answer.stderr
     require_alike(answer.stderr if refused else answer.stdout, printed)

@@ -7,16 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, World
+from fkl.algorithms.decentralized.consensus import Message
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.algorithms.decentralized.dkla import State as DklaState
+from fkl.contract.graph import Agents
+from fkl.contract.samples import BatchSamples
+from fkl.contract.star import Turn
+from fkl.contract.world import Common
 from fkl.errors import require
+from fkl.network.inbox import Inbox
+from fkl.network.messages import Each, Quantised
 
 CENSORED = ("norm", "squared_norm", "relative_norm")
 
 
 @dataclass
 class State(DklaState):
-    """As DKLA's, where `heard` holds the neighbours' theta_hat.
+    """As DKLA's, beside an inbox that holds the neighbours' theta_hat.
 
     Parameters
     ----------
@@ -58,26 +65,37 @@ class Coke(Dkla):
         bits = self.bits
         require(bits is None or 2 <= bits <= 16, "bits", bits, "a whole number from 2 to 16, or null")
 
-    def init(self, world: World) -> State:
-        """Start from theta = theta_hat = gamma = 0."""
-        lossless = self.bits is None or world.channel.network.loss == 0
+    def init(self, world: World) -> Agents:
+        """Refuse what a lossy network makes of differences."""
+        lossless = self.bits is None or not world.channel.loses
         require(lossless, "bits", self.bits, "null where network.loss is above 0: a lost difference is never made up")
-        start = super().init(world)
-        return State(start.theta, start.gamma, start.heard, start.minimise, np.zeros_like(start.theta))
+        return super().init(world)
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Array]:  # type: ignore[override]
-        """Iteration k = t + 1: every agent minimises, broadcasts if it has news, and moves its dual variable."""
-        gamma, heard, theta_hat = state.gamma, state.heard, state.theta_hat
-        degree = heard.topology.degree[:, None]
+    def start(self, common: Common, agents: int) -> tuple[State, Message]:
+        """Algorithm 2, Initialize: theta = theta_hat = gamma = 0."""
+        dkla, nothing = super().start(common, agents)
+        return State(dkla.theta, dkla.gamma, self.zeros(common, agents)), nothing
 
-        theta = state.minimise(self.rho * (degree * theta_hat + heard.sum()) - gamma, state.theta)  # eq. (21a)
+    def send(  # type: ignore[override]
+        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        """Iteration k = t + 1: minimise beside the neighbours' theta_hat, and broadcast what is news."""
+        theta_hat, xp = own.theta_hat, common.xp
+        c = self.lam / samples.agents + self.rho * inbox.degree
+        v = self.rho * (inbox.degree[:, None] * theta_hat + inbox.sum("theta")) - own.gamma
+        theta = samples.minimise(c, v, own.theta)  # eq. (21a)
         xi = theta_hat - theta  # eq. (19)
-        sends = self._news(xi, theta_hat) >= self.v * self.mu ** (t + 1)  # eq. (20)
-        theta_hat = np.where(sends[..., None], self._message(theta, theta_hat, xi), theta_hat)
-        heard = world.channel.tell("theta", heard, theta_hat, sends, self.bits)
-        gamma = gamma + self.rho * (degree * theta_hat - heard.sum())  # eq. (21b)
+        sends = self._news(xi, theta_hat) >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
+        payload = Each(theta) if self.bits is None else Quantised.nearest(-xi, self.bits)
+        theta_hat = xp.where(sends[..., None], payload.upon(theta_hat), theta_hat)
+        return State(theta, own.gamma, theta_hat), Message(payload), sends
 
-        return State(theta, gamma, heard, state.minimise, theta_hat), theta
+    def receive(  # type: ignore[override]
+        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[State, Array]:
+        """Move the dual variable along the neighbours' theta_hat, as new as they made it."""
+        gamma = own.gamma + self.rho * (inbox.degree[:, None] * own.theta_hat - inbox.sum("theta"))  # eq. (21b)
+        return State(own.theta, gamma, own.theta_hat), own.theta
 
     def _news(self, xi: Array, theta_hat: Array) -> NDArray[np.float64]:
         """What is compared with h(k), (R, K)."""
@@ -88,16 +106,3 @@ class Coke(Dkla):
             # Whoever has never sent has news, unless theta is still 0.
             return norm / np.maximum(np.linalg.norm(theta_hat, axis=-1), np.finfo(np.float64).tiny)
         return norm
-
-    def _message(self, theta: Array, theta_hat: Array, xi: Array) -> Array:
-        """What the neighbours make of a message, (R, K, P)."""
-        if self.bits is None:
-            return theta
-        return theta_hat - quantized(xi, self.bits)
-
-
-def quantized(xi: Array, bits: int) -> Array:
-    """Nearest of 2^bits - 1 even steps from -max |xi| to max |xi| of each vector, 0 among them."""
-    steps = 2 ** (bits - 1) - 1
-    unit = np.abs(xi).max(axis=-1, keepdims=True) / steps
-    return unit * np.rint(np.divide(xi, unit, out=np.zeros_like(xi), where=unit > 0))

@@ -3,13 +3,22 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fkl.algorithms.base import Batched, World
+from fkl.algorithms.base import Array, Batched
+from fkl.contract.graph import Decentralized
+from fkl.contract.world import Common
 from fkl.errors import require
-from fkl.network import Topology
+from fkl.network.messages import Each, Quantised, Shared
 
 
 @dataclass(frozen=True)
-class Consensus(Batched):
+class Message:
+    """What an agent tells its neighbours of its theta (R, K, P)."""
+
+    theta: Each | Quantised | Shared
+
+
+@dataclass(frozen=True)
+class Consensus(Batched, Decentralized):
     """min over theta of sum_i R_i(theta), R_i(theta) = mean loss of agent i + lam / N |theta|^2 (COKE, eqs. 15, 16).
 
     N agents are the K clients, L features the D of the one kernel.
@@ -26,13 +35,17 @@ class Consensus(Batched):
 
     redraw: bool = False
 
-    def graph(self, world: World) -> Topology:
-        """The agents' graph, once it is clear that the world suits a decentralized method.
+    def zeros(self, common: Common, *agents: int) -> Array:
+        """Theta of so many agents, (R, K, P), or one for all, (R, P), once it is clear that there is one kernel.
 
         Raises
         ------
         fkl.errors.BadValue
         """
-        require(world.dictionary.N == 1, "kernels.N", world.dictionary.N, f"1: {self.label} learns one kernel")
-        assert world.topology is not None  # the configuration gives every decentralized method a graph
-        return world.topology
+        require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
+        zeros: Array = common.xp.zeros((common.bank.replicates, *agents, common.bank.width))
+        return zeros
+
+    def nothing_sent(self, common: Common) -> Message:
+        """What agents take to be the theta of a neighbour before it sends one: 0."""
+        return Message(Shared(self.zeros(common)))

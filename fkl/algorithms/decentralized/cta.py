@@ -4,26 +4,23 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, World
-from fkl.algorithms.decentralized.consensus import Consensus
+from fkl.algorithms.base import Array
+from fkl.algorithms.decentralized.consensus import Consensus, Message
+from fkl.contract.samples import BatchSamples
+from fkl.contract.star import Turn
+from fkl.contract.world import Common
 from fkl.errors import require
-from fkl.network import Heard
+from fkl.network.inbox import Inbox
+from fkl.network.messages import Each
 
 
 @dataclass
 class State:
-    """What the agents hold after an iteration.
-
-    Parameters
-    ----------
-    theta : (R, K, P)
-    heard : Heard
-        theta of the neighbours.
-    """
+    """What an agent holds after an iteration, besides its inbox: theta (R, K, P)."""
 
     theta: Array
-    heard: Heard
 
 
 @dataclass(frozen=True)
@@ -44,16 +41,22 @@ class Cta(Consensus):
         super().__post_init__()
         require(0 < self.eta < np.inf, "eta", self.eta, "a number above 0")
 
-    def init(self, world: World) -> State:
+    def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Start from theta = 0."""
-        topology = self.graph(world)
-        R, K, _, P = world.training.phi.shape
-        return State(np.zeros((R, K, P)), world.channel.silence(topology, P))
+        return State(self.zeros(common, agents)), self.nothing_sent(common)
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Array]:
-        """Iteration k = t + 1: broadcast, combine, adapt."""
-        heard = world.channel.tell("theta", state.heard, state.theta, np.ones(state.theta.shape[:2], np.bool_))
-        psi = heard.mix(state.theta)
-        slope = world.loss.gradient(world.training, psi) + 2 * self.lam / heard.topology.agents * psi
+    def send(
+        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        """Iteration k = t + 1: broadcast theta of iteration k - 1."""
+        everyone = common.xp.ones(own.theta.shape[:2], np.bool_)
+        return own, Message(Each(own.theta)), everyone
+
+    def receive(
+        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[State, Array]:
+        """Combine, then adapt."""
+        psi = inbox.mix("theta", own.theta)
+        slope = samples.gradient(psi) + 2 * self.lam / samples.agents * psi
         theta = psi - self.eta * slope
-        return State(theta, heard), theta
+        return State(theta), theta

@@ -4,32 +4,30 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, World
-from fkl.algorithms.decentralized.consensus import Consensus
+from fkl.algorithms.base import Array
+from fkl.algorithms.decentralized.consensus import Consensus, Message
+from fkl.contract.samples import BatchSamples
+from fkl.contract.star import Turn
+from fkl.contract.world import Common
 from fkl.errors import require
-from fkl.kernels.losses import Minimiser
-from fkl.network import Heard
+from fkl.network.inbox import Inbox
+from fkl.network.messages import Each
 
 
 @dataclass
 class State:
-    """What the agents hold after an iteration.
+    """What an agent holds after an iteration, besides its inbox.
 
     Parameters
     ----------
     theta, gamma : (R, K, P)
         Primal and dual variables.
-    heard : Heard
-        theta of the neighbours.
-    minimise : callable
-        argmin of R_i(theta) + rho |N_i| |theta|^2 - v_i'theta for v (R, K, P) and a start.
     """
 
     theta: Array
     gamma: Array
-    heard: Heard
-    minimise: Minimiser
 
 
 @dataclass(frozen=True)
@@ -50,21 +48,23 @@ class Dkla(Consensus):
         super().__post_init__()
         require(0 < self.rho < np.inf, "rho", self.rho, "a number above 0")
 
-    def init(self, world: World) -> State:
-        """Start from theta = gamma = 0."""
-        topology = self.graph(world)
-        rows = world.training
-        minimise = world.loss.minimiser(rows, self.lam / topology.agents + self.rho * topology.degree)
-        R, K, _, P = rows.phi.shape
-        return State(np.zeros((R, K, P)), np.zeros((R, K, P)), world.channel.silence(topology, P), minimise)
+    def start(self, common: Common, agents: int) -> tuple[State, Message]:
+        """Algorithm 1, Initialize: theta = gamma = 0."""
+        return State(self.zeros(common, agents), self.zeros(common, agents)), self.nothing_sent(common)
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Array]:
-        """Iteration k = t + 1: every agent minimises, broadcasts and moves its dual variable."""
-        theta, gamma, heard = state.theta, state.gamma, state.heard
-        degree = heard.topology.degree[:, None]
+    def send(
+        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        """Iteration k = t + 1: minimise beside the neighbours' theta of iteration k - 1, and broadcast theta."""
+        c = self.lam / samples.agents + self.rho * inbox.degree
+        v = self.rho * (inbox.degree[:, None] * own.theta + inbox.sum("theta")) - own.gamma
+        theta = samples.minimise(c, v, own.theta)  # eq. (18a)
+        everyone = common.xp.ones(theta.shape[:2], np.bool_)
+        return State(theta, own.gamma), Message(Each(theta)), everyone
 
-        theta = state.minimise(self.rho * (degree * theta + heard.sum()) - gamma, theta)  # eq. (18a)
-        heard = world.channel.tell("theta", heard, theta, np.ones(theta.shape[:2], np.bool_))
-        gamma = gamma + self.rho * (degree * theta - heard.sum())  # eq. (18b)
-
-        return State(theta, gamma, heard, state.minimise), theta
+    def receive(
+        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[State, Array]:
+        """Move the dual variable along the neighbours' theta of iteration k."""
+        gamma = own.gamma + self.rho * (inbox.degree[:, None] * own.theta - inbox.sum("theta"))  # eq. (18b)
+        return State(own.theta, gamma), own.theta

@@ -1,16 +1,40 @@
-"""Hyper-parameters that every federated kernel method shares."""
+"""What federated kernel methods share: gradient descent on theta at the server, and its hyper-parameters."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fkl.contract.star import Federated
+from fkl.contract.star import Federated, Turn
+from fkl.contract.world import Array, Common
 from fkl.errors import require
+from fkl.network.messages import FeatureGradients, Shared
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The server's theta (R, N, P), to all clients."""
+
+    theta: Shared
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """A client's gradients of the kernels that it sends, or of all."""
+
+    theta: FeatureGradients
+
+
+@dataclass
+class Server:
+    """theta (R, N, P)."""
+
+    theta: Array
 
 
 @dataclass(frozen=True)
 class Descent(Federated):
-    """Step size and regularisation of online gradient descent on (theta'z - y)^2 + lam |theta|^2.
+    """Online gradient descent on (theta'z - y)^2 + lam |theta|^2, whose server tells theta and takes the clients' mean.
 
     Parameters
     ----------
@@ -40,3 +64,16 @@ class Descent(Federated):
     def rate(self, rounds: int) -> float:
         """Eta over a horizon of T rounds."""
         return self.eta if self.eta is not None else float(1 / np.sqrt(rounds))
+
+    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
+        """theta_i = 0; clients hold nothing."""
+        bank = common.bank
+        return Server(common.xp.zeros((bank.replicates, bank.kernels, bank.width))), None
+
+    def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
+        """Theta to all clients."""
+        return Parameters(Shared(server.theta))
+
+    def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
+        """theta_i <- theta_i - eta mean_k grad L_ik, POF-MKL's eq. (10)."""
+        return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))

@@ -6,7 +6,8 @@ Baseline of Ghari and Shen (NeurIPS 2022, section 4).
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg, Server
+from fkl.algorithms.federated.descent import Server
+from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.contract.world import Common
 from fkl.errors import require
 

@@ -10,45 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent
+from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common, Outcome
 from fkl.errors import require
-from fkl.network.messages import FeatureGradients, Shared
+from fkl.network.messages import FeatureGradients
 from fkl.streams import Role
-
-
-@dataclass(frozen=True)
-class Down:
-    """The server's theta (R, N, P), to all clients."""
-
-    theta: Shared
-
-
-@dataclass(frozen=True)
-class Up:
-    """A client's gradients of the kernels in its bin, over the bin's probability: eq. (9)."""
-
-    theta: FeatureGradients
-
-
-@dataclass
-class Server:
-    """theta (R, N, P)."""
-
-    theta: Array
 
 
 @dataclass
 class Client:
-    """log w (R, K, N)."""
+    """log w (R, K, N) of a client's own mixture of kernels."""
 
     log_w: Array
 
 
 @dataclass(frozen=True)
 class PofMkl(Descent):
-    """Every client weighs the kernels for itself and sends the server the update of one bin of them.
+    """Every client weighs the kernels for itself and sends the server the gradients of one bin of them.
+
+    The server's part, theta to all clients and a step along their mean (eq. 10), is that of `Descent`.
 
     Parameters
     ----------
@@ -85,18 +66,14 @@ class PofMkl(Descent):
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
-        bank, xp = common.bank, common.xp
-        require(bank.kernels >= self.M, "M", self.M, f"a whole number from 1 to kernels.N={bank.kernels}")
-        theta = xp.zeros((bank.replicates, bank.kernels, bank.width))
-        return Server(theta), Client(xp.zeros((bank.replicates, clients, bank.kernels)))
-
-    def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
-        """Algorithm 2: theta to all clients."""
-        return Down(Shared(server.theta))
+        N = common.dictionary.N
+        require(self.M <= N, "M", self.M, f"a whole number from 1 to kernels.N={N}")
+        server, _ = super().start(common, clients)
+        return server, Client(common.xp.zeros((common.bank.replicates, clients, N)))
 
     def client(
-        self, common: Common, client: Client, down: Down, samples: Samples, turn: Turn
-    ) -> tuple[Client, Up, Outcome]:
+        self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
+    ) -> tuple[Client, Gradients, Outcome]:
         """Predict, weigh the kernels anew, and send the gradients of one bin."""
         bank, theta, log_w = common.bank, down.theta.values, client.log_w
         f = bank.predict(samples.x, theta)  # eq. (5)
@@ -111,27 +88,12 @@ class PofMkl(Descent):
         by = log_w if self.bins_by == "current" else updated
         chosen, p = choose_bin(by, self.M, self.xi, turn.uniform(Role.SELECTION))
         weight = chosen / p
-        gradients = FeatureGradients(bank, samples.x, 2 * residual * weight, theta, self.lam, weight, chosen)
-        return Client(updated), Up(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
-
-    def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
-        """Eq. (10): a step along the clients' mean."""
-        return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
+        gradients = FeatureGradients(bank, samples.x, 2 * residual * weight, theta, self.lam, weight, chosen)  # eq. (9)
+        return Client(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
 
 
 def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray[np.bool_], Array]:
-    """Algorithm 1: sort kernels by weight, cut them into bins of M, draw one bin.
-
-    Parameters
-    ----------
-    log_w : (R, K, N)
-        Logarithms of the weights.
-    M : int
-        Kernels a bin.
-    xi : float
-        Exploration rate.
-    uniform : (R, K)
-        One number in [0, 1) a client: the draw.
+    """Algorithm 1: sort kernels by log_w (R, K, N), cut them into bins of M, draw one by `uniform` (R, K) in [0, 1).
 
     Returns
     -------
@@ -149,6 +111,5 @@ def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray
     u = np.add.reduceat(np.take_along_axis(softmax(log_w), order, axis=-1), np.arange(0, N, M), axis=-1)
     q = (1 - xi) * u + xi / m  # eq. (8); the weights are normalised, so U = 1
     drawn = np.minimum((uniform[..., None] >= np.cumsum(q, axis=-1)).sum(axis=-1), m - 1)
-    bin_of = np.empty_like(order)
-    np.put_along_axis(bin_of, order, np.arange(N)[None, None] // M, axis=-1)
+    bin_of = np.argsort(order, axis=-1) // M
     return bin_of == drawn[..., None], np.take_along_axis(q, drawn[..., None], axis=-1)

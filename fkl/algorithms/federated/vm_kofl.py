@@ -67,6 +67,5 @@ class VmKofl(Descent):
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
-        eta = self.rate(common.rounds)
-        theta = server.theta - self.step_factor * eta * up.theta.mean(share)
-        return Server(theta, server.log_w - eta * up.losses.mean(share))
+        theta = super().server(common, server, up, share, turn).theta
+        return Server(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))

@@ -51,6 +51,7 @@ class Selective(Learner):
     """
 
     label: ClassVar[str]
+    engines = ("numba",)
 
     lam: float = 1e-3
     M: int = 10

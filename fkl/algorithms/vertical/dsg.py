@@ -136,6 +136,8 @@ class Dsg(OverParties):
     """
 
     label: ClassVar[str] = "DSG"
+    pooled: ClassVar[bool] = True
+    engines = ("numba",)
 
     iterations: int = 20000
     marks: int = 100

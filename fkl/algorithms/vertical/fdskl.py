@@ -16,7 +16,7 @@ from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.dsg import TURN, Dsg, Learner, State
 from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.messages import SCALAR
-from fkl.algorithms.vertical.parties import book
+from fkl.contract.parties import book
 from fkl.data.vertical import Vertical
 from fkl.errors import require
 from fkl.network.ledger import CostModel

@@ -118,6 +118,7 @@ class SecureBoost(Learning):
     """
 
     label: ClassVar[str] = "SecureBoost"
+    engines = ("numba",)
 
     trees: int = 100
     depth: int = 5

@@ -1,0 +1,92 @@
+"""Methods on a graph: agents without a server, each a function of what it holds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.contract.samples import BatchSamples
+from fkl.contract.star import Turn
+from fkl.contract.world import Common, World
+from fkl.network.inbox import Inbox
+from fkl.network.topology import Neighbours, Topology
+
+Array = NDArray[np.floating]
+
+
+@dataclass
+class Agents:
+    """State of a decentralized method: what the agents hold of their own, and of their neighbours' messages."""
+
+    own: Any
+    held: Mapping[str, Array]
+
+
+class Decentralized:
+    """A method whose agents speak to their neighbours on a graph, as functions of what an agent holds.
+
+    Both functions are given the agents that play here: in a simulation all of them at once, as the axis K of their
+    arrays, and on a machine of its own one, K = 1. What they do for an agent must not depend on the others. They see
+    the agents' own states and samples; the inbox has what the neighbours sent, and of the graph the agents' degrees and
+    the weights that these and their neighbours' degrees make. States are dataclasses of arrays, the replicate first.
+    What follows from the samples, as their factorizations, is no part of a state: `BatchSamples` keeps it. No function
+    changes what it is given.
+
+    An iteration is: `send`, the exchange of messages, `receive`. These are two functions, not one, because papers have
+    steps on both sides of the exchange: in DKLA's iteration k eq. (18a) has the neighbours' theta of k - 1, and
+    eq. (18b) that of k. So a method's equations stand in the paper's order, and after an iteration nothing is pending.
+    """
+
+    label: ClassVar[str]
+
+    def start(self, common: Common, agents: int) -> tuple[Any, Any]:
+        """States of so many agents, and what all hold of every neighbour before it sends: a message of `Shared`.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+            For hyper-parameters that do not fit what all parties know.
+        """
+        raise NotImplementedError
+
+    def send(
+        self, common: Common, own: Any, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """An agent's new state, a message to all its neighbours, and whether it sends it in this iteration, (R, K)."""
+        raise NotImplementedError
+
+    def receive(self, common: Common, own: Any, inbox: Inbox, samples: BatchSamples, turn: Turn) -> tuple[Any, Array]:
+        """An agent's new state, once its neighbours' messages are in, and the theta (R, K, P) it has learned."""
+        raise NotImplementedError
+
+    def require_apart(self, world: Callable[[], World], party: Any) -> None:
+        """Compare agents on their own with all at once; see `fkl.contract.isolated_agents.require_alone`."""
+        from fkl.contract.isolated_agents import require_alone
+
+        require_alone(self, world, party)
+
+    def init(self, world: World) -> Agents:
+        """All agents before the first iteration."""
+        own, known = self.start(world.common, world.problem.clients)
+        return Agents(own, Inbox.before(_seen(world), known).held)
+
+    def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Array]:
+        """One iteration of all agents, whose messages pass the channel."""
+        samples, turn = world.samples, Turn(t, 0, world.streams, range(world.problem.clients))
+        inbox = Inbox(_seen(world), state.held)
+        own, message, sends = self.send(world.common, state.own, inbox, samples, turn)
+        inbox = inbox.after(message, world.channel.send_to_neighbours(message, sends, _graph(world)))
+        own, theta = self.receive(world.common, own, inbox, samples, turn)
+        return Agents(own, inbox.held), theta
+
+
+def _graph(world: World) -> Topology:
+    assert world.topology is not None  # the configuration gives every decentralized method a graph
+    return world.topology
+
+
+def _seen(world: World) -> Topology | Neighbours:
+    """What all agents together know of the graph: where messages may be lost, link by link."""
+    return _graph(world).neighbours if world.channel.loses else _graph(world)

@@ -1,0 +1,63 @@
+"""Samples that agents go over in every iteration, and what they make of them by themselves."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels import FeatureBank
+from fkl.kernels.losses import Loss, Minimiser
+from fkl.kernels.rows import Rows
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class BatchSamples:
+    """The training samples of the agents that play, each agent's its own.
+
+    Parameters
+    ----------
+    rows : Rows
+        In the feature space of the one kernel.
+    loss : Loss
+    agents : int
+        N, of the whole graph: all know among how many they divide what is asked of all together.
+
+    Attributes
+    ----------
+    factored : dict
+        What `minimise` derived from the samples, to use it again; large, and no part of a state.
+    """
+
+    rows: Rows
+    loss: Loss
+    agents: int
+    factored: dict[bytes, Minimiser] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, bank: FeatureBank, x: Array, y: Array, loss: Loss, agents: int) -> "BatchSamples":
+        """Those of one agent, x (n, d) and y (n,)."""
+        return cls(Rows.of(bank, x, y, np.array([len(y)]), loss.compressed), loss, agents)
+
+    def gradient(self, theta: Array) -> Array:
+        """Gradient of each agent's mean loss at theta (R, K, P)."""
+        return self.loss.gradient(self.rows, theta)
+
+    def minimise(self, c: NDArray[np.float64], v: Array, start: Array) -> Array:
+        """Theta (R, K, P) at which each agent's (mean loss) + c_i |theta|^2 - v_i'theta is least.
+
+        Parameters
+        ----------
+        c : (K,)
+            Above 0. The samples are factored once for all calls with the same.
+        v : (R, K, P)
+        start : (R, K, P)
+            Where to search from, if there is something to search.
+        """
+        key: Any = c.tobytes()
+        if key not in self.factored:
+            self.factored.clear()
+            self.factored[key] = self.loss.minimiser(self.rows, c)
+        return self.factored[key](v, start)

@@ -1,0 +1,56 @@
+"""What agents on a graph hold of their neighbours' messages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.network.messages import kinds
+from fkl.network.topology import Neighbours, Topology
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """What agents hold of each neighbour, by kind of message: what it sent last, or the sum of the changes it sent.
+
+    Parameters
+    ----------
+    graph : Neighbours or Topology
+        What the agents know of the graph; the graph itself for all its agents at once where no message is lost, since
+        an agent's neighbours then all hold the same of it.
+    held : mapping of str to array
+        For each kind (R, links, P), a copy for each link; or (R, K, P), a copy for each agent. All that changes.
+    """
+
+    graph: Neighbours | Topology
+    held: Mapping[str, Array]
+
+    @classmethod
+    def before(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
+        """The inbox before the first round, when agents hold the same of every neighbour: a message of `Shared`."""
+        shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
+        return cls(graph, {kind: np.repeat(shared[kind].values[:, None], graph.copies, axis=1) for kind in shared})
+
+    @property
+    def degree(self) -> NDArray[np.float64]:
+        """Neighbours of each agent, (K,)."""
+        return self.graph.degree
+
+    def sum(self, kind: str) -> Array:
+        """Sum over each agent's neighbours, (R, K, P)."""
+        return self.graph.neighbour_sum(self.held[kind])
+
+    def mix(self, kind: str, own: Array) -> Array:
+        """Average by Metropolis weights of what agents have themselves, own (R, K, P), and hold of their neighbours."""
+        return self.graph.mix(self.held[kind], own)
+
+    def after(self, message: Any, arrived: NDArray[np.bool_]) -> "Inbox":
+        """The inbox after messages that arrived, (R, links) or (R, K); of the others agents hold what they held."""
+        held = dict(self.held)
+        for kind, (payload,) in kinds(message):
+            held[kind] = np.where(arrived[..., None], self.graph.incoming(payload).upon(held[kind]), held[kind])
+        return replace(self, held=held)

@@ -1,0 +1,94 @@
+"""What `compare_commits.py` runs, as plain words that commits of different age understand."""
+
+REPLICATES = "replicates=5"
+STREAM = ("dataset=diabetes",)
+"""4 clients, samples that need no file."""
+FEDERATED = (*STREAM, "kernels.D=8", "partition.rounds=40")
+EXACT = (*STREAM, "partition.clients=1", "partition.rounds=100")
+ALONE = (*EXACT, "kernels.D=8")
+AGENTS = (*STREAM, "kernels.D=8", "algo.iterations=100")
+CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
+"""9 clients, samples of two classes."""
+PARTIES = (*CLASSES, "dataset.test_rows=0", "partition=vertical", "partition.parties=2")
+SPARSE = (*CLASSES, "algo.steps=50", "algo.centres=100")
+STOCHASTIC = (*PARTIES, "algo.iterations=20", "algo.batch=8", "algo.features=4")
+ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60")
+LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
+
+SMALL: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("pof_mkl", "ofmkl_avg", "ofskl", "vm_kofl", "em_kofl", "perfedavg"), FEDERATED),
+    **dict.fromkeys(("pooled_raker", "pooled_omkl_gf"), FEDERATED),
+    **dict.fromkeys(("omkl_gf", "omkl_sfg", "omkl_sfg_r", "raker", "rfomkr"), ALONE),
+    **dict.fromkeys(("omkr", "rbf_1", "poly_2"), EXACT),
+    **dict.fromkeys(("cta", "dkla", "coke"), AGENTS),
+    **dict.fromkeys(("parsimonious_federated", "parsimonious_centralized"), SPARSE),
+    **dict.fromkeys(("pooled_svm", "cascade_svm"), CLASSES),
+    **dict.fromkeys(("fdskl", "dsg"), STOCHASTIC),
+    **dict.fromkeys(("libsvm", "pp_svmv", "vertical_nystroem", "vertical_ridge"), PARTIES),
+    "fd_svrg": (*PARTIES, "algo.passes=20"),
+    "secureboost": (*PARTIES, "algo.trees=20"),
+}
+"""Regression scenario of every algorithm, by its name in conf/algo."""
+BY_BANK = ("pof_mkl", "ofmkl_avg", "ofskl", "vm_kofl", "em_kofl", "pooled_raker", "raker", "rfomkr")
+"""Algorithms whose arithmetic is a bank's, which engine=numpy plays by the very operations of float64 before there was
+a key for it."""
+
+DIFFICULT: dict[str, tuple[str, ...]] = {
+    **{
+        f"{algo}, clients absent": (f"algo={algo}", *FEDERATED, *ABSENT)
+        for algo in ("ofmkl_avg", "ofskl", "vm_kofl", "em_kofl", "perfedavg")
+    },
+    "pof_mkl, bins drawn, clients absent": ("algo=pof_mkl", *FEDERATED, *ABSENT, "algo.M=2", "algo.xi=0.3"),
+    "pof_mkl, cosine map": ("algo=pof_mkl", *FEDERATED, "kernels.map=cosine", "kernels.shared=true"),
+    "raker, mixed families": ("algo=raker", *ALONE, "kernels.N=7", "kernels.laplacians=3"),
+    "cta, messages lost": ("algo=cta", *AGENTS, *LOSSY),
+    "coke, messages lost": ("algo=coke", *AGENTS, "algo.v=0.1", *LOSSY),
+    "coke, quantized": ("algo=coke", *AGENTS, "algo.v=0.1", "algo.bits=6"),
+    "dkla, logistic": ("algo=dkla", *CLASSES, "kernels.D=8", "algo.loss=logistic", "algo.iterations=20"),
+    "fdskl, a bank": ("algo=fdskl", *STOCHASTIC, "algo.bank=24"),
+    "fdskl, fresh masks, a fold": ("algo=fdskl", *STOCHASTIC, "algo.masks=fresh", "algo.fold=1"),
+    "fdskl, one feature an iteration": ("algo=fdskl", *PARTIES, "algo.iterations=200"),
+    "secureboost, a fold": ("algo=secureboost", *PARTIES, "algo.fold=0", "algo.trees=5"),
+}
+"""Where there is more that can go wrong."""
+
+ENERGY = (
+    *("dataset=energy", "partition=agents", "topology=gnm", "topology.edges=28", "scaling=none"),
+    *("kernels.D=100", "kernels.smallest=0.1", "algo.redraw=true", "algo.lam=1.0e-3"),
+)
+WISDM = (
+    *("dataset=wisdm", "scaling=none", "dataset.activity=walking", "dataset.against=jogging"),
+    *("dataset.participants=10", "algo.eps=0.5", "algo.steps=500", "algo.centres=1728"),
+)
+PHISHING = (
+    *("dataset=phishing", "scaling=unit_box", "network.latency_s=1.0e-4", "network.bandwidth_bytes_per_s=1.25e+8"),
+    *("algo.sigma=1.5", "algo.gamma=100.0", "algo.lam=1.0e-6", "algo.batch=1024", "algo.features=128"),
+    *("algo.iterations=320", "algo.marks=50"),
+)
+NAVAL = ("dataset=naval", "partition.order=shuffled", "network.uplink_budget=1000", "kernels.D=100")
+TABLES: dict[str, tuple[str, ...]] = {
+    "POF-MKL, Table 1, naval, M=1": ("algo=pof_mkl", "algo.M=1", *NAVAL),
+    "graph-aided OMKL, Table 1, concrete": ("algo=omkl_gf", "algo.M=10", "dataset=concrete", "dataset.decimals=2"),
+    "COKE, energy, DKLA": ("algo=dkla", *ENERGY),
+    "COKE, energy, COKE": ("algo=coke", *ENERGY, "algo.v=0.5", "algo.mu=0.98"),
+    "COKE, energy, CTA": ("algo=cta", *ENERGY),
+    "FDSKL, phishing": ("algo=fdskl", *PHISHING, "replicates=1"),
+    "parsimonious functions, walking": ("algo=parsimonious_federated", *WISDM, "algo.gamma=120", "replicates=2"),
+}
+"""A full run of each paper's main table; the last two with fewer replicates than the table has."""
+
+SIZED: dict[str, tuple[str, ...]] = {
+    **{
+        algo: (f"algo={algo}", *FEDERATED[:1], "partition.rounds=5")
+        for algo, words in SMALL.items()
+        if words == FEDERATED
+    },
+    **{algo: (f"algo={algo}", *EXACT) for algo, words in SMALL.items() if words in (ALONE, EXACT)},
+    **{algo: (f"algo={algo}", *ENERGY, "algo.iterations=5") for algo in ("cta", "dkla", "coke")},
+    **{
+        algo: (f"algo={algo}", *words)
+        for algo, words in SMALL.items()
+        if words not in (FEDERATED, ALONE, EXACT, AGENTS)
+    },
+}
+"""What checkpoints are weighed of: as many features as by default, few rounds, one replicate."""
