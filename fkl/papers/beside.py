@@ -45,7 +45,7 @@ class Answer:
     n : int
         How many values they are over.
     reading : str
-        `AS_STATED` where that is the paper's text, a name of its `VARIANTS`, or nothing: shown, and no evidence.
+        `AS_STATED` where that is the paper's text, a name of its variants, or nothing: shown, and no evidence.
     preview : bool
         Whether there are fewer replicates or splits than the paper has.
     values : tuple of float

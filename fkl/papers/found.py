@@ -110,15 +110,19 @@ def _wanted(names: Iterable[str]) -> dict[str, tuple[str, Job]]:
 
 def _name(config: dict[str, Any]) -> str:
     """What a run and its job have in common."""
-    return identity(config, (*FREE, *_idle(str(config["algo"]["_target_"]))))
+    return identity(config, (*FREE, *_idle(str(config["algo"].get("_target_")))))
 
 
 @cache
 def _idle(target: str) -> tuple[str, ...]:
     """Keys that a method of fkl's has no use for; of another one nothing is asked, since importing is running."""
     module, _, name = target.rpartition(".")
-    found = getattr(import_module(module), name, None) if module.startswith("fkl.algorithms.") else None
-    return tuple(getattr(found, "idle", ()))
+    if not module.startswith("fkl.algorithms."):
+        return ()
+    try:
+        return tuple(getattr(import_module(module), name).idle)
+    except (ImportError, AttributeError):  # also a class that is not there any more
+        return ()
 
 
 def _value(config: dict[str, Any], key: str) -> Any:

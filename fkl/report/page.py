@@ -238,7 +238,7 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
     for run in found.runs:
         run.forget()
     differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
-    variants = getattr(module, "VARIANTS", {}) or experiments.variants(paper)
+    variants = experiments.variants(paper)
     return PaperView(paper, module.TITLE, str(module.__doc__), tables, figures, differences, variants, store)
 
 
