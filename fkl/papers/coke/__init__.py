@@ -14,6 +14,7 @@ from fkl.papers.beside import (
     AS_PUBLISHED,
     AS_STATED,
     COLUMNS,
+    EVIDENCE,
     INTERVAL,
     Answer,
     Cell,
@@ -61,6 +62,8 @@ UNOBTAINABLE = {
 }
 ALGORITHMS = ("CTA", "DKLA", "COKE")
 RATIO = "COKE / DKLA"
+EVERY_ITERATION, TWO_CELLS = "each agent transmits in every iteration", "COKE's cell and DKLA's"
+"""What cells follow from that are no evidence of their own: transmissions of CTA and DKLA after k; ratios."""
 SHOWN = ("synthetic", "twitter")
 # bandwidth, features, lambda, v and mu of each data set
 PROTOCOL = {
@@ -96,10 +99,11 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Spread and n: over replicates; of transmissions to reach an error, over those that reach it.
+        Spread and n: over replicates; of transmissions to reach an error, over those that reach it, and only where
+        all do is their mean compared.
     """
     by_cell = newest(following(runs, _follows_protocol), _key, switch)
-    cells = published(__file__, number)
+    cells = [{**cell, "follows_from": _follows_from(cell)} for cell in published(__file__, number)]
     if not by_cell:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=coke/uncensored")
     of_dataset: dict[tuple[str, str], list[FinishedRun]] = {}
@@ -109,7 +113,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         table = beside([*cells, *_ratios(cells)], lambda cell: _reaching(cell, of_dataset))
     else:
         table = beside(cells, lambda cell: _over_iterations(cell, of_dataset))
-    return table[[*COLUMNS, *INTERVAL]]
+    return table[[*COLUMNS, *INTERVAL, *EVIDENCE]]
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
@@ -194,6 +198,12 @@ def _key(run: FinishedRun) -> tuple[str, str, str]:
     return run.dataset, run.algorithm, ""
 
 
+def _follows_from(cell: Cell) -> str:
+    """What a published cell follows from, nothing where it is evidence."""
+    counted = cell["metric"] == "transmissions" and cell["setting"].startswith("k=")
+    return EVERY_ITERATION if counted and cell["algorithm"] != "COKE" else ""
+
+
 def _over_iterations(cell: Cell, runs: dict[tuple[str, str], list[FinishedRun]]) -> list[Answer]:
     """Errors, or transmissions, after so many iterations."""
     iteration = int(cell["setting"].removeprefix("k="))
@@ -212,7 +222,8 @@ def _ratios(cells: list[Cell]) -> list[Cell]:
         if algorithm == "COKE":
             of_dkla = printed[dataset, "DKLA", setting]["value"]
             ratio = {"value": cell["value"] / of_dkla, "rounding": cell["rounding"] / of_dkla}
-            ratios.append({**cell, "algorithm": RATIO, "metric": "ratio of transmissions", **ratio})
+            ratio |= {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS}
+            ratios.append({**cell, **ratio})
     return ratios
 
 
@@ -237,7 +248,7 @@ def _reaching(cell: Cell, runs: dict[tuple[str, str], list[FinishedRun]]) -> lis
                 values = values.dropna()
             words = f"{switch(run)}; {name}" if name == AS_FAR else switch(run)
             answer = Answer.of(words, sent.dropna(), name, REPLICATES, run.replicates)
-            answers.append(replace(answer, values=tuple(map(float, values))))
+            answers.append(replace(answer, values=tuple(map(float, values)), replicates=run.replicates))
     return answers
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.errors import FklError
-from fkl.papers.beside import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, following, newest, published
+from fkl.papers.beside import AS_PUBLISHED, AS_STATED, EVIDENCE, Answer, Cell, beside, following, newest, published
 from fkl.report.figures import COLOURS, band, canvas
 from fkl.results.collect import FinishedRun
 
@@ -94,7 +94,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         ours = [run for (of, _), run in by_cell.items() if of == key]
         return [_answer(cell["metric"], run) for run in sorted(ours, key=lambda run: ORDER.index(_reading(run)))]
 
-    return beside(published(__file__, number), answers)
+    return beside(published(__file__, number), answers).drop(columns=EVIDENCE)
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
