@@ -1,11 +1,18 @@
-"""What algorithms are made of: the world around them, what they show, and a few sums that many of them need."""
+"""What algorithms are made of: the world around them, what they show, and the keys and sums that many of them share."""
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fkl.contract.one_shot import Fitted
 from fkl.contract.parties import Scored
 from fkl.contract.world import Algorithm, Array, Outcome, World
-from fkl.tasks.batch import Batched, Split
+from fkl.data.problem import FOLDS, Batch, Problem
+from fkl.errors import require
+from fkl.kernels.losses import LOSSES
+from fkl.tasks.batch import BatchTask
+from fkl.tasks.task import Task
 
 __all__ = [
     "Algorithm",
@@ -20,6 +27,89 @@ __all__ = [
     "softmax",
     "squared_norms",
 ]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Keys of every method that learns from some of the samples and is tested on others.
+
+    Parameters
+    ----------
+    test_share : float
+        Share of each client's samples that are drawn to be tested on and never learned from; data sets that set
+        samples apart themselves overrule it.
+    fold : int or None
+        For cross-validation: leave the samples to be tested on aside and test on this fifth of the others.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    task: ClassVar[type[Task]] = BatchTask
+
+    test_share: float = 0.3
+    fold: int | None = None
+
+    def __post_init__(self) -> None:
+        require(0 <= self.test_share < 1, "test_share", self.test_share, "a share from 0, below 1")
+        folds = f"a whole number from 0 to {FOLDS - 1}, or null"
+        require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the loop."""
+        return 1
+
+    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
+        """All clients' samples at once, split as the keys say."""
+        return Batch.of(problem, self.rounds, self.test_share, self.fold, rng)
+
+
+@dataclass(frozen=True)
+class Batched(Split):
+    """Keys of every method that goes over the same samples in each iteration.
+
+    Parameters
+    ----------
+    iterations : int
+        Iterations k of the method.
+    loss : {"square", "logistic"}
+        (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
+    lam : float
+        Regularisation lambda of all clients together.
+    test_on : {"drawn", "last"}
+        Draw the samples to be tested on, or take those of each client's last rounds, which are what a method on the
+        stream predicts last.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    iterations: int = 2000
+    loss: str = "square"
+    lam: float = 1e-3
+    test_on: str = "drawn"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "a whole number from 1")
+        require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
+        require(0 < self.lam < np.inf, "lam", self.lam, "a number above 0")
+        require(self.test_on in ("drawn", "last"), "test_on", self.test_on, "drawn or last")
+
+    @property
+    def rounds(self) -> int:
+        """One an iteration."""
+        return self.iterations
+
+    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
+        """As `Split.batch`, with labels -1 and 1 for the logistic loss."""
+        if self.test_on == "last" and problem.tested is None:
+            problem = problem.testing_last(self.test_share)
+        batch = super().batch(problem, rng)
+        return batch if self.loss == "square" else batch.of_two_classes()
 
 
 def softmax(log_weights: Array) -> Array:

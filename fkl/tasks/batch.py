@@ -1,7 +1,7 @@
 """A batch: all samples of all clients at once, over which a method goes in every round."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -9,9 +9,8 @@ import numpy as np
 
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, World
-from fkl.data.problem import FOLDS, Batch, Problem, Table
-from fkl.errors import inside, require
-from fkl.kernels.losses import LOSSES
+from fkl.data.problem import Batch, Problem, Table
+from fkl.errors import inside
 from fkl.kernels.rows import Rows
 from fkl.network import Topology
 from fkl.streams import Role, Streams, shared_generator
@@ -118,89 +117,6 @@ def amount(batch: Batch) -> str:
 def mirrored_tests(batch: Batch) -> Batch:
     """The same with other targets where they are only tested on."""
     return replace(batch, y=np.where(batch.training, batch.y, mirrored(batch.y)))
-
-
-@dataclass(frozen=True)
-class Split:
-    """Keys of every method that learns from some of the samples and is tested on others.
-
-    Parameters
-    ----------
-    test_share : float
-        Share of each client's samples that are drawn to be tested on and never learned from; data sets that set
-        samples apart themselves overrule it.
-    fold : int or None
-        For cross-validation: leave the samples to be tested on aside and test on this fifth of the others.
-
-    Raises
-    ------
-    fkl.errors.BadValue
-    """
-
-    task: ClassVar[type[Task]] = BatchTask
-
-    test_share: float = 0.3
-    fold: int | None = None
-
-    def __post_init__(self) -> None:
-        require(0 <= self.test_share < 1, "test_share", self.test_share, "a share from 0, below 1")
-        folds = f"a whole number from 0 to {FOLDS - 1}, or null"
-        require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
-
-    @property
-    def rounds(self) -> int:
-        """Rounds of the loop."""
-        return 1
-
-    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
-        """All clients' samples at once, split as the keys say."""
-        return Batch.of(problem, self.rounds, self.test_share, self.fold, rng)
-
-
-@dataclass(frozen=True)
-class Batched(Split):
-    """Keys of every method that goes over the same samples in each iteration.
-
-    Parameters
-    ----------
-    iterations : int
-        Iterations k of the method.
-    loss : {"square", "logistic"}
-        (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
-    lam : float
-        Regularisation lambda of all clients together.
-    test_on : {"drawn", "last"}
-        Draw the samples to be tested on, or take those of each client's last rounds, which are what a method on the
-        stream predicts last.
-
-    Raises
-    ------
-    fkl.errors.BadValue
-    """
-
-    iterations: int = 2000
-    loss: str = "square"
-    lam: float = 1e-3
-    test_on: str = "drawn"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "a whole number from 1")
-        require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
-        require(0 < self.lam < np.inf, "lam", self.lam, "a number above 0")
-        require(self.test_on in ("drawn", "last"), "test_on", self.test_on, "drawn or last")
-
-    @property
-    def rounds(self) -> int:
-        """One an iteration."""
-        return self.iterations
-
-    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
-        """As `Split.batch`, with labels -1 and 1 for the logistic loss."""
-        if self.test_on == "last" and problem.tested is None:
-            problem = problem.testing_last(self.test_share)
-        batch = super().batch(problem, rng)
-        return batch if self.loss == "square" else batch.of_two_classes()
 
 
 class BatchJudge(Books):
