@@ -150,8 +150,9 @@ class BatchJudge(Books):
         super().__init__(T, R)
         for part, name in (("train", "training_samples"), ("test", "test_samples")):
             self.by_client[name] = np.tile(self.parts[part].count.astype(np.int64), (R, 1))
-        self._pending = np.empty((R, K, P, max(1, min(T, PENDING_BYTES // (8 * K * P)))))
-        self._first = self._held = 0
+        self._together = max(1, min(T, PENDING_BYTES // (8 * K * P)))
+        self._pending: list[Array] = []  # no more than there are, as a checkpoint keeps them
+        self._first = 0
         everywhere = np.broadcast_to(self.optimum[:, None, :, None], (R, K, P, 1))
         self._best_f = self.parts["train"].predict(everywhere)
         self.at_the_end = {
@@ -162,21 +163,20 @@ class BatchJudge(Books):
 
     def enter(self, t: int, outcome: Array) -> bool:
         """Book theta (R, K, P) of iteration t + 1, and tell whether it is below `LARGEST`."""
-        self._pending[..., self._held] = outcome
-        self._held += 1
-        if self._held == self._pending.shape[3]:
+        self._pending.append(outcome.copy())
+        if len(self._pending) == self._together:
             self._judge()
         return bool((np.abs(outcome) < LARGEST).all())  # False for NaN
 
     def close(self) -> None:
         """Judge what is pending, and let go of the samples."""
-        if self._held:
+        if self._pending:
             self._judge()
-        self.parts, self._best_f, self._pending = {}, np.empty(0), np.empty(0)
+        self.parts, self._best_f = {}, np.empty(0)
 
     def _judge(self) -> None:
-        theta = self._pending[..., : self._held]  # (R, K, P, B)
-        rounds = slice(self._first, self._first + self._held)
+        theta = np.stack(self._pending, axis=-1)  # (R, K, P, B)
+        rounds = slice(self._first, self._first + len(self._pending))
         f = {}
         for part, rows in self.parts.items():
             f[part] = rows.predict(theta)
@@ -190,7 +190,7 @@ class BatchJudge(Books):
         self.book("functional_distance_worst", rounds, np.sqrt((apart / train.count[:, None]).max(axis=1)).T)
         self.book("consensus_error", rounds, _root_mean_square(theta - theta.mean(axis=1, keepdims=True)).T)
         self.book("distance", rounds, _root_mean_square(theta - self.optimum[:, None, :, None]).T)
-        self._first, self._held = rounds.stop, 0
+        self._first, self._pending = rounds.stop, []
 
     def _measures(self, part: str, rows: Rows, f: Array) -> dict[str, Array]:
         return {f"{part}_{name}": sums for name, sums in self._loss.measures(rows, f).items()}
