@@ -10,7 +10,7 @@ import json
 import math
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
@@ -149,10 +149,6 @@ class Run:
     @cached_property
     def digest(self) -> str:
         """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
-        decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
-        idle = getattr(self.algo, "idle", ())
-        for group in {key.partition(".")[0] for key in idle}:
-            decisive[group] = {key: value for key, value in decisive[group].items() if f"{group}.{key}" not in idle}
         checksums = [file.sha256 for file in self.dataset.files]
         for name in ("dataset", "topology"):
             with inside(name):
@@ -161,7 +157,13 @@ class Run:
                 checksums.append(fingerprint)
         targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
         modules = [source.of_module(target.rpartition(".")[0]) for target in targets]
-        all_of_it = [__version__, source.of_fkl(), modules, decisive, checksums]
+        all_of_it = [
+            __version__,
+            source.of_fkl(),
+            modules,
+            decisive(self.resolved, getattr(self.algo, "idle", ())),
+            checksums,
+        ]
         return hashlib.sha256(json.dumps(all_of_it, sort_keys=True).encode()).hexdigest()[:12]
 
     @cached_property
@@ -184,6 +186,41 @@ class Run:
             return Path(f"{Path(self.settings.out)}{suffix}")
         name = f"{self.dataset.name}-{type(self.algo).__module__.rsplit('.', 1)[-1]}-{self.digest}"
         return Path(self.paths.outputs) / kind / name
+
+
+def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
+    """What of a resolved configuration decides numbers; idle are keys that its method has no use for."""
+    keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
+    for group in {key.partition(".")[0] for key in idle}:
+        keys[group] = {key: value for key, value in keys[group].items() if f"{group}.{key}" not in idle}
+    return keys
+
+
+def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
+    """Digest of the decisive configuration, whatever some free keys of it are, for example ``dataset.rows``.
+
+    A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that was not there
+    yet when a run was made has its default.
+    """
+    settings = {field.name: field.default for field in fields(Settings)}
+    keys = _without_points(decisive(settings | resolved))
+    for key in free:
+        *nodes, last = key.split(".")
+        node: Any = keys
+        for name in nodes:
+            node = node.get(name) if isinstance(node, dict) else None
+        if isinstance(node, dict):
+            node.pop(last, None)
+    return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
+
+
+def _without_points(value: Any) -> Any:
+    """A copy of plain data, in which whole numbers are written as such."""
+    if isinstance(value, dict):
+        return {key: _without_points(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_points(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def load(config: DictConfig) -> Run:

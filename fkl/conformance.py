@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from fkl import conf_folder
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run, load
 from fkl.contract.isolated import Elsewhere, Here
@@ -63,15 +62,14 @@ def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
     folder : path or None
         A configuration folder beside fkl's own, `--config-dir` of `fkl run`.
     """
-    from hydra import compose, initialize_config_dir
+    from fkl.composing.loader import compose
 
     search = () if folder is None else (f"hydra.searchpath=[file://{Path(folder).resolve()}]",)
     chosen = [override for override in overrides if override.startswith("algo=")]
     own_data = any(override.startswith("dataset=") for override in overrides)
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        algorithm = type(load(compose("config", [*chosen, *search])).algo)
-        upon = [override for override in small(algorithm) if not (own_data and override.startswith(DATA))]
-        return load(compose("config", [*upon, f"replicates={REPLICATES}", *overrides, *search]))
+    algorithm = type(load(compose(*chosen, *search)).algo)
+    upon = [override for override in small(algorithm) if not (own_data and override.startswith(DATA))]
+    return load(compose(*upon, f"replicates={REPLICATES}", *overrides, *search))
 
 
 def outcomes(experiment: Experiment, world: World) -> Iterator[Any]:

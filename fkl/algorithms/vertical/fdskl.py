@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.dsg import TURN, Dsg, Learner, State
-from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.messages import SCALAR
 from fkl.contract.parties import Actor, Held, Own, book
 from fkl.contract.parties import Wire as End
 from fkl.data.vertical import Vertical
 from fkl.errors import require
+from fkl.losses import LOSSES
 from fkl.network.ledger import CostModel
 from fkl.network.letters import Letter
 from fkl.network.trees import Tree, all_masks_tree, mask_trees, rooted, tell, total

@@ -31,10 +31,10 @@ from fkl.algorithms.vertical.fdskl_split import (
     turns_of,
     whole_of,
 )
-from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.sums import Part, gathered, received, told
 from fkl.contract.parties import Actor, Held, Own, Wire
 from fkl.data.vertical import Vertical
+from fkl.losses import LOSSES
 from fkl.network.trees import all_masks_tree, mask_trees, rooted
 from fkl.streams import Role, Streams
 
