@@ -260,7 +260,7 @@ def _require_kernels(algo: Any, kernels: Any) -> None:
         require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
     else:
         given = type(kernels).__name__
-        require(kernels is None, "kernels", given, f"null: {label} uses none, so nothing under kernels has an effect")
+        require(kernels is None, "kernels", given, f"left out, as by ~kernels: {label} uses none")
 
 
 def instantiate(node: dict[str, Any] | None, group: str) -> Any:

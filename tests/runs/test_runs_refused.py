@@ -59,7 +59,7 @@ REFUSED = {
     f"{GIVEN}=[[0,1],[]]": "partition.groups=party 1: []",
     "algo=libsvm": "kernels: no such key",
     "algo=parsimonious_federated": "kernels: no such key",
-    "algo=secureboost kernels=rbf": "kernels=Dictionary: must be null: SecureBoost uses none",
+    "algo=secureboost kernels=rbf": "kernels=Dictionary: must be left out, as by ~kernels: SecureBoost uses none",
     "~kernels kernels.D=8": "kernels: no such key",
     "topology=ring": "topology=Ring: must be left out: POF-MKL is not decentralized",
     "algo=dkla ~topology": "topology=None: must be a graph of agents",
