@@ -435,7 +435,9 @@ def main() -> None:
     except FklError as error:
         print(f"fkl: {error}", file=sys.stderr)
         sys.exit(2)
-    print(f"{conformance.experiment.algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept")
+    algorithm = conformance.experiment.algorithm
+    pooled = ", on pooled data: it has no parties" if getattr(algorithm, "pooled", False) else ""
+    print(f"{algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept{pooled}")
     sys.exit(broken > 0)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fkl.contract.isolated import TOLERANCE, Elsewhere, Here, PartyError
-from fkl.contract.parties import Booked, Held, OverParties, Own, Wire, drawn, held_of
+from fkl.contract.isolated import Elsewhere, Here, PartyError
+from fkl.contract.parties import Actor, Booked, OverParties, Own, Wire
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError
 from fkl.network import Channel
@@ -22,12 +22,13 @@ class PartyAlone:
     who = "a party"
 
     def __init__(self, method: OverParties, own: Own) -> None:
-        self._wire = Wire()
-        self._actor = method.party(own, self._wire)
+        self._method, self._own, self._wire = method, own, Wire()
+        self._actor: Actor | None = None
 
-    def go_on(self, post: Posted | None) -> tuple[list[Posted], int | None, Any]:
+    def work(self, post: Posted | None) -> tuple[list[Posted], int | None, Any]:
         """Take a letter, and work until the next one is needed: what it sends, whom it waits for, what it learned."""
         waits_for, learned = None, None
+        self._actor = self._actor or self._method.party(self._own, self._wire)
         try:
             waits_for = self._actor.send(None if post is None else read(post))
         except StopIteration as end:
@@ -64,7 +65,7 @@ class Mail:
         return bool(self._waiting[sender, party]) or sender in self._learned
 
     def _go_on(self, party: int, post: Posted | None) -> None:
-        posts, waits_for, learned = self._parties[party].ask("go_on", post)
+        posts, waits_for, learned = self._parties[party].ask("work", post)
         for one in posts:
             size = self.sent.setdefault(one.kind.kind, np.zeros((len(self._parties), 3), np.int64))
             size[party] += 1, one.scalars, len(one.body)
@@ -88,15 +89,6 @@ class Watched(Channel):
         of_kind = self.booked.setdefault(kind, np.zeros((self._parties, 3), np.int64))
         of_kind += np.stack([messages[0], scalars[0], size[0]], axis=-1)
         super().record_messages(kind, messages, scalars, size, timed)
-
-
-def owned(method: OverParties, held: Held, rng: np.random.Generator) -> list[Own]:
-    """What each party holds."""
-    generators = method.generators(rng, len(held.groups), held.active[0])
-    return [
-        Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
-        for j, (features, generator) in enumerate(zip(held.groups, generators, strict=True))
-    ]
 
 
 def play(method: OverParties, parties: list[Own], party: type[Here] | type[Elsewhere]) -> tuple[list[Any], Booked]:
@@ -132,14 +124,13 @@ def require_alone(method: OverParties, world: Callable[[], World], party: type[H
         if channel.booked:
             raise BrokenPromiseError(f"{method.label} is on pooled data, and yet books {', '.join(channel.booked)}")
         return
-    split, rng = drawn(problem, here.streams, method.fold)
-    held = held_of(problem, split)
+    held, parties = method.dealt(problem, here.streams)
     try:
-        parts, sent = play(method, owned(method, held, rng), party)
+        parts, sent = play(method, parties, party)
     except PartyError as error:
         raise BrokenPromiseError(str(error)) from None
-    found = method.assembled(parts, held).decision(problem.x[split.test])
-    if not np.array_equal(split.test, scored.rows[0]) or not np.allclose(f, found, rtol=TOLERANCE, atol=TOLERANCE):
+    found = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
+    if not np.allclose(f, found, rtol=method.tolerance, atol=method.tolerance):
         raise BrokenPromiseError(f"f is another where parties are {party.apart}: the pooled path is not the protocol's")
     require_sent(channel.booked, sent)
 

@@ -5,7 +5,7 @@ that they would send. The actors are the protocol itself: each holds its own fea
 knows of the others what a letter says. `require_apart` plays both, and they must agree.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -136,8 +136,13 @@ class OverParties:
     pooled: ClassVar[bool] = False
     fold: int | None
 
-    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """Each party's random numbers, from the pooled path's generator; `root` is the first active party."""
+    @property
+    def tolerance(self) -> float:
+        """How near f of the protocol comes to that of the pooled path: nothing but sums taken in another order."""
+        return 1e-9
+
+    def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:
+        """What the parties of one replicate hold before the first round, all together and each."""
         raise NotImplementedError
 
     def party(self, own: Own, wire: Wire) -> Actor:
@@ -176,6 +181,16 @@ class Learning(OverParties):
         """Rounds of the loop."""
         return 1
 
+    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
+        """Each party's random numbers, from the pooled path's generator; `root` is the first active party."""
+        raise NotImplementedError
+
+    def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:
+        """The rows to learn from."""
+        split, rng = drawn(problem, streams, self.fold)
+        held = held_of(problem, split)
+        return held, dealt(held, self.generators(rng, len(held.groups), held.active[0]))
+
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
         """What is known before the first round, as arrays: it is saved with a run that is interrupted."""
         raise NotImplementedError
@@ -209,17 +224,9 @@ class Learning(OverParties):
             learned, model = self.advance(held, learned, count)
             yield model
 
-    def fit(
-        self,
-        x: Array,
-        y: Array,
-        groups: Groups = (),
-        active: tuple[int, ...] = (),
-        rng: np.random.Generator | None = None,
-        count: Count = uncounted,
-    ) -> Any:
-        """The last model of `learn`."""
-        *_, model = self.learn(x, y, groups, active, rng, count)
+    def fit(self, *held: Any, **more: Any) -> Any:
+        """The last model of `learn`, which has the same parameters."""
+        *_, model = self.learn(*held, **more)
         return model
 
     def init(self, world: World) -> State:
@@ -228,14 +235,10 @@ class Learning(OverParties):
         if not problem.two_classes:
             values = len(np.unique(problem.y))
             raise FklError(f"the target has {values} values, where {self.label} learns two classes")
-        state = State([], [], [])
-        for replicate in world.streams.replicates:
-            split, own = drawn(problem, Streams(world.streams.seed, (replicate,)), self.fold)
-            held = held_of(problem, split)
-            state.splits.append(split)
-            state.held.append(held)
-            state.learned.append(self.begin(held, own))
-        return state
+        alone = (Streams(world.streams.seed, (replicate,)) for replicate in world.streams.replicates)
+        splits, own = zip(*(drawn(problem, streams, self.fold) for streams in alone), strict=True)
+        held = [held_of(problem, split) for split in splits]
+        return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """One round of every replicate, and the f that there is then."""
@@ -261,6 +264,14 @@ def drawn(problem: Vertical, streams: Streams, fold: int | None) -> tuple[Split,
 def held_of(problem: Vertical, split: Split) -> Held:
     """What the parties hold of the rows to learn from."""
     return Held(problem.x[split.training], problem.y[split.training], problem.groups, problem.active)
+
+
+def dealt(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
+    """What each party holds."""
+    return [
+        Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
+        for j, (features, generator) in enumerate(zip(held.groups, generators, strict=True))
+    ]
 
 
 def book(world: World, booked: list[Booked], timed: bool = True) -> None:

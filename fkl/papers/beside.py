@@ -16,6 +16,8 @@ COLUMNS += ["difference_percent", "reading", "switch", "rounding"]
 CENTRAL = {"low_95": 0.025, "high_95": 0.975}
 INTERVAL = [*CENTRAL, "quantile"]
 """Where the paper prints one run: the ends of the central 95 % of ours, and the share of ours below the printed."""
+EVIDENCE = ["of", "follows_from"]
+"""How many replicates were run, of which n have a value; what a cell follows from that is no evidence of its own."""
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
 """Columns that name a published cell; its rows follow each other, first that of the paper's text."""
@@ -50,6 +52,8 @@ class Answer:
         Whether there are fewer replicates or splits than the paper has.
     values : tuple of float
         What the mean is over, for papers that print one run.
+    replicates : int
+        Of how many n have a value; 0 where all have one.
     """
 
     switch: str
@@ -59,6 +63,7 @@ class Answer:
     reading: str = ""
     preview: bool = False
     values: tuple[float, ...] = ()
+    replicates: int = 0
 
     @classmethod
     def of(
@@ -116,7 +121,7 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd
     Returns
     -------
     DataFrame
-        Columns `COLUMNS`, `INTERVAL` and published_spread.
+        Columns `COLUMNS`, `INTERVAL`, `EVIDENCE` and published_spread.
     """
     rows = []
     for cell in cells:
@@ -130,9 +135,10 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd
             reading = PREVIEW * answer.preview + answer.reading if answer.reading else ""
             row |= {"difference_percent": difference, "reading": reading, "switch": answer.switch}
             row |= {"rounding": cell.get("rounding", 0.0)}
+            row |= {"of": answer.replicates or answer.n, "follows_from": cell.get("follows_from", "")}
             values = np.array(() if bound else answer.values) / scale
             rows.append({**row, **_where(cell["value"], values), "published_spread": cell["spread"]})
-    return pd.DataFrame(rows, columns=[*COLUMNS, *INTERVAL, "published_spread"])
+    return pd.DataFrame(rows, columns=[*COLUMNS, *INTERVAL, *EVIDENCE, "published_spread"])
 
 
 def _where(printed: float, values: NDArray[np.float64]) -> dict[str, float]:

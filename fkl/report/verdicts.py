@@ -33,6 +33,7 @@ NEAR = Verdict("near", "✓", "within 1 %")
 CLOSE = Verdict("close", "≈", "1 to 5 % off")
 INSIDE = Verdict("inside", "∈", "inside our spread")
 FAR = Verdict("far", "✗", "more than 5 % off")
+PARTLY = Verdict("far", "n", "not all replicates reach it, so their mean is not compared")
 LIMITS = {NEAR: 1.0, CLOSE: 5.0}
 
 STATED = Verdict("near", "✓", "as stated")
@@ -42,8 +43,10 @@ PREVIEW = Verdict("preview", "p", "preview: fewer replicates than the paper's")
 MISSING = Verdict("missing", "–", "not run")
 TIME = Verdict("time", "t", "run time, not compared")
 """On another machine and another implementation, a time is nothing to reproduce."""
+FOLLOWS = Verdict("time", "=", "follows from other cells or from the method, no evidence")
+"""What cannot come out otherwise once others do is counted apart."""
 
-OUTCOMES = (STATED, INSIDE, VARIANT, UNEXPLAINED, PREVIEW, MISSING, TIME)
+OUTCOMES = (STATED, INSIDE, VARIANT, UNEXPLAINED, FOLLOWS, PREVIEW, MISSING, TIME)
 """What can become of a published cell."""
 TIMES = ("s", "min")
 
@@ -69,6 +72,9 @@ def judge(table: pd.DataFrame) -> pd.DataFrame:
         _outcome([*zip(rows.index, rows["reading"], rows["verdict"], strict=True)])
         for _, rows in judged.groupby(KEY, sort=False, dropna=False)
     )
+    if "follows_from" in table:
+        ran = {at: outcome for at, outcome in decided.items() if outcome not in (None, MISSING, PREVIEW)}
+        decided |= dict.fromkeys((at for at in ran if table.at[at, "follows_from"]), FOLLOWS)
     return judged.assign(outcome=pd.Series([decided.get(at) for at in table.index], table.index, dtype=object))
 
 
@@ -97,9 +103,12 @@ def _verdict(row: dict[Hashable, Any]) -> Verdict | None:
         return PREVIEW
     off = 100 * max(0.0, abs(ours - published) - row["rounding"])
     near = next((verdict for verdict, limit in LIMITS.items() if off <= limit * abs(published)), None)
+    partly = row["n"] < row.get("of", 0)  # those that reach an error are the lucky ones
     low, high = (float(row.get(end, np.nan)) for end in CENTRAL)
     inside = low - row["rounding"] <= published <= high + row["rounding"]
-    return near or (INSIDE if inside else FAR)
+    if inside and (partly or not near):
+        return INSIDE
+    return PARTLY if partly else near or FAR
 
 
 def _outcome(rows: list[tuple[Hashable, str, Verdict | None]]) -> tuple[Hashable, Verdict | None]:

@@ -13,9 +13,10 @@ from scipy.io import savemat
 
 from fkl.data.energy import Energy
 from fkl.papers import found
-from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, INTERVAL, published
-from fkl.papers.coke import AS_FAR, RATIO, largest_printed_as
+from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, EVIDENCE, INTERVAL, published
+from fkl.papers.coke import AS_FAR, EVERY_ITERATION, RATIO, TWO_CELLS, largest_printed_as
 from fkl.papers.coke import __file__ as coke
+from fkl.report.verdicts import FOLLOWS, MISSING, PARTLY, cells, judge
 
 SYNTHETIC = ("dataset.rows=2000", "partition.rounds=80")
 SWEEPS = (
@@ -71,7 +72,7 @@ def test_every_published_cell_appears(runs: Callable, number: str) -> None:
     """One row a cell and switch; nothing of ours where nothing was run."""
     assert runs("table", f"coke/{number}").code == 0
     table = read(number)
-    assert list(table) == [*COLUMNS, *INTERVAL]
+    assert list(table) == [*COLUMNS, *INTERVAL, *EVIDENCE]
     key = ["dataset", "algorithm", "setting", "metric"]
     cells = set(table[table["algorithm"] != RATIO][key].itertuples(index=False, name=None))
     assert cells == {tuple(cell[k] for k in key) for cell in published(coke, number)}
@@ -127,16 +128,16 @@ def test_transmissions_to_reach_an_error(runs: Callable) -> None:
 
 
 def test_a_replicate_that_does_not_reach_an_error_has_sent_more_than_all(runs: Callable) -> None:
-    """It has no part in the mean, and stands in the interval with what it sent in all."""
+    """It has no part in the mean, which is not compared, and stands in the interval with what it sent in all."""
     for folder in Path("outputs/runs").glob("energy-cta-*"):
         rounds = pd.read_csv(folder / "rounds.csv")
         rounds.loc[rounds["replicate"] == 1, "train_mse"] = 1.0
         rounds.to_csv(folder / "rounds.csv", index=False)
         sign(folder)
     runs("table", "coke/6")
-    cells = read("6").query("dataset == 'energy' and algorithm == 'CTA' and setting == 'train_mse<=22.5e-3'")
-    for cell in cells[cells["reading"] != AS_FAR].to_dict("records"):
-        assert cell["n"] == 1
+    table = read("6").query("dataset == 'energy' and algorithm == 'CTA' and setting == 'train_mse<=22.5e-3'")
+    for cell in table[table["reading"] != AS_FAR].to_dict("records"):
+        assert (cell["n"], cell["of"]) == (1, 2)
         assert cell["ours"] < 20000
         assert cell["high_95"] == pytest.approx(cell["ours"] + 0.975 * (20000 - cell["ours"]), rel=1e-4)
 
@@ -147,6 +148,37 @@ def test_a_replicate_that_does_not_reach_an_error_has_sent_more_than_all(runs: C
 )
 def test_an_error_is_all_that_is_printed_like_it(words: str, one_decimal: bool, largest: float) -> None:
     assert largest_printed_as(words, one_decimal) == pytest.approx(largest, rel=1e-12)
+
+
+def test_a_mean_over_some_replicates_decides_nothing(runs: Callable) -> None:
+    """Even where it is what is printed, to the digit."""
+    for folder in Path("outputs/runs").glob("energy-cta-*"):
+        rounds = pd.read_csv(folder / "rounds.csv")
+        rounds.loc[rounds["replicate"] == 1, "train_mse"] = 1.0
+        rounds.to_csv(folder / "rounds.csv", index=False)
+        sign(folder)
+    runs("table", "coke/6")
+    table = read("6")
+    some = table["algorithm"].eq("CTA") & (table["n"] > 0)
+    table.loc[some, "published"] = table.loc[some, "ours"]
+    table.loc[some, "low_95"] = table.loc[some, "ours"] + 1  # else it is inside our spread
+    assert some.sum() > 3
+    assert set(judge(table).loc[some, "verdict"]) == {PARTLY}
+
+
+def test_what_follows_from_other_cells_is_counted_apart(runs: Callable) -> None:
+    """Ratios, and transmissions of methods that transmit in every iteration."""
+    for number, rows, why in (("4", 14, EVERY_ITERATION), ("6", 7, TWO_CELLS)):
+        runs("table", f"coke/{number}")
+        table = read(number)
+        told = table[table["follows_from"].ne("")]
+        assert set(told["follows_from"]) == {why}
+        assert set(told["algorithm"]) == ({"CTA", "DKLA"} if number == "4" else {RATIO})
+        judged = judge(table)
+        apart = cells(judged, FOLLOWS)
+        assert set(apart.index) <= set(told.index) and len(apart) == rows
+        rest = judged.loc[told.index, "outcome"].dropna()
+        assert set(rest) <= {FOLLOWS, MISSING}
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_the_summary_counts_what_the_tables_show(page: Element, outputs: Path) -
         for row in by_id(page, "summary").iter("tr")
         if any(link.get("href") == "#graph_omkl-table-1" for link in row.iter("a"))
     ]
-    assert [text(cell) for cell in row][1:] == ["", "", "", "2", "", "30"]
+    assert [text(cell) for cell in row][1:] == ["", "", "", "2", "", "", "30"]
     assert table["ours"].notna().sum() == 2
     card = next(one for one in page.iter("article") if one.get("aria-labelledby") == "graph_omkl-summary")
     assert "In short." in text(card)

@@ -22,9 +22,11 @@ from fkl.report.tables import Table, percent, word
 from fkl.report.verdicts import (
     CLOSE,
     FAR,
+    FOLLOWS,
     INSIDE,
     MISSING,
     NEAR,
+    PARTLY,
     PREVIEW,
     STATED,
     TIME,
@@ -103,6 +105,23 @@ def test_what_becomes_of_a_published_cell(answers: tuple[float | Answer, ...], o
     assert judged["outcome"].tolist() == [outcome if i == row else None for i in range(len(answers))]
     assert tally([judged, judge(published(1.0))])[MISSING] == 1 + (outcome == MISSING)
     assert len(cells(judged, outcome)) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"), [((), PARTLY), ((110.0, 120.0, 130.0), PARTLY), ((90.0, 100.0, 999.0), INSIDE)]
+)
+def test_a_mean_over_those_that_reach_an_error_is_not_compared(values: tuple[float, ...], verdict: object) -> None:
+    """They are the lucky ones; that all enclose the printed number, the others with a bound, is another matter."""
+    judged = judge(published(100.0, Answer("x=1", 100.0, n=2, reading=AS_STATED, values=values, replicates=3)))
+    assert judged["verdict"].tolist() == [verdict]
+    assert judged["outcome"].tolist() == [UNEXPLAINED if verdict == PARTLY else INSIDE]
+    whole = Answer("x=1", 100.0, n=3, reading=AS_STATED, replicates=3)
+    assert judge(published(100.0, whole))["verdict"].tolist() == [NEAR]
+
+
+@pytest.mark.parametrize(("ours", "outcome"), [((100.0,), FOLLOWS), ((200.0,), FOLLOWS), ((), MISSING)])
+def test_what_follows_from_other_cells_is_no_evidence(ours: tuple[float, ...], outcome: object) -> None:
+    assert outcomes(published(100.0, *ours).assign(follows_from="the method")) == [outcome]
 
 
 def test_one_printed_run_lies_somewhere_among_ours() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import fkl
 from fkl.conformance import scenario
+from fkl.errors import FklError
 from fkl.experiment import Experiment
 from fkl.results.records import Records, make_records
 from fkl.run import prepare
@@ -70,6 +71,15 @@ def test_who_names_no_task_learns_from_a_stream() -> None:
         lam = 0.0
 
     assert task_of(Mine) is task_of(Mine()) is StreamTask
+
+
+@pytest.mark.parametrize("task", ["clustering", int, StreamTask(None)])
+def test_what_is_no_task_is_refused(task: object) -> None:
+    mine = type("Mine", (), {"label": "Mine", "task": task})
+    with pytest.raises(
+        FklError, match=r"^algo: task of Mine is .*, where a class is named that is a fkl\.tasks\.Task$"
+    ):
+        task_of(mine)
 
 
 @pytest.mark.parametrize("name", PLAYED)

@@ -15,6 +15,7 @@ from fkl.papers.beside import (
     AS_PUBLISHED,
     AS_STATED,
     COLUMNS,
+    EVIDENCE,
     INTERVAL,
     Answer,
     Cell,
@@ -51,6 +52,8 @@ UNOBTAINABLE = {
 }
 ALGORITHMS = ("CTA", "DKLA", "COKE")
 RATIO = "COKE / DKLA"
+EVERY_ITERATION, TWO_CELLS = "each agent transmits in every iteration", "COKE's cell and DKLA's"
+"""What cells follow from that are no evidence of their own: transmissions of CTA and DKLA after k; ratios."""
 SHOWN = ("synthetic", "twitter")
 # where DKLA's printed training error ends, to four digits
 PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}
@@ -69,17 +72,18 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Spread and n: over replicates; of transmissions to reach an error, over those that reach it.
+        Spread and n: over replicates; of transmissions to reach an error, over those that reach it, and only where
+        all do is their mean compared.
     """
     found = find("coke", runs, *EXPERIMENTS)
     if not found:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=coke/uncensored")
-    cells = published(__file__, number)
+    cells = [{**cell, "follows_from": _follows_from(cell)} for cell in published(__file__, number)]
     if number in ("3", "6"):
         table = beside([*cells, *_ratios(cells)], lambda cell: _reaching(cell, found))
     else:
         table = beside(cells, lambda cell: _over_iterations(cell, found))
-    return table[[*COLUMNS, *INTERVAL]]
+    return table[[*COLUMNS, *INTERVAL, *EVIDENCE]]
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
@@ -125,6 +129,12 @@ def _of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:
     return [one for one in found if (one.run.dataset, one.run.algorithm) == (dataset, algorithm)]
 
 
+def _follows_from(cell: Cell) -> str:
+    """What a published cell follows from, nothing where it is evidence."""
+    counted = cell["metric"] == "transmissions" and cell["setting"].startswith("k=")
+    return EVERY_ITERATION if counted and cell["algorithm"] != "COKE" else ""
+
+
 def _over_iterations(cell: Cell, found: list[Found]) -> list[Answer]:
     """Errors, or transmissions, after so many iterations."""
     iteration = int(cell["setting"].removeprefix("k="))
@@ -143,7 +153,8 @@ def _ratios(cells: list[Cell]) -> list[Cell]:
         if algorithm == "COKE":
             of_dkla = printed[dataset, "DKLA", setting]["value"]
             ratio = {"value": cell["value"] / of_dkla, "rounding": cell["rounding"] / of_dkla}
-            ratios.append({**cell, "algorithm": RATIO, "metric": "ratio of transmissions", **ratio})
+            ratio |= {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS}
+            ratios.append({**cell, **ratio})
     return ratios
 
 
@@ -168,7 +179,7 @@ def _reaching(cell: Cell, found: list[Found]) -> list[Answer]:
                 values = values.dropna()
             words = f"{one.switch}; {name}" if name == AS_FAR else one.switch
             answer = Answer.of(words, sent.dropna(), name, REPLICATES, one.run.replicates)
-            answers.append(replace(answer, values=tuple(map(float, values))))
+            answers.append(replace(answer, values=tuple(map(float, values)), replicates=one.run.replicates))
     return answers
 
 

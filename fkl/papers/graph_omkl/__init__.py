@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.errors import FklError
-from fkl.papers.beside import Answer, Cell, beside, published
+from fkl.papers.beside import EVIDENCE, Answer, Cell, beside, published
 from fkl.papers.found import Found, find
 from fkl.report.figures import COLOURS, band, canvas
 from fkl.results.collect import FinishedRun
@@ -57,7 +57,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         key = cell["dataset"], cell["algorithm"], cell["setting"]
         return [_answer(cell["metric"], one) for one in found if one.key == key]
 
-    return beside(published(__file__, number), answers)
+    return beside(published(__file__, number), answers).drop(columns=EVIDENCE)
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:

@@ -1,18 +1,18 @@
 """Losses L(f, y) of FDSKL's Table 1 and their derivatives by f; labels are -1 and 1, for the square loss any number."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 
 class Elementwise(Protocol):
     """A function of predictions and targets of one shape."""
 
-    def __call__(self, f: Array, y: Array) -> Array: ...  # noqa: D102
+    def __call__(self, f: Array, y: Array) -> Any: ...  # noqa: D102
 
 
 class Loss(NamedTuple):
