@@ -42,11 +42,13 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         Spread and n: over replicates, each with a split of its own; in the search over folds.
     """
     found = answering(runs) if number != "search" else {}
-    by_key = {key: one.run for key, one in found.items()}
-    made = {"errors": lambda: errors_table(by_key), "4": lambda: _times(found), "search": lambda: search_table(runs)}[
-        number
-    ]()
-    if made.empty or (number == "4" and not found):
+    if number == "search":
+        made = search_table(runs)
+    elif number == "errors":
+        made = errors_table({key: one.run for key, one in found.items()})
+    else:
+        made = _times(found) if found else pd.DataFrame()
+    if made.empty:
         experiment = "fdskl_search/linear" if number == "search" else "fdskl/kernel"
         raise FklError(f"table: no finished run belongs to it; first fkl run -m +experiment={experiment}")
     return made
