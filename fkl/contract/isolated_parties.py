@@ -117,7 +117,7 @@ def require_alone(method: OverParties, world: Callable[[], World], party: type[H
         Names what differs.
     """
     here = world()
-    problem = replace(here.problem, x=here.problem.x / abs(here.problem.x).max())
+    problem = replace(here.problem, x=here.problem.x / (abs(here.problem.x).max() or 1.0))
     channel = Watched(here.channel, problem.parties)
     f, scored = _pooled(method, replace(here, channel=channel, problem=problem))
     if method.pooled:
