@@ -105,14 +105,17 @@ def _run(arguments: list[str]) -> None:
 
 
 def _list(arguments: list[str]) -> None:
-    """One line for every choice: the first comment of its YAML."""
+    """One line for every choice: the first comment of its YAML, or what its paper's experiments.yaml says about it."""
     _no_more(arguments)
+    from fkl.composing import experiments
+
     conf = conf_folder()
     for group, words in GROUPS.items():
         print(f"{group}: {words}".rstrip())
-        for file in sorted((conf / group).rglob("*.yaml")):
-            name = file.relative_to(conf / group).with_suffix("").as_posix()
-            if words := about(file):  # a file without a comment is a part of another choice
+        files = sorted((conf / group).rglob("*.yaml"))
+        choices = {file.relative_to(conf / group).with_suffix("").as_posix(): about(file) for file in files}
+        for name, words in sorted({**choices, **experiments.abouts(group)}.items()):
+            if words:  # a choice without words is a part of another one
                 print(f"  {name:24} {words}")
 
 

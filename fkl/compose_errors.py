@@ -4,7 +4,7 @@ from hydra.errors import ConfigCompositionException, MissingConfigException, Ove
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from fkl import conf_folder
+from fkl.composing import experiments
 from fkl.errors import shown
 
 
@@ -13,7 +13,7 @@ def in_one_line(error: Exception, sweep: bool = False) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         known = ", ".join(sorted(error.options or []))
-        more = ", and what `fkl list` names" if any((conf_folder() / group).glob("*/")) else ""
+        more = ", and what `fkl list` names" if experiments.groups_in(group) else ""
         return f"{group or 'config'}={name}: not known" + (f"; there are {known}{more}" if known else "")
     if isinstance(error, OverrideParseException):
         return f"{shown(error.override)}: not understood; write KEY=VALUE"

@@ -10,7 +10,7 @@ import json
 import math
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
@@ -24,8 +24,8 @@ from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
-NODES = ("algo", "dataset", "partition", "kernels", "network")
-OPTIONAL_NODES = ("topology",)
+NODES = ("algo", "dataset", "partition", "network")
+OPTIONAL_NODES = ("kernels", "topology")
 PARTS = {
     "algo": ("label", "init", "step"),
     "dataset": ("name", "files", "load"),
@@ -130,7 +130,8 @@ class Run:
     ----------
     settings, paths : the keys outside every group
     algo, dataset, partition, kernels, network, topology : objects
-        Instances of the dataclasses that the nodes name; topology is None for a method with a server.
+        Instances of the dataclasses that the nodes name; topology is None for a method with a server, kernels for one
+        that has no use for them.
     resolved : dict
         The configuration as plain data, as `config.yaml` keeps it.
     """
@@ -148,7 +149,6 @@ class Run:
     @cached_property
     def digest(self) -> str:
         """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
-        decisive = {key: value for key, value in self.resolved.items() if key not in NOT_RESULTS}
         checksums = [file.sha256 for file in self.dataset.files]
         for name in ("dataset", "topology"):
             with inside(name):
@@ -157,7 +157,13 @@ class Run:
                 checksums.append(fingerprint)
         targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
         modules = [source.of_module(target.rpartition(".")[0]) for target in targets]
-        all_of_it = [__version__, source.of_fkl(), modules, decisive, checksums]
+        all_of_it = [
+            __version__,
+            source.of_fkl(),
+            modules,
+            decisive(self.resolved, getattr(self.algo, "idle", ())),
+            checksums,
+        ]
         return hashlib.sha256(json.dumps(all_of_it, sort_keys=True).encode()).hexdigest()[:12]
 
     @cached_property
@@ -182,6 +188,41 @@ class Run:
         return Path(self.paths.outputs) / kind / name
 
 
+def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
+    """What of a resolved configuration decides numbers; idle are keys that its method has no use for."""
+    keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
+    for group in {key.partition(".")[0] for key in idle}:
+        keys[group] = {key: value for key, value in keys[group].items() if f"{group}.{key}" not in idle}
+    return keys
+
+
+def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
+    """Digest of the decisive configuration, whatever some free keys of it are, for example ``dataset.rows``.
+
+    A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that was not there
+    yet when a run was made has its default.
+    """
+    settings = {field.name: field.default for field in fields(Settings)}
+    keys = _without_points(decisive(settings | resolved))
+    for key in free:
+        *nodes, last = key.split(".")
+        node: Any = keys
+        for name in nodes:
+            node = node.get(name) if isinstance(node, dict) else None
+        if isinstance(node, dict):
+            node.pop(last, None)
+    return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
+
+
+def _without_points(value: Any) -> Any:
+    """A copy of plain data, in which whole numbers are written as such."""
+    if isinstance(value, dict):
+        return {key: _without_points(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_points(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def load(config: DictConfig) -> Run:
     """Check a composed configuration.
 
@@ -201,6 +242,7 @@ def load(config: DictConfig) -> Run:
         if name in NODES or plain.get(name) is not None:
             with inside(name):
                 nodes[name] = instantiate(plain.get(name), name)
+    _require_kernels(nodes["algo"], nodes["kernels"])
     settings = build(Settings, top, "", also=groups)
     folders = plain.get("paths")
     require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
@@ -209,6 +251,16 @@ def load(config: DictConfig) -> Run:
     label, engines = (getattr(nodes["algo"], name, ENGINES) for name in ("label", "engines"))
     require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
     return Run(settings=settings, paths=paths, resolved=plain, **nodes)
+
+
+def _require_kernels(algo: Any, kernels: Any) -> None:
+    """Refuse kernels that a method has no use for, and a lack of those that it needs."""
+    label, uses = algo.label, getattr(getattr(algo, "task", None), "uses_kernels", True)
+    if uses:
+        require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
+    else:
+        given = type(kernels).__name__
+        require(kernels is None, "kernels", given, f"null: {label} uses none, so nothing under kernels has an effect")
 
 
 def instantiate(node: dict[str, Any] | None, group: str) -> Any:

@@ -12,7 +12,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from fkl import conf_folder
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run, load
 from fkl.contract.isolated import Elsewhere, Here
@@ -31,7 +30,7 @@ from fkl.errors import BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.network.messages import Each, Quantised, Shared, kinds
+from fkl.network.messages import Each, Quantised, Ragged, Shared, kinds
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.run import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
@@ -63,15 +62,14 @@ def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
     folder : path or None
         A configuration folder beside fkl's own, `--config-dir` of `fkl run`.
     """
-    from hydra import compose, initialize_config_dir
+    from fkl.composing.loader import compose
 
     search = () if folder is None else (f"hydra.searchpath=[file://{Path(folder).resolve()}]",)
     chosen = [override for override in overrides if override.startswith("algo=")]
     own_data = any(override.startswith("dataset=") for override in overrides)
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        algorithm = type(load(compose("config", [*chosen, *search])).algo)
-        upon = [override for override in small(algorithm) if not (own_data and override.startswith(DATA))]
-        return load(compose("config", [*upon, f"replicates={REPLICATES}", *overrides, *search]))
+    algorithm = type(load(compose(*chosen, *search)).algo)
+    upon = [override for override in small(algorithm) if not (own_data and override.startswith(DATA))]
+    return load(compose(*upon, f"replicates={REPLICATES}", *overrides, *search))
 
 
 def outcomes(experiment: Experiment, world: World) -> Iterator[Any]:
@@ -204,10 +202,10 @@ class Recorder(Channel):
         self._count("link", message, sends * links)
         return super().send_to_neighbours(message, sends, topology)
 
-    def exchanged(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """As `Channel.exchanged`."""
+    def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
+        """As `Channel.record_messages`."""
         self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
-        super().exchanged(kind, messages, scalars, size, timed)
+        super().record_messages(kind, messages, scalars, size, timed)
 
     def _count(self, direction: str, message: Any, times: NDArray[Any]) -> None:
         """Count what would travel, client by client, each so many times."""
@@ -220,13 +218,15 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def _numbers(part: Shared | Each | Quantised, r: int, k: int, width: int) -> tuple[int, int]:
+def _numbers(part: Shared | Each | Quantised | Ragged, r: int, k: int, width: int) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
     if isinstance(part, Quantised):
         codes = part.codes[r, k].size
         return codes + 1, -(-codes * part.bits // 8) + width
     if isinstance(part, Shared):
         scalars, mask = part.values[r].size, 0
+    elif isinstance(part, Ragged):
+        scalars, mask = part.values[r][k if len(part.values[r]) > 1 else 0].size, 0
     elif part.chosen is None:
         scalars, mask = part.values[r, k].size, 0
     else:
@@ -348,14 +348,12 @@ class Conformance:
         self._require_apart(Elsewhere)
 
     def _require_apart(self, party: type[Here] | type[Elsewhere]) -> None:
-        algorithm, problem = self.experiment.algorithm, self.experiment.problem
+        algorithm = self.experiment.algorithm
         check = getattr(algorithm, "require_apart", None)
         if check is None:
             families = "one of fkl.contract's families, or a Learner"
             raise BrokenPromiseError(f"{algorithm.label} is not written as parties that exchange messages: {families}")
-        if "x" in {field.name for field in fields(problem)}:
-            problem = replace(problem, x=problem.x.astype(np.float64))
-        doubles = replace(self.experiment, problem=problem, precision="float64")
+        doubles = replace(self.experiment, problem=self.experiment.task.in_doubles(), precision="float64")
         check(lambda: make_world(doubles, (0,))[0], party)
 
     @staticmethod
@@ -437,7 +435,9 @@ def main() -> None:
     except FklError as error:
         print(f"fkl: {error}", file=sys.stderr)
         sys.exit(2)
-    print(f"{conformance.experiment.algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept")
+    algorithm = conformance.experiment.algorithm
+    pooled = ", on pooled data: it has no parties" if getattr(algorithm, "pooled", False) else ""
+    print(f"{algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept{pooled}")
     sys.exit(broken > 0)
 
 

@@ -43,6 +43,10 @@ class Streams:
     seed: int
     replicates: tuple[int, ...]
 
+    def of(self, r: int) -> "Streams":
+        """Those of one of these replicates, the one at place r."""
+        return Streams(self.seed, (self.replicates[r],))
+
     def generators(self, role: Role) -> list[np.random.Generator]:
         """One generator a replicate, at the start of its stream."""
         return [np.random.default_rng(self._sequence(replicate, role)) for replicate in self.replicates]

@@ -17,19 +17,16 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pandas as pd
-from hydra import compose, initialize_config_dir
 from joblib import cpu_count
 
-from fkl import conf_folder
-from fkl.cli import about
+from fkl.composing import experiments
+from fkl.composing.grid import count
 from fkl.data import registry
 from fkl.data.store import Store
 from fkl.errors import FklError, refuse
 from fkl.papers import PAPERS, paper_module
-from fkl.sweep import count
 
 FAIL_FAST, READINGS = "--fail-fast", "--readings"
-EXPERIMENTS = conf_folder() / "experiment"
 AT_ONCE = min(2, cpu_count())
 """Sweeps side by side, so that no core waits while one begins or ends."""
 
@@ -37,6 +34,8 @@ AT_ONCE = min(2, cpu_count())
 def main(*arguments: str) -> int:
     """Keep going past a failure; the exit code tells whether there was one."""
     papers = [word for word in arguments if word not in (FAIL_FAST, READINGS)] or list(PAPERS)
+    for paper in papers:
+        paper_module(paper)  # which refuses a name that there is not
     fail_fast = FAIL_FAST in arguments
     left_out = () if READINGS in arguments else _readings(papers)
     _told_what_is_missing(papers)
@@ -77,14 +76,12 @@ class Sweep:
     @cached_property
     def runs(self) -> int:
         """How many it has."""
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            return count(compose("config", self.command[2:3], return_hydra_config=True))
+        return count(self.name)
 
     @property
     def about(self) -> str:
         """Its name, and which tables it is for."""
-        words = about(EXPERIMENTS / f"{self.name}.yaml")
-        return f"{self.name}: {words.removesuffix(' (sweep: -m)')}"
+        return f"{self.name}: {experiments.experiments(self.paper)[self.name]['about']}"
 
 
 class Played:
@@ -129,7 +126,7 @@ class Played:
 
 def _readings(papers: list[str]) -> tuple[str, ...]:
     """Experiments that no published number waits for."""
-    return tuple(f"{paper}/{name}" for paper in papers for name in getattr(paper_module(paper), "READINGS", ()))
+    return tuple(name for paper in papers for name in experiments.not_needed(paper))
 
 
 def _in_turn(papers: list[str], left_out: tuple[str, ...]) -> list[Sweep]:
@@ -139,7 +136,7 @@ def _in_turn(papers: list[str], left_out: tuple[str, ...]) -> list[Sweep]:
     """
     by_paper = []
     for paper in papers:
-        names = {f"{paper}/{file.stem}" for file in (EXPERIMENTS / paper).glob("*.yaml")} - {*left_out}
+        names = {name for name in experiments.experiments(paper) if name.startswith(f"{paper}/")} - {*left_out}
         by_paper.append(sorted(map(Sweep, names), key=lambda sweep: (-sweep.runs, sweep.name)))
     return [sweep for turn in zip_longest(*by_paper) for sweep in turn if sweep is not None]
 

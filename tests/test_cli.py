@@ -11,18 +11,21 @@ from conftest import ALGORITHMS
 
 from fkl import conf_folder
 from fkl.cli import GROUPS
+from fkl.composing.experiments import abouts
 
 HEAVY = ("numpy", "pandas", "matplotlib", "numba", "hydra", "sklearn", "scipy")
 
 
 def test_list_has_a_line_for_every_choice(fkl: Callable) -> None:
-    """Every YAML of every group appears with what its first comment says."""
+    """Every YAML of every group, and every choice of a paper's, appears with what is said about it."""
     answer = fkl("list")
     assert answer.code == 0
     names = [line.split()[0] for line in answer.out.splitlines() if line.startswith("  ")]
     for group in GROUPS:
         for file in (conf_folder() / group).rglob("*.yaml"):
             assert file.relative_to(conf_folder() / group).with_suffix("").as_posix() in names
+        assert {*abouts(group)} <= {*names}
+    assert {"pof_mkl/table1", "coke/censored", "frontier", "vm_kofl"} <= {*names}
     assert all(len(line.split(maxsplit=1)) == 2 for line in answer.out.splitlines() if line.startswith("  "))
     assert set(ALGORITHMS) <= set(names)
 

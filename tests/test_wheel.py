@@ -20,6 +20,7 @@ def test_the_wheel_installs_elsewhere_and_its_script_runs(tmp_path: Path) -> Non
     names = zipfile.ZipFile(wheel).namelist()
     assert "fkl/conf/config.yaml" in names
     assert "fkl/papers/pof_mkl/published.csv" in names
+    assert "fkl/papers/pof_mkl/experiments.yaml" in names
     assert "fkl/report/templates/page.html" in names
     assert not [name for name in names if name.startswith(("tests", "scripts", "data", "outputs"))]
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from fkl.contract.one_shot import Fitted
+from fkl.contract.parties import Scored
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.tasks.batch import Batched, Split
-from fkl.tasks.repeated import Fitted
-from fkl.tasks.vertical import Scored
 
 __all__ = [
     "Algorithm",

@@ -5,6 +5,7 @@ logging, then makes callbacks), so `guarded` puts this one in its place. Workers
 with the sweep's context.
 """
 
+import builtins
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import hydra
 import hydra._internal.hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins import (
@@ -21,6 +23,7 @@ from hydra._internal.core_plugins import (
 )
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.default_element import InputDefault
+from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
@@ -28,6 +31,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from fkl import conf_folder
+from fkl.composing import experiments
 from fkl.composing.hydra_node import require_allowed
 from fkl.composing.interpolation import require_bounded
 from fkl.composing.jobs import jobs, require_composed
@@ -40,10 +45,19 @@ UNFORESEEN = (AssertionError, AttributeError, KeyError, OSError, RecursionError,
 
 
 class FileConfigSource(file_config_source.FileConfigSource):
-    """A configuration folder whose files are read with limits."""
+    """A configuration folder whose files are read with limits; in fkl's own are the papers' choices, too."""
+
+    view = staticmethod(experiments.for_runs)
+
+    def __init__(self, provider: str, path: str) -> None:
+        super().__init__(provider, path)
+        self.with_papers = Path(self.path).resolve() == conf_folder()
 
     def load_config(self, config_path: str) -> ConfigResult:
-        """One YAML, or a line about what is wrong with it."""
+        """One YAML, or a line about what is wrong with it; or a choice of a paper's."""
+        if self.with_papers and (node := experiments.choice(config_path)) is not None:
+            whole = OmegaConf.create(self.view(node))
+            return ConfigResult(self.provider, f"file://{self.path}", whole, {"package": "_global_"})
         file = Path(self.path) / self._normalize_file_name(config_path)
         text = read_text(file)
         try:
@@ -52,6 +66,23 @@ class FileConfigSource(file_config_source.FileConfigSource):
         except (OmegaConfBaseException, ValueError) as error:
             raise FklError(f"{file}: {error}") from None
         return ConfigResult(self.provider, f"file://{self.path}", config, header)
+
+    def is_group(self, config_path: str) -> bool:
+        """Whether it is a folder, or a group of a paper's."""
+        return super().is_group(config_path) or (self.with_papers and experiments.is_group(config_path))
+
+    def is_config(self, config_path: str) -> bool:
+        """Whether it is a file, or a choice of a paper's."""
+        return super().is_config(config_path) or (self.with_papers and experiments.choice(config_path) is not None)
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> "builtins.list[str]":
+        """What is in a group."""
+        found = super().list(config_path, results_filter) if super().is_group(config_path) else []
+        if not self.with_papers:
+            return found
+        groups = set() if results_filter == ObjectType.CONFIG else experiments.groups_in(config_path)
+        names = set() if results_filter == ObjectType.GROUP else set(experiments.choices().get(config_path, ()))
+        return sorted({*found, *groups, *names})
 
 
 class ImportlibResourcesConfigSource(importlib_resources_config_source.ImportlibResourcesConfigSource):
@@ -148,3 +179,14 @@ def guarded() -> Iterator[None]:
         yield
     finally:
         registry.types, hydra._internal.hydra.ConfigLoaderImpl = types, loader  # type: ignore[attr-defined]
+
+
+def compose(*words: str) -> DictConfig:
+    """Compose fkl's configuration with these words, as `fkl run` does, without Hydra's own part.
+
+    Raises
+    ------
+    fkl.errors.FklError, hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException
+    """
+    with guarded(), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        return hydra.compose("config", [*words])

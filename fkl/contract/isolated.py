@@ -162,12 +162,12 @@ def _live(pipe: Any, search_path: list[str]) -> None:
         pipe.send_bytes(pickle.dumps(answer))
 
 
-class _PartyError(Exception):
+class PartyError(Exception):
     """A party that could not do its part."""
 
 
-def _party_error(party: Any, what: str, error: Exception) -> _PartyError:
-    return _PartyError(
+def _party_error(party: Any, what: str, error: Exception) -> PartyError:
+    return PartyError(
         f"{getattr(party, 'who', 'a party')}, alone with messages, cannot {what}: {type(error).__name__}: {error}"
     )
 
@@ -298,7 +298,7 @@ def require_equal(
     """
     try:
         found = play()
-    except _PartyError as error:
+    except PartyError as error:
         raise BrokenPromiseError(str(error)) from None
     for t, (one, other) in enumerate(zip(expected.shown, found.shown, strict=True)):
         for k in np.flatnonzero(present[t]):

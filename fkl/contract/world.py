@@ -137,8 +137,15 @@ class Outcome:
     squared_norm: Callable[[], Array]
 
 
+FEATURE_KEYS = ("kernels.D", "kernels.map", "kernels.orthogonal", "kernels.shared")
+"""Keys of random features, which do nothing for a method that has none."""
+
+
 class Algorithm(Protocol):
     """One method. Implementations are frozen dataclasses: their fields are the keys under `algo`.
+
+    A class may say ``idle: ClassVar = FEATURE_KEYS``, or which other keys outside `algo` change none of its numbers:
+    runs that differ in nothing else are then one.
 
     A state is a dataclass of arrays whose first axis is the replicate; `step` may reuse its arrays.
     """

@@ -84,8 +84,18 @@ def add_cosines(angle, phase, alpha, factor, out):
 
 
 @njit
-def _features(projection, scale, phase, z):
-    """Write the unnormalised map of a tile: z[0] = sin, z[1] = cos; with a phase, z[0] = cos(. + phase) alone."""
+def feature_map(projection, scale, phase, z):
+    """Unnormalised map of some samples: z[0] = sin, z[1] = cos; with a phase, z[0] = cos(. + phase) alone.
+
+    Parameters
+    ----------
+    projection : (B, D)
+    scale : float of the same precision
+        What it is multiplied by.
+    phase : (D,) or (0,)
+    z : (maps, B, D) float32 or float64
+        Written.
+    """
     if z.itemsize == 8:
         for k in range(projection.shape[0]):
             for j in range(projection.shape[1]):
@@ -115,7 +125,7 @@ def _predict_tile(x, rho, scale, phase, theta, norm, first, out):
         i = first + j
         if draws > 1 or j == 0:  # a draw that all kernels share is projected once
             np.dot(x, rho[i % draws], projection)
-        _features(projection, scale[j], phase[i % draws], z)
+        feature_map(projection, scale[j], phase[i % draws], z)
         f = np.dot(z[0], theta[j, 0])
         if maps == 2:
             f += np.dot(z[1], theta[j, 1])
@@ -162,7 +172,7 @@ def _accumulate_tile(x, rho, scale, phase, update, share, norm, like, out):
     if count:
         projection = np.dot(sample[:count], rho)
         z = np.empty((maps, count, features), like.dtype)
-        _features(projection, scale, phase, z)
+        feature_map(projection, scale, phase, z)
         for m in range(maps):
             out[m] += norm * np.dot(weight[:count], z[m])
 
@@ -199,7 +209,7 @@ def _descend_tile(x, y, share, rho, scale, phase, norm, step, lam, theta, out, s
     _, maps, features = theta.shape
     projection = np.dot(x, rho)
     z = np.empty((maps, x.shape[0], features), theta.dtype)
-    _features(projection, scale, phase, z)
+    feature_map(projection, scale, phase, z)
     narrow = theta.dtype.type
     decay = narrow(1 - 2 * step * lam)
     for k in range(x.shape[0]):

@@ -1,12 +1,12 @@
-"""Losses of methods that learn from all samples at once: what they measure, their gradients and local minimisers."""
+"""Mean losses of all samples at once: what they measure, their gradients and the minimisers that clients need."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from fkl import losses
 from fkl.errors import FklError
 from fkl.kernels.rows import Array, Ridge, Rows
 
@@ -82,13 +82,13 @@ class Logistic:
         y = rows.y[..., None]
         return {
             "error": ((y * f <= 0) & (y != 0)).sum(axis=2).astype(np.float64),
-            "loss": (np.abs(y) * np.logaddexp(0, -y * f)).sum(axis=2),
+            "loss": (np.abs(y) * losses.LOSSES["logistic"].value(f, y)).sum(axis=2),
         }
 
     def gradient(self, rows: Rows, theta: Array) -> Array:
         """-Phi'(y / (1 + exp(y Phi theta))) / T."""
         f = rows.predict(theta[..., None])[..., 0]
-        return -rows.weigh(rows.y * expit(-rows.y * f)) / rows.count[:, None]
+        return rows.weigh(losses.LOSSES["logistic"].derivative(f, rows.y)) / rows.count[:, None]
 
     def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
         """Steps that descend, with one matrix factored once."""

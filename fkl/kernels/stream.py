@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
 from numba import njit
 
-from fkl.kernels.compiled import sincos
+from fkl.kernels.compiled import feature_map
 
 _SUM = {"reassoc", "contract", "nsz"}  # sums may be taken in vector lanes
 
@@ -23,36 +23,6 @@ def dot(a, b):
     for j in range(1, a.size):
         total += a[j] * b[j]
     return total
-
-
-@njit
-def feature_map(angle, phase, z):
-    """Unnormalised map of some samples: z[0] = sin(angle), z[1] = cos(angle), or z[0] = cos(angle + phase).
-
-    Parameters
-    ----------
-    angle : (B, D)
-        Used up.
-    phase : (D,) or (0,)
-    z : (maps, B, D) float32 or float64
-        Written.
-    """
-    D = phase.size
-    if z.itemsize == 8:
-        for b in range(angle.shape[0]):
-            for j in range(angle.shape[1]):
-                if D:
-                    z[0, b, j] = np.cos(angle[b, j] + phase[j])
-                else:
-                    z[0, b, j] = np.sin(angle[b, j])
-                    z[1, b, j] = np.cos(angle[b, j])
-    elif D:
-        for b in range(angle.shape[0]):
-            for j in range(D):
-                angle[b, j] += phase[j]
-        sincos(angle.reshape(-1), angle.dtype.type(1), np.empty(angle.size, z.dtype), z[0].reshape(-1))
-    else:
-        sincos(angle.reshape(-1), angle.dtype.type(1), z[0].reshape(-1), z[1].reshape(-1))
 
 
 @njit
@@ -78,7 +48,7 @@ def _follow(x, omega, phase, norm, y, eta, lam, theta, f, squared_norm):
     angle = np.dot(x, omega)
     maps = theta.shape[0]
     z = np.empty((maps, angle.shape[0], angle.shape[1]), theta.dtype)
-    feature_map(angle, phase, z)
+    feature_map(angle, angle.dtype.type(1), phase, z)
     narrow = theta.dtype.type
     for b in range(y.size):
         f[b] = 0.0

@@ -13,7 +13,6 @@ from fkl.network.messages import Size, kinds, measured
 from fkl.network.topology import Topology
 from fkl.streams import Role, Streams
 
-Payload = TypeVar("Payload")
 Message = TypeVar("Message")
 Array = NDArray[np.floating]
 
@@ -73,10 +72,10 @@ class Network:
 
 
 class Channel:
-    """Passes payloads between clients and server, or between agents, books them, and enforces the uplink budget.
+    """Passes messages between clients and server, or between agents, books them, and enforces the uplink budget.
 
-    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; what it would
-    be on a wire, in scalars a client, is stated at the call. `open_round` is the round loop's business.
+    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; what it would be on a
+    wire is read off it. `open_round` is the round loop's business.
 
     Parameters
     ----------
@@ -144,44 +143,6 @@ class Channel:
             size = measured(payloads, self._width)
             yield kind, Size(*(np.broadcast_to(count * self._present, self._sent.shape) for count in size))
 
-    def broadcast(self, kind: str, payload: Payload, scalars: int | NDArray[np.int64]) -> Payload:
-        """Server to every client that is present.
-
-        Parameters
-        ----------
-        kind : str
-            Name of the payload in the ledger.
-        payload : any
-            Returned as it is.
-        scalars : int, or (R, 1) int
-            Scalars that each client receives.
-        """
-        sent = np.broadcast_to(scalars * self._present, self._sent.shape)
-        self._enter("downlink", kind, sent, sent * self._width)
-        return payload
-
-    def uplink(self, kind: str, payload: Payload, scalars: int | NDArray[np.int64]) -> Payload:
-        """Every client that is present to the server.
-
-        Parameters
-        ----------
-        kind : str
-            Name of the payload in the ledger.
-        payload : any
-            Returned as it is.
-        scalars : int, or (R, K) int
-            Scalars that each client sends; a client that sends 0 sends no message.
-
-        Raises
-        ------
-        fkl.errors.FklError
-            When a client has sent more scalars in this round than `Network.uplink_budget`.
-        """
-        sent = np.broadcast_to(scalars * self._present, self._sent.shape)
-        self._charge(sent)
-        self._enter("uplink", kind, sent, sent * self._width)
-        return payload
-
     def send_to_neighbours(self, message: object, sends: NDArray[np.bool_], topology: Topology) -> NDArray[np.bool_]:
         """Agents to all their neighbours: every payload of a message, one kind after another.
 
@@ -222,7 +183,7 @@ class Channel:
         """Whether messages between agents may be lost."""
         return self.network.loss > 0
 
-    def exchanged(
+    def record_messages(
         self,
         kind: str,
         messages: NDArray[np.int64],

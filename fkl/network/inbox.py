@@ -50,7 +50,8 @@ class Inbox:
 
     def after(self, message: Any, arrived: NDArray[np.bool_]) -> "Inbox":
         """The inbox after messages that arrived, (R, links) or (R, K); of the others agents hold what they held."""
-        held = dict(self.held)
+        held, everywhere = dict(self.held), bool(arrived.all())
         for kind, (payload,) in kinds(message):
-            held[kind] = np.where(arrived[..., None], self.graph.incoming(payload).upon(held[kind]), held[kind])
+            new = self.graph.incoming(payload).upon(held[kind])
+            held[kind] = new if everywhere else np.where(arrived[..., None], new, held[kind])
         return replace(self, held=held)

@@ -8,6 +8,8 @@ receives is its part of it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, cached_property
+from math import prod
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -34,7 +36,7 @@ class Payload(Protocol):
         """Size on a wire whose scalars take `width` bytes."""
         ...
 
-    def dense(self) -> "Shared | Each | Quantised":
+    def dense(self) -> "Shared | Each | Quantised | Ragged":
         """The arrays that would travel."""
         ...
 
@@ -126,7 +128,7 @@ class Quantised:
         steps = np.rint(np.divide(values, unit, out=np.zeros_like(values), where=unit > 0))
         return cls(steps.astype(np.int16), unit, bits)
 
-    @property
+    @cached_property
     def values(self) -> Array:
         """The vectors (R, K, P)."""
         return self.unit * self.codes
@@ -151,6 +153,28 @@ class Quantised:
     def upon(self, held: Array) -> Array:
         """What a receiver holds from now on, who held (R, K, P): both together."""
         return held + self.values
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Arrays whose lengths differ: every client's own in every replicate, or one that all clients of a replicate get.
+
+    Parameters
+    ----------
+    values : tuple of tuple of arrays
+        Replicate by replicate, client by client; one entry a replicate where it is the same for all clients.
+    """
+
+    values: tuple[tuple[NDArray[Any], ...], ...]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
+        return Size(scalars, scalars * width)
+
+    def dense(self) -> "Ragged":
+        """Itself."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -240,15 +264,26 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
     """
     if message is None:
         return
-    if not is_dataclass(message) or isinstance(message, Payload):
-        raise TypeError(f"{type(message).__name__} is no message: a message is a dataclass of payloads")
-    for field in fields(message):
-        value = getattr(message, field.name)
+    for name in _fields(message.__class__):
+        value = getattr(message, name)
         parts = value if isinstance(value, tuple) else (value,)
         for part in parts:
-            if not isinstance(part, Payload):
-                raise TypeError(f"{type(message).__name__}.{field.name} is {type(part).__name__}, which is no payload")
-        yield field.name, parts
+            if not _is_payload(part.__class__):
+                raise TypeError(f"{type(message).__name__}.{name} is {type(part).__name__}, which is no payload")
+        yield name, parts
+
+
+@cache  # asked in every round, and slow
+def _is_payload(kind: Any) -> bool:
+    return issubclass(kind, Payload)
+
+
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    """Names of a message's fields."""
+    if _is_payload(kind) or not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is no message: a message is a dataclass of payloads")
+    return tuple(field.name for field in fields(kind))
 
 
 def measured(parts: tuple[Payload, ...], width: int) -> Size:
@@ -259,7 +294,7 @@ def measured(parts: tuple[Payload, ...], width: int) -> Size:
 
 def _all(shape: tuple[int, ...], width: int) -> Size:
     """Of clients that send all of an array (R, K, ...)."""
-    scalars = np.full((shape[0], 1), int(np.prod(shape[2:])))
+    scalars = np.full((shape[0], 1), prod(shape[2:]))
     return Size(scalars, scalars * width)
 
 

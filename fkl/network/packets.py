@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.network.messages import Each, Payload, Quantised, Shared, kinds
+from fkl.network.messages import Each, Payload, Quantised, Ragged, Shared, kinds
 
 Array = NDArray[Any]
 
@@ -18,7 +18,7 @@ class Part(NamedTuple):
     Of a `Quantised` one the body is its unit; the bits are its codes, so many each.
     """
 
-    kind: type[Shared] | type[Each] | type[Quantised]
+    kind: type[Shared] | type[Each] | type[Quantised] | type[Ragged]
     shape: tuple[int, ...]
     dtype: str
     body: bytes
@@ -71,9 +71,13 @@ def _part(payload: Payload, k: int, width: int) -> Part:
     dense = payload.dense()
     if isinstance(dense, Quantised):
         return _coded(dense, k, width)
-    values = dense.values[0] if isinstance(dense, Shared) else dense.values[0, k]
+    if isinstance(dense, Ragged):
+        of_clients = dense.values[0]
+        values = of_clients[k if len(of_clients) > 1 else 0]
+    else:
+        values = dense.values[0] if isinstance(dense, Shared) else dense.values[0, k]
     wire = values.astype(f"{_letter(values)}{width}")
-    bits, chosen = b"", None if isinstance(dense, Shared) or dense.chosen is None else dense.chosen[0, k]
+    bits, chosen = b"", None if not isinstance(dense, Each) or dense.chosen is None else dense.chosen[0, k]
     if chosen is not None and not chosen.all():
         wire = wire[chosen if len(chosen) > 1 else np.zeros(len(wire), np.bool_)]
     if chosen is not None and len(chosen) > 1 and chosen.any():
@@ -98,25 +102,28 @@ def _decoded(parts: list[Part]) -> Quantised:
     return Quantised((from_0 - 2 ** (each - 1)).astype(np.int16)[None], unit[None], each)
 
 
-def _joined(parts: list[Part]) -> Shared | Each | Quantised:
+def _joined(parts: list[Part]) -> Shared | Each | Quantised | Ragged:
     if parts[0].kind is Shared:
         return Shared(_values(parts[0])[None])
     if parts[0].kind is Quantised:
         return _decoded(parts)
+    if parts[0].kind is Ragged:
+        return Ragged((tuple(map(_values, parts)),))
     return Each(np.stack([_values(part) for part in parts])[None])
 
 
 def _values(part: Part) -> Array:
     """Array of a part, 0 where nothing travelled."""
     values = np.zeros(part.shape, part.dtype)
+    if not part.body:
+        return values
     entries = values.reshape(part.shape[0] if part.shape else 1, -1)
-    chosen = np.full(len(entries), bool(part.body))
+    chosen = np.ones(len(entries), np.bool_)
     if part.bits:
         chosen = np.unpackbits(np.frombuffer(part.bits, np.uint8), count=len(entries)).astype(np.bool_)
-    if chosen.any():
-        scalars = int(chosen.sum()) * entries.shape[1]
-        body = np.frombuffer(part.body, f"{_letter(values)}{len(part.body) // scalars}")
-        entries[chosen] = body.reshape(-1, entries.shape[1])
+    scalars = int(chosen.sum()) * entries.shape[1]
+    body = np.frombuffer(part.body, f"{_letter(values)}{len(part.body) // scalars}")
+    entries[chosen] = body.reshape(-1, entries.shape[1])
     return values
 
 

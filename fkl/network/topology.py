@@ -146,7 +146,7 @@ class Topology:
     def mix(self, x: Array, own: Array | None = None) -> Array:
         """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P); each agent's own where that is not in x."""
         mixed = _product(self._mix_by, x)
-        return mixed if own is None else mixed + self.neighbours.own[:, None] * (own - x)
+        return mixed if own is None or own is x else mixed + self.neighbours.own[:, None] * (own - x)
 
     @property
     def copies(self) -> int:

@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.results.collect import FinishedRun
-
 COLUMNS = ["dataset", "algorithm", "setting", "metric", "unit", "published", "ours", "spread", "n"]
 COLUMNS += ["difference_percent", "reading", "switch", "rounding"]
 
@@ -47,7 +45,7 @@ class Answer:
     n : int
         How many values they are over.
     reading : str
-        `AS_STATED` where that is the paper's text, a name of its `VARIANTS`, or nothing: shown, and no evidence.
+        `AS_STATED` where that is the paper's text, a name of its variants, or nothing: shown, and no evidence.
     preview : bool
         Whether there are fewer replicates or splits than the paper has.
     values : tuple of float
@@ -80,32 +78,6 @@ class Answer:
         preview = (len(values) if of is None else of) < replicates
         moments = float(values.mean()), float(values.std(ddof=1)), len(values)
         return cls(switch, *moments, reading, preview, tuple(map(float, values)))
-
-
-def following(runs: Iterable[FinishedRun], protocol: Callable[[FinishedRun], bool]) -> list[FinishedRun]:
-    """Runs that follow a protocol; one without a key that it names, as with a user's own class, does not."""
-
-    def follows(run: FinishedRun) -> bool:
-        try:
-            return protocol(run)
-        except (KeyError, TypeError, AttributeError):
-            return False
-
-    return [run for run in runs if follows(run)]
-
-
-def newest(
-    runs: Iterable[FinishedRun],
-    cell: Callable[[FinishedRun], tuple[str, str, str]],
-    switch: Callable[[FinishedRun], str],
-) -> dict[tuple[tuple[str, str, str], str], FinishedRun]:
-    """One run for each cell and switch: the one with the most replicates, of these the newest."""
-    best: dict[tuple[tuple[str, str, str], str], FinishedRun] = {}
-    for run in runs:
-        key = cell(run), switch(run)
-        if key not in best or run.replicates >= best[key].replicates:
-            best[key] = run
-    return best
 
 
 def published(paper_file: str, number: str) -> list[Cell]:

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from fkl import __version__, papers
+from fkl.composing import experiments
 from fkl.data.store import Store
 from fkl.errors import FklError
 from fkl.files import write_text
@@ -237,7 +238,7 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
     for run in found.runs:
         run.forget()
     differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
-    variants = getattr(module, "VARIANTS", {})
+    variants = experiments.variants(paper)
     return PaperView(paper, module.TITLE, str(module.__doc__), tables, figures, differences, variants, store)
 
 

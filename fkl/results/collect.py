@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from fkl.config import NODES, NOT_RESULTS
+from fkl.config import NODES, identity
 from fkl.errors import FklError, require, shown
 from fkl.results.folder import LAST_FILE, damage, read_summary
 
@@ -102,9 +102,8 @@ class FinishedRun:
 
     @cached_property
     def decisive(self) -> str:
-        """What of its configuration decides numbers; the versions of fkl and of its packages do, too."""
-        keys = {key: value for key, value in self.config.items() if key not in NOT_RESULTS}
-        return json.dumps(keys, sort_keys=True)
+        """Digest of its configuration; the versions of fkl and of its packages decide numbers, too."""
+        return identity(self.config)
 
     def forget(self) -> None:
         """Let go of the tables that may be large; they are read again when they are asked for."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fkl.errors import FklError
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import Judge, Task
 
@@ -10,5 +11,7 @@ __all__ = ["Judge", "Task", "task_of"]
 
 def task_of(algorithm: Any) -> type[Task]:
     """The task of an algorithm or of its class: the one that it names, or else a stream."""
-    named: type[Task] = getattr(algorithm, "task", StreamTask)
-    return named
+    named = getattr(algorithm, "task", StreamTask)
+    if isinstance(named, type) and issubclass(named, Task):
+        return named
+    raise FklError(f"algo: task of {algorithm.label} is {named!r}, where a class is named that is a fkl.tasks.Task")

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from fkl.config import Run
+from fkl.contract.one_shot import Fitted
 from fkl.contract.world import Algorithm, Array, World
 from fkl.data.problem import Batch, Repeated
 from fkl.errors import FklError
@@ -80,27 +80,14 @@ class RepeatedTask(Task):
         predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
         return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
 
+    def in_doubles(self) -> Repeated:
+        """As they are: features of these methods are never in less."""
+        problem: Repeated = self.problem
+        return problem
+
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets to be tested on."""
         yield Probe(Repeated(tuple(map(mirrored_tests, self.problem.batches))), "other targets to be tested on")
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What a `repeated` method learned, one entry a replicate.
-
-    Parameters
-    ----------
-    predict : tuple of callables
-        From samples (n, d) to targets (n,); NaN where the method cannot tell.
-    figures : mapping of str to (R,)
-        What the run records besides errors.
-    of_clients : mapping of str to (R, K)
-    """
-
-    predict: tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
-    figures: Mapping[str, NDArray[Any]]
-    of_clients: Mapping[str, NDArray[Any]]
 
 
 class FittedJudge(Books):

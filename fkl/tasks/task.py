@@ -4,7 +4,7 @@ A family of methods names its own with ``task: ClassVar = BatchTask``; a method 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -253,6 +253,10 @@ class Task:
             If it has not the shape that the judge expects.
         """
         raise NotImplementedError
+
+    def in_doubles(self) -> Any:
+        """The problem with features in float64."""
+        return replace(self.problem, x=self.problem.x.astype(np.float64))
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Data whose labels differ where a method must not know them.

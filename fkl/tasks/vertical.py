@@ -1,13 +1,14 @@
 """A vertical partition: parties hold different features of the same samples."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.config import Run
+from fkl.contract.parties import Scored
 from fkl.contract.world import Algorithm, World
 from fkl.data.vertical import Vertical
 from fkl.network import Topology
@@ -85,26 +86,6 @@ class VerticalTask(Task):
         rows = outcome.rows[0]
         y[rows] = mirrored(self.problem.y)[rows]
         yield Probe(replace(self.problem, y=y), "other targets to be tested on", replicates=(0,))
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What a method over a vertical partition makes of each replicate's test rows so far.
-
-    Parameters
-    ----------
-    f : tuple of callable
-        Return values (n_r,) whose sign is the class, or that estimate the target; called before the next step, outside
-        the clock.
-    rows : tuple of (n_r,) int
-        Rows that they are of.
-    iterations : int
-        Done so far: draws of features, passes or trees.
-    """
-
-    f: tuple[Callable[[], NDArray[np.float64]], ...]
-    rows: tuple[NDArray[np.int64], ...]
-    iterations: int
 
 
 class ScoredJudge(Books):

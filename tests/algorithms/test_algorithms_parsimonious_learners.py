@@ -1,5 +1,6 @@
 """PF and PC in the loop: one upload, its traffic, one agent, more classes, splits of their own."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from fkl.algorithms.parsimonious.centralized import Centralized
 from fkl.algorithms.parsimonious.federated import Federated
 from fkl.algorithms.parsimonious.learner import Parsimonious
 from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, PooledMachine
+from fkl.contract.isolated import Here
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import Batch, Problem, Repeated, Table
@@ -53,6 +55,20 @@ def play(method: Parsimonious | Machine, problem: Repeated, network: Network | N
     world.channel.open_round(0, problem.present[0])
     _, fitted = method.step(world, method.init(world), 0)
     return fitted, ledger
+
+
+def states(method: Parsimonious, problem: Repeated) -> tuple[Any, Any]:
+    """What the parties hold in the end."""
+    kept = []
+
+    @dataclass(frozen=True)
+    class Watched(type(method)):  # type: ignore[misc]
+        def told(self, server: Any, client: Any) -> Any:
+            kept.append((server, client))
+            return super().told(server, client)
+
+    play(Watched(**vars(method)), problem)
+    return kept[0]
 
 
 def correct(fitted: Fitted, problem: Repeated, r: int = 0) -> float:
@@ -100,7 +116,8 @@ def test_machines_send_all_or_their_support_vectors() -> None:
         sent = fitted.of_clients["sent_samples"]
         assert (ledger.tallies["uplink"].by_client[..., 1] == 3 * sent).all()
         down = ledger.tallies["downlink"].by_client[..., 1]
-        assert (down == 3 * fitted.figures["support_vectors"][:, None]).all()
+        # features and a weight of each support vector, and the bias
+        assert (down == 3 * fitted.figures["support_vectors"][:, None] + 1).all()
         assert all(correct(fitted, problem, r) > 0.88 for r in (0, 1))
         assert (sent.sum(axis=1) == 360).all() == (method is pooled)
     alone = ellipses(pooled, rows=90, per_side=1, replicates=1)
@@ -111,12 +128,25 @@ def test_machines_send_all_or_their_support_vectors() -> None:
 
 
 def test_an_agent_of_one_class_sends_all_it_has() -> None:
-    problem = of_classes(2)
-    x, y, agent = problem.batches[0].part(True)
+    x, y, _ = of_classes(2).batches[0].part(True)
     machine = CascadeMachine()
-    sends = machine.sends(x, y, (y > 0).astype(np.int64))
-    assert sends.tolist() == list(range(len(y)))
-    assert len(machine.sends(x, y, agent)) < len(y)
+    for label in (0, 1):
+        assert machine.sends(x[y == label], y[y == label]).tolist() == list(range((y == label).sum()))
+    assert len(machine.sends(x, y)) < len(y)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("width", [None, 0.7])
+def test_clients_decide_as_scikit_learn_by_the_arrays_of_its_machine(count: int, width: float | None) -> None:
+    machine, problem = PooledMachine(C=5.0, width=width), of_classes(count)
+    fitted, ledger = play(machine, problem)
+    x, y, _ = problem.batches[0].part(True)
+    trained, _ = machine.trained(x, y)
+    points = np.random.default_rng(1).standard_normal((2000, 2))
+    np.testing.assert_array_equal(fitted.predict[0](points), trained.predict(points))
+    pairs, kept = count * (count - 1) // 2, len(trained.support_)
+    extra = pairs + (count if count > 2 else 0) + (width is None)
+    assert ledger.kinds["downlink", "model"] == 2 * (kept * (2 + count - 1) + extra)
 
 
 def test_both_learn_the_ellipses() -> None:
@@ -139,10 +169,10 @@ def test_one_agent_is_the_centralized_learner() -> None:
     assert (classes[0] == classes[1]).mean() > 0.99
     values = [fitted.figures["dual_value"][0] for fitted in functions]
     assert values[0] == pytest.approx(values[1], rel=1e-2)
-    learned = federated.learn(problem.batches[0], np.random.default_rng(0))
-    assert 0 < learned.sent.sum() < 40
-    assert learned.local[0].steps[0] > 0
-    assert learned.final[0].steps.tolist() == [0]
+    server, client = states(federated, problem)
+    assert 0 < client.sent.sum() < 40
+    assert client.local[0][0].steps[0] > 0
+    assert server.final[0][0].steps.tolist() == [0]
 
 
 @pytest.mark.parametrize("count", [2, 5])
@@ -200,6 +230,16 @@ def test_every_site_is_a_client_with_all_its_rows() -> None:
     with_tests = Table(table.x, table.y, np.zeros(5, np.int64), ("x",), ("a",), tested)
     batch = Batch.of(Sites().split(with_tests, np.random.default_rng(0)), 1, 0.9, None, np.random.default_rng(0))
     assert sorted(batch.part(False)[1]) == [1, 4], "the data set's own test samples, whatever the share"
+
+
+@pytest.mark.parametrize("rule", ["interior", "accelerated"])
+@pytest.mark.parametrize("kind", [Federated, Centralized, PooledMachine, CascadeMachine])
+def test_parties_on_their_own_are_all_at_once(kind: type, rule: str) -> None:
+    """Also where the start is drawn; and what passes as bytes is what the ledger has."""
+    keys = {"gamma": 1.0, "eps": 0.1, "steps": 50, "centres": 196, "rule": rule}
+    method = kind(**keys) if issubclass(kind, Parsimonious) else kind(C=10.0)
+    given = Experiment(ellipses(method, replicates=1), Dictionary(), Network(), method, 0, 1, "float64")
+    method.require_apart(lambda: make_world(given, (0,))[0], Here)
 
 
 def test_a_target_of_one_value_is_refused() -> None:

@@ -18,11 +18,11 @@ from sklearn.svm import SVC
 
 from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope
 from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
-from fkl.algorithms.vertical.losses import LOSSES as FDSKL_LOSSES
 from fkl.algorithms.vertical.messages import Groups
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
 from fkl.errors import BadValue, FklError
+from fkl.losses import LOSSES as FDSKL_LOSSES
 from fkl.network.ciphers import Cipher, Keys, OneByOne, Operations, OperationTimes, Paillier, Plain
 from fkl.network.trees import rooted
 

@@ -18,11 +18,11 @@ from fkl.algorithms.vertical import dsg
 from fkl.algorithms.vertical.dsg import TURN, Dsg, phi_of
 from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Fdskl, Protocol, Worker
 from fkl.algorithms.vertical.fdskl_split import protocol_of
-from fkl.algorithms.vertical.losses import LOSSES
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.errors import BadValue
 from fkl.kernels import Dictionary
+from fkl.losses import LOSSES
 from fkl.network import Network
 from fkl.network.ledger import CostModel
 from fkl.network.trees import (

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.io import savemat
 
+from fkl.composing.grid import jobs
 from fkl.data.energy import Energy
 from fkl.data.partition import Iid
 from fkl.data.problem import Batch
@@ -21,7 +22,7 @@ from fkl.errors import FklError
 from fkl.papers import frontier
 from fkl.papers.frontier import entries as frontier_entries
 from fkl.papers.frontier import statistics
-from fkl.papers.frontier.entries import BATCH, DATA, GRID, KERNELS, MIDDLE, PARTITIONS, belongs, measured, setting_of
+from fkl.papers.frontier.entries import EXPERIMENT, FREE, belongs, measured, setting_of
 from fkl.papers.frontier.statistics import interval, pareto_front, ranks
 from fkl.results.collect import FinishedRun
 
@@ -93,6 +94,16 @@ def frontier_table(random: np.random.Generator, rows: int) -> Any:
 # --- runs that are made up
 
 
+BATCH = {"test_on": "last", "test_share": 0.3, "fold": None, "loss": "square"}
+
+
+def composed(on: str, method: str) -> dict[str, Any]:
+    """Configuration of a job of the experiment."""
+    words = {f"+frontier/data={on}", f"+frontier/method={method}"}
+    [job] = [job for job in jobs(EXPERIMENT) if words <= {*job.words}]
+    return job.config
+
+
 def made_up(
     on: str = "naval",
     label: str = "POF-MKL",
@@ -100,7 +111,8 @@ def made_up(
     errors: Any = ((0.1,), (0.2,)),
     each: float = 10.0,
     seed: int = 0,
-    **others: Any,
+    scaling: str = "unit_ball",
+    **others: dict[str, Any],
 ) -> FinishedRun:
     """A finished run of two clients; its replicates have these squared errors in each of ten rounds."""
     batch = algo is not None and "test_on" in algo
@@ -113,11 +125,9 @@ def made_up(
         rounds = rounds.assign(test_mse=errors.ravel(), broadcast_scalars=sent, link_scalars=4 * sent)
     else:
         rounds = rounds.assign(mse=so_far.ravel(), uplink_scalars=sent, downlink_scalars=3 * sent)
-    config = {
-        "seed": seed, "replicates": len(errors), "scaling": "unit_ball", "network": {"loss": 0.0},
-        "dataset": DATA[on], "partition": PARTITIONS[on], "kernels": KERNELS | (MIDDLE if batch else GRID),
-        "algo": algo or {"_target_": "fkl.algorithms.federated.pof_mkl.PofMkl", "step_factor": 2.0, "M": 1}, **others,
-    }  # fmt: skip
+    config = composed(on, "dkla" if batch else "pof_mkl_m1")
+    config = config | {"seed": seed, "replicates": len(errors), "scaling": scaling, "algo": algo or config["algo"]}
+    config |= {node: config[node] | keys for node, keys in others.items()}
     run = FinishedRun(Path(), config, {"dataset": on, "algorithm": label, "rounds": 10, "clients": 2, "features": 3})
     clients = pd.DataFrame({"replicate": range(len(errors)), "training_samples": 7})
     summary = rounds[rounds["round"] == 10].assign(test_mse_at_optimum=0.05) if batch else rounds[rounds["round"] == 10]
@@ -162,10 +172,10 @@ def test_setting_names_what_differs() -> None:
     [
         {"scaling": "none"},
         {"network": {"loss": 0.1}},
-        {"partition": PARTITIONS["naval"] | {"order": "consecutive"}},
-        {"dataset": DATA["naval"] | {"decay": True}},
-        {"kernels": KERNELS | GRID | {"D": 21}},
-        {"kernels": KERNELS | MIDDLE | {"smallest": 10.0, "largest": 10.0}},
+        {"partition": {"order": "consecutive"}},
+        {"dataset": {"decay": True}},
+        {"kernels": {"D": 21}},
+        {"kernels": {"N": 1, "smallest": 10.0, "largest": 10.0}},
         {"algo": {"_target_": "fkl.algorithms.federated.pof_mkl.PofMkl", "step_factor": 1.0}},
         {"algo": DKLA | {"test_on": "drawn"}},
         {"algo": DKLA | {"fold": 0}},
@@ -236,8 +246,6 @@ def test_table_3_ranks_methods_that_were_run_everywhere(short: None) -> None:
 
 # --- a small sweep
 
-SMALL = {"clients": 8, "rounds": 30, "order": "shuffled"}
-
 
 def test_end_to_end(fkl: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A method of each family by the experiment itself, on numbers in energy's layout."""
@@ -246,7 +254,7 @@ def test_end_to_end(fkl: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     x = random.random((25, 240))
     savemat(tmp_path / "files" / "EnergyData.mat", {"X": x, "y": (0.1 + 0.3 * x[0] ** 2)[:, None]})
     monkeypatch.setattr(Energy, "files", tuple(replace(file, sha256=None, size=None) for file in Energy.files))
-    monkeypatch.setitem(PARTITIONS, "energy", SMALL)
+    monkeypatch.setattr(frontier_entries, "FREE", (*FREE, "partition.clients", "partition.rounds"))
     few = ("replicates=2", "paths.data=files", "partition.clients=8", "partition.rounds=30")
     monkeypatch.setattr("fkl.run.draw_run", lambda *_, **__: None)  # figures of a run are tested elsewhere
     methods = "+frontier/method=pof_mkl_m25,pooled_raker,dkla"

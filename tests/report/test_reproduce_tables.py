@@ -2,17 +2,15 @@
 
 import importlib.util
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from fkl import conf_folder
+from fkl.composing.experiments import experiments, not_needed
 from fkl.errors import FklError
 from fkl.papers import PAPERS
 
-EXPERIMENTS = conf_folder() / "experiment"
 FILE = Path(__file__).parents[2] / "scripts" / "reproduce_tables.py"
 
 
@@ -27,8 +25,9 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return module
 
 
-def _files(folder: Path) -> list[Path]:
-    return list(folder.glob("*.yaml"))
+def _names(paper: str) -> set[str]:
+    """Experiments of a paper; those of its searches have another name."""
+    return {name for name in experiments(paper) if name.startswith(f"{paper}/")}
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def test_every_experiment_is_asked_for_once_and_the_page_last(called: Callable) 
     """The page is what makes the tables and figures."""
     code, calls = called("--readings")
     assert (code, calls[-1]) == (0, ["report"])
-    sweeps = {f"+experiment={paper}/{file.stem}" for paper in PAPERS for file in _files(EXPERIMENTS / paper)}
+    sweeps = {f"+experiment={name}" for paper in PAPERS for name in _names(paper)}
     assert len(sweeps) > len(PAPERS)
     assert sorted(call[:3] for call in calls[:-1]) == sorted(["run", "-m", sweep] for sweep in sweeps)
 
@@ -90,11 +89,10 @@ def test_readings_are_left_out_and_named(called: Callable, capsys: pytest.Captur
         capsys.readouterr().out.partition("left out: ")[2].splitlines()[0].partition("runs them: ")[2].split(", ")
     )
     assert left_out == ["coke/bandwidth", "pof_mkl/switches"]
-    all_of_them = [f"{paper}/{file.stem}" for paper in ("coke", "pof_mkl") for file in _files(EXPERIMENTS / paper)]
-    assert sorted(sweeps) == sorted(f"+experiment={name}" for name in {*all_of_them} - {*left_out})
+    all_of_them = _names("coke") | _names("pof_mkl")
+    assert sorted(sweeps) == sorted(f"+experiment={name}" for name in all_of_them - {*left_out})
     for paper in PAPERS:
-        names = getattr(import_module(f"fkl.papers.{paper}"), "READINGS", ())
-        assert {*names} < {file.stem for file in _files(EXPERIMENTS / paper)}
+        assert {*not_needed(paper)} < _names(paper)
 
 
 def test_missing_data_are_named_with_how_to_get_them(

@@ -85,7 +85,8 @@ def test_errors_beyond_those_of_predicting_0_are_told() -> None:
 def test_samples_of_other_kinds_are_counted_too(kind: str) -> None:
     """Batches and features of parties, whose samples are all there."""
     with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        experiment = prepare(load(compose("config", [*SMALL, "scaling=unit_box", *kind.split(" ")])))
+        words = [SMALL[0], "replicates=2", "scaling=unit_box", *kind.split(" ")]
+        experiment = prepare(load(compose("config", words)))
     zero = np.square(experiment.problem.y).mean()
     assert worse_than_zero(experiment.task.targets, np.array([1.9 * zero])) is None
     assert worse_than_zero(experiment.task.targets, np.array([2.1 * zero])) is not None

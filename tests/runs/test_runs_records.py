@@ -83,7 +83,10 @@ def test_traffic_accumulates_and_rounds_agree_with_clients_and_summary(given: Ex
             assert (records.clients.groupby("replicate")[column].sum() == last[column]).all()
     for column in ("mse", "regret_best_kernel", "regret_hindsight", "uplink_scalars", "uplink_bytes"):
         assert (records.summary.set_index("replicate")[column] == last[column]).all()
-    assert (last["uplink_bytes"] == 8 * last["uplink_scalars"]).all()
+    assert (last["downlink_bytes"] == 8 * last["downlink_scalars"]).all()
+    telling_which = {"POF-MKL": -(-given.dictionary.N // 8)}  # bytes a message: a bit for each kernel
+    told = last["uplink_messages"] * telling_which.get(given.algorithm.label, 0)
+    assert (last["uplink_bytes"] == 8 * last["uplink_scalars"] + told).all()
 
 
 def test_time_is_the_algorithm_s_alone(given: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:

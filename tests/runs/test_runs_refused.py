@@ -57,6 +57,10 @@ REFUSED = {
     f"{GIVEN}=[[0,1],[1]]": "partition.groups=party 1: 1: must be a feature of one party; party 0 has it too",
     f"{GIVEN}=[[0,1],[2]]": "partition.groups=no party: 3",
     f"{GIVEN}=[[0,1],[]]": "partition.groups=party 1: []",
+    "algo=libsvm": "kernels: no such key",
+    "algo=parsimonious_federated": "kernels: no such key",
+    "algo=secureboost kernels=rbf": "kernels=Dictionary: must be null: SecureBoost uses none",
+    "~kernels kernels.D=8": "kernels: no such key",
     "topology=ring": "topology=Ring: must be left out: POF-MKL is not decentralized",
     "algo=dkla ~topology": "topology=None: must be a graph of agents",
     "algo=dkla topology=null": "topology=None: must be the name of a choice; ~topology leaves the group out",
@@ -72,7 +76,8 @@ REFUSED = {
 @pytest.mark.parametrize("override", REFUSED)
 def test_refused_in_one_line_with_exit_code_2_and_nothing_written(fkl: Callable, tmp_path: Path, override: str) -> None:
     """The line names the key, what was given and what is allowed."""
-    answer = fkl("run", *SMALL, *override.split(" "))
+    words = SMALL[:1] if override.startswith("algo=fdskl") else SMALL  # without kernels.D
+    answer = fkl("run", *words, *override.split(" "))
     assert answer.code == 2
     lines = [line for line in answer.err.splitlines() if "round/s" not in line and line.strip()]
     assert len(lines) == 1, answer.err

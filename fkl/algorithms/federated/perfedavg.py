@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.contract.star import Federated, Samples, Turn
-from fkl.contract.world import Array, Common, Outcome
+from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome
 from fkl.errors import require
 from fkl.network.messages import RankOne, Shared
 from fkl.streams import Role
@@ -65,6 +65,7 @@ class PerFedAvg(Federated):
     """
 
     label: ClassVar[str] = "PerFedAvg"
+    idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
 
     eta: float | None = None
     alpha: float | None = None

@@ -10,6 +10,7 @@ import numpy as np
 
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.contract.world import FEATURE_KEYS
 from fkl.errors import require
 from fkl.kernels import Dictionary, exact
 
@@ -39,6 +40,7 @@ class Omkr(Learner):
     """
 
     label: ClassVar[str] = "OMKR"
+    idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     lam: ClassVar[float] = 0.0
     block: ClassVar[int] = 256
     engines = ("numba",)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.learner import Learner, Played, samples
 from fkl.errors import require
+from fkl.kernels.compiled import feature_map
 from fkl.kernels.dictionary import MOST_KERNELS
-from fkl.kernels.stream import descend, dot, feature_map, project
+from fkl.kernels.stream import descend, dot, project
 from fkl.kernels.threads import wake_for
 from fkl.streams import Role
 
@@ -169,10 +170,10 @@ def learn(stream, r, b, S, q, theta, log_w):
             continue
         if i < n:
             project(stream.x32[b], stream.narrow[r, i], angle32[0])
-            feature_map(angle32, stream.phase[r, i], z)
+            feature_map(angle32, angle32.dtype.type(1), stream.phase[r, i], z)
         else:
             project(stream.x64[b], stream.wide[r, i - n], angle64[0])
-            feature_map(angle64, stream.phase[r, i], z)
+            feature_map(angle64, angle64.dtype.type(1), stream.phase[r, i], z)
         f, size = 0.0, 0.0
         for m in range(maps):
             f += stream.norm * dot(theta[i, m], z[m, 0])

@@ -1,13 +1,23 @@
 """The centralized learner (PC) of Peifer and Ribeiro: the same problem on all samples, which every agent sends."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.parsimonious.dual import Dual
-from fkl.algorithms.parsimonious.learner import Learned, Parsimonious, targets, training
-from fkl.data.problem import Batch
+from fkl.algorithms.parsimonious.dual import Dual, Solution
+from fkl.algorithms.parsimonious.learner import Client, Parsimonious, labels_of
+from fkl.algorithms.parsimonious.quadrature import Array
+from fkl.contract.one_shot import CommonOfClasses, Owned
+from fkl.contract.star import Turn
+from fkl.network.messages import Ragged
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Samples of a client: features (n, d) and class (n,)."""
+
+    samples: tuple[Ragged, Ragged]
 
 
 @dataclass(frozen=True)
@@ -16,13 +26,16 @@ class Centralized(Parsimonious):
 
     label: ClassVar[str] = "PC"
 
-    def learn(self, batch: Batch, rng: np.random.Generator) -> Learned:
-        """One replicate's model. A sample travels with its features and its class."""
-        x, y, agent = training(batch)
-        quadrature = self.quadrature(x, rng)
-        classes, labels = targets(y)
-        problems = [Dual.single(quadrature, x, label, self.gamma, self.eps) for label in labels]
-        final = tuple(self.ascend(problem, problem.random_start(rng)) for problem in problems)
-        sent = np.bincount(agent, minlength=batch.clients)
-        models = tuple(solution.model() for solution in final)
-        return Learned(classes, models, final, (), sent, sent * (batch.dimension + 1))
+    def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Pool]:
+        """All."""
+        count = np.array([[len(one) for one in of_one] for of_one in samples.y.values])
+        return replace(client, sent=count), Pool((samples.x, samples.y))
+
+    def solve(self, common: CommonOfClasses, box: Array, up: Pool, r: int) -> tuple[Solution, ...]:
+        """One problem a function."""
+        x, y = (np.concatenate(payload.values[r]) for payload in up.samples)
+        quadrature, rng = self.quadrature(common, box, r)
+        problems = [
+            Dual.single(quadrature, x, label, self.gamma, self.eps) for label in labels_of(common.classes[r], y)
+        ]
+        return tuple(self.ascend(problem, problem.random_start(rng)) for problem in problems)

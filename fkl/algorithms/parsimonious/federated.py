@@ -3,14 +3,25 @@
 Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.parsimonious.dual import Dual
-from fkl.algorithms.parsimonious.learner import Learned, Parsimonious, targets, training
-from fkl.data.problem import Batch
+from fkl.algorithms.parsimonious.dual import Dual, Flags, Solution
+from fkl.algorithms.parsimonious.learner import Client, Parsimonious, labels_of
+from fkl.algorithms.parsimonious.quadrature import Array
+from fkl.contract.one_shot import CommonOfClasses, Owned, by_replicate
+from fkl.contract.star import Turn
+from fkl.network.messages import Ragged
+from fkl.streams import Role
+
+
+@dataclass(frozen=True)
+class Critical:
+    """Samples that matter to a client's own problems: features (n, d), class (n,) and mu of every function (n, F)."""
+
+    samples: tuple[Ragged, Ragged, Ragged]
 
 
 @dataclass(frozen=True)
@@ -19,25 +30,47 @@ class Federated(Parsimonious):
 
     label: ClassVar[str] = "PF"
 
-    def learn(self, batch: Batch, rng: np.random.Generator) -> Learned:
-        """One replicate's model. A sample travels once: its features, its class, and lambda of every function."""
-        x, y, agent = training(batch)
-        quadrature = self.quadrature(x, rng)
-        classes, labels = targets(y)
-        local, lam = [], []
-        for label in labels:
-            problem = Dual.of_agents(quadrature, x, label, agent, self.gamma, self.eps)
-            local.append(self.ascend(problem, problem.random_start(rng)))  # Algorithm 2
-            # Samples come agent after agent, so that the problems' rows in their order are those of the batch.
-            lam.append(local[-1].mu[problem.present])
-        critical = np.any([of_function > 0 for of_function in lam], axis=0)
-        final, models = [], []
-        for label, mu in zip(labels, lam, strict=True):
-            union = Dual.single(quadrature, x[critical], label[critical], self.gamma, self.eps)
+    def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Critical]:
+        """Algorithm 2. The problems of all agents here are solved side by side; none decides a bit of another's."""
+
+        def of_one(r: int) -> tuple[tuple[Solution, ...], Array]:
+            x, y, agent = samples.of(r)
+            quadrature, _ = self.quadrature(common, client.box, r)
+            local, mu = [], []
+            for function, label in enumerate(labels_of(common.classes[r], y)):
+                problem = Dual.of_agents(quadrature, x, label, agent, self.gamma, self.eps)
+                local.append(self.ascend(problem, _starts(problem.present, r, function, turn)))
+                # Samples come agent after agent, so that the problems' rows in their order are those of the samples.
+                mu.append(local[-1].mu[problem.present])
+            return tuple(local), np.stack(mu, axis=1)
+
+        local, mus = zip(*by_replicate(of_one, len(samples.x.values)), strict=True)
+        sent: list[list[list[Array]]] = [[], [], []]
+        for r, mu in enumerate(mus):
+            ends = np.cumsum([len(one) for one in samples.y.values[r]])[:-1]
+            own = list(zip(samples.x.values[r], samples.y.values[r], np.split(mu, ends), strict=True))
+            for number, column in enumerate(sent):
+                column.append([parts[number][(parts[2] > 0).any(axis=1)] for parts in own])
+        count = np.array([[len(one) for one in of_one] for of_one in sent[1]])
+        payloads = [Ragged(tuple(map(tuple, column))) for column in sent]
+        return replace(client, local=local, sent=count), Critical((payloads[0], payloads[1], payloads[2]))
+
+    def solve(self, common: CommonOfClasses, box: Array, up: Critical, r: int) -> tuple[Solution, ...]:
+        """Algorithm 3, from where the agents ended."""
+        x, y, mu = (np.concatenate(payload.values[r]) for payload in up.samples)
+        quadrature, _ = self.quadrature(common, box, r)
+        final = []
+        for label, of_function in zip(labels_of(common.classes[r], y), mu.T, strict=True):
+            union = Dual.single(quadrature, x, label, self.gamma, self.eps)
             # Lemma 2 weighs the agents' problems so that mu = lambda / N stays: lambda_F = mu N_F.
-            solution = self.ascend(union, mu[critical][None] * union.N)  # Algorithm 3
-            final.append(solution)
-            models.append(solution.model())
-        sent = np.bincount(agent[critical], minlength=batch.clients)
-        scalars = sent * (batch.dimension + 1 + len(labels))
-        return Learned(classes, tuple(models), tuple(final), tuple(local), sent, scalars)
+            final.append(self.ascend(union, of_function[None] * union.N))
+        return tuple(final)
+
+
+def _starts(present: Flags, r: int, function: int, turn: Turn) -> Array:
+    """Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], of each agent's own seed, (A, n)."""
+    start = np.zeros(present.shape)
+    for row, agent, here in zip(start, turn.clients, present, strict=True):
+        [drawn] = turn.streams.of(r).private(Role.SELECTION, agent, function, int(here.sum()))
+        row[here] = 1 - drawn
+    return start

@@ -1,68 +1,90 @@
 """What the federated and the centralized learner of Peifer and Ribeiro share: S x W, classes, and what they tell."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Fitted, Split, World
+from fkl.algorithms.base import Split
 from fkl.algorithms.parsimonious.dual import RULES, Dual, Model, Solution, representation, solve
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, box_of
-from fkl.data.problem import Batch
-from fkl.errors import FklError, require
-from fkl.kernels.threads import in_parts
+from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
+from fkl.contract.star import Turn
+from fkl.errors import require
 from fkl.memory import require_memory
+from fkl.network.messages import Each, Ragged, Shared
 from fkl.streams import Role
 from fkl.tasks.repeated import RepeatedTask
 from fkl.tasks.task import Task
 
 FALLBACK_WIDTHS = (1 / 28, 1 / 14, 1 / 7)
-MOST_CLASSES = 100
 NODE_BYTES = 90
 """Of a centre and width: its weight, alpha, and the neighbours by which the peaks of alpha are counted, at least."""
+BOX, SAMPLES, MODEL = range(3)
+"""The exchanges."""
 
 
 @dataclass(frozen=True)
-class Learned:
-    """One replicate's global model, a function for each class, and what it took.
+class Corners:
+    """Lower and upper corner (2, d) of a client's samples."""
+
+    box: Each
+
+
+@dataclass(frozen=True)
+class Box:
+    """Those of all clients' centres."""
+
+    box: Shared
+
+
+@dataclass(frozen=True)
+class Function:
+    """The model: numbers of the nodes of all functions, one function's after another's, and their coefficients.
+
+    Which centre and width a node is, all parties know.
+    """
+
+    model: tuple[Ragged, Ragged]
+
+
+@dataclass(frozen=True)
+class Server:
+    """What the server holds.
 
     Parameters
     ----------
-    classes : (C,)
-        Values of the target; of two, the higher one has the only function.
-    models : tuple of Model
-    final : tuple of Solution
-        Of the server or the centralized learner, one a function.
-    local : tuple of Solution
-        Of the agents; empty for the centralized learner.
-    sent, scalars : (K,) int
-        Samples, and scalars, that each client sent.
+    box : (R, 2, d)
+    final : tuple of tuple of Solution
+        Replicate by replicate, function by function.
     """
 
-    classes: Array
-    models: tuple[Model, ...]
-    final: tuple[Solution, ...]
-    local: tuple[Solution, ...]
-    sent: NDArray[np.int64]
-    scalars: NDArray[np.int64]
-
-    @property
-    def received(self) -> int:
-        """Scalars of the model that goes back to every agent: number and coefficient of its nodes, which all know."""
-        return sum(2 * len(model.active) for model in self.models)
-
-    def predict(self, x: Array) -> Array:
-        """Class of each sample (n, d): the sign of f for two, NaN where f = 0; else that of the largest f."""
-        f = np.stack([model.predict(np.asarray(x, np.float64)) for model in self.models], axis=1)
-        if len(self.models) > 1:
-            return np.where(f.any(axis=1), self.classes[f.argmax(axis=1)], np.nan)
-        return np.select([f[:, 0] > 0, f[:, 0] < 0], [self.classes[1], self.classes[0]], np.nan)
+    box: Array
+    final: tuple[tuple[Solution, ...], ...] = ()
 
 
 @dataclass(frozen=True)
-class Parsimonious(Split):
+class Client:
+    """What the clients hold.
+
+    Parameters
+    ----------
+    box : (R, 2, d)
+    sent : (R, K) int
+        Samples.
+    local : tuple of tuple of Solution
+        Replicate by replicate, function by function; empty where clients solve nothing.
+    """
+
+    box: Array
+    sent: NDArray[np.int64]
+    local: tuple[tuple[Solution, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Parsimonious(OneShot, Split):
     """Classification by f(x) = integral of alpha(s, w) k(x, s; w) over centres s and widths w, few alpha not 0.
 
     More than two classes are learned one against the rest.
@@ -95,6 +117,7 @@ class Parsimonious(Split):
     fkl.errors.BadValue
     """
 
+    exchanges: ClassVar[int] = 3
     task: ClassVar[type[Task]] = RepeatedTask
     engines = ("numba",)
 
@@ -118,91 +141,137 @@ class Parsimonious(Split):
         require(0 <= self.tolerance < np.inf, "tolerance", self.tolerance, "a number from 0")
         require(1 <= self.centres <= 10**6, "centres", self.centres, "a whole number from 1 to 1000000")
 
-    def init(self, world: World) -> None:
-        """Nothing is kept between rounds: there is one."""
+    def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
+        """The box, where it is given."""
+        R, d = len(common.streams.replicates), common.dimension
+        if self.box is not None:
+            fits = len(self.box) == 2 and all(len(corner) == d for corner in self.box)
+            require(fits, "box", self.box, f"a lower and an upper corner of {d} numbers each, or null")
+        box = np.broadcast_to(np.zeros((2, d)) if self.box is None else np.asarray(self.box, np.float64), (R, 2, d))
+        return Server(box), Client(box, np.zeros((R, clients), np.int64))
 
-    def step(self, world: World, state: None, t: int) -> tuple[None, Fitted]:
-        """Learn every replicate's model."""
-        replicates = world.streams.replicates
-        learned: list[Any] = [None] * len(replicates)
-        generators = world.streams.generators(Role.SELECTION)
+    def broadcast(self, common: CommonOfClasses, server: Server, turn: Turn) -> Box | Function | None:  # type: ignore[override]
+        """The box, and in the end the model."""
+        if turn.exchange == SAMPLES and self.box is None:
+            return Box(Shared(server.box))
+        if turn.exchange < MODEL:
+            return None
+        nodes, coefficients = zip(*map(_numbered, server.final), strict=True)
+        return Function((Ragged(tuple((one,) for one in nodes)), Ragged(tuple((one,) for one in coefficients))))
 
-        def work(begin: int, end: int) -> None:
-            for r in range(begin, end):
-                learned[r] = self.learn(world.problem.batches[replicates[r]], generators[r])
+    def client(  # type: ignore[override]
+        self, common: CommonOfClasses, client: Client, down: Any, samples: Owned, turn: Turn
+    ) -> tuple[Client, Any, Predictors | None]:
+        """Send the corners, then samples, and predict by the model that comes back."""
+        if turn.exchange == BOX:
+            corners = np.array([[[one.min(axis=0), one.max(axis=0)] for one in of_one] for of_one in samples.x.values])
+            return client, Corners(Each(corners)) if self.box is None else None, None
+        if turn.exchange == SAMPLES:
+            client = client if down is None else replace(client, box=down.box.values)
+            client, up = self.choose(common, client, samples, turn)
+            return client, up, None
+        return client, None, self._predictors(common, client, *down.model)
 
-        in_parts(work, len(replicates))
-        if self.box is None:
-            corners = 2 * world.problem.dimension
-            world.channel.uplink("box", None, corners)
-            world.channel.broadcast("box", None, corners)
-        world.channel.uplink("samples", None, np.stack([one.scalars for one in learned]))
-        world.channel.broadcast("model", None, np.array([[one.received] for one in learned]))
-        return state, _fitted(learned)
+    def server(  # type: ignore[override]
+        self, common: CommonOfClasses, server: Server, up: Any, share: Array, turn: Turn
+    ) -> Server:
+        """The box around all corners, then the solution on what was sent."""
+        if turn.exchange == BOX and up is not None:
+            return replace(server, box=np.stack([box_of(one.reshape(-1, common.dimension)) for one in up.box.values]))
+        if turn.exchange == SAMPLES:
+            final = by_replicate(lambda r: self.solve(common, server.box, up, r), len(server.box))
+            return replace(server, final=tuple(final))
+        return server
 
-    def learn(self, batch: Batch, rng: np.random.Generator) -> Learned:
-        """One replicate's model."""
+    def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Any]:
+        """The samples that clients send."""
         raise NotImplementedError
 
-    def quadrature(self, x: Array, rng: np.random.Generator) -> Quadrature:
-        """Nodes for training samples x (n, d)."""
-        if self.box is not None:
-            fits = len(self.box) == 2 and all(len(corner) == x.shape[1] for corner in self.box)
-            require(fits, "box", self.box, f"a lower and an upper corner of {x.shape[1]} numbers each, or null")
-        box = box_of(x) if self.box is None else np.asarray(self.box, np.float64)
-        longest = float((box[1] - box[0]).max())
+    def solve(self, common: CommonOfClasses, box: Array, up: Any, r: int) -> tuple[Solution, ...]:
+        """One replicate's solutions on the samples that were sent, function by function."""
+        raise NotImplementedError
+
+    def quadrature(self, common: CommonOfClasses, box: Array, r: int) -> tuple[Quadrature, np.random.Generator]:
+        """Nodes in a replicate's box, the same for all who draw them, and the generator that drew them."""
+        [rng] = common.streams.of(r).generators(Role.SELECTION)
+        longest = float((box[r][1] - box[r][0]).max())
         widths = [share * longest for share in FALLBACK_WIDTHS] if self.widths is None else self.widths
         nodes = self.centres * len(widths)
         require_memory(nodes * NODE_BYTES, f"{nodes} centres and widths", "algo.centres or the number of algo.widths")
-        return Quadrature.over(box, self.centres, widths, rng)
+        return Quadrature.over(box[r], self.centres, widths, rng), rng
 
     def ascend(self, problem: Dual, start: Array) -> Solution:
         """Solve a problem with the keys' rule, budget of steps and tolerance."""
         return solve(problem, start, self.steps, rule=self.rule, eta=self.eta, tolerance=self.tolerance)
 
+    def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+        """Kernels of the model, samples sent, and how well the problems were solved."""
+        local = client.local or server.final
 
-def training(batch: Batch) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Training samples, targets and clients, in float64 whatever the run's precision."""
-    x, y, client = batch.part(True)
-    return x.astype(np.float64), y, client
+        def each(figure: Callable[[tuple[Solution, ...]], Any], of: Sequence[tuple[Solution, ...]]) -> Array:
+            return np.array([figure(one) for one in of], np.float64)
+
+        costs = [
+            np.sum([representation(of.problem.quadrature, of.alpha[0]) for of in one], axis=0) for one in server.final
+        ]
+        figures = {
+            "active_nodes": np.array([cost[0] for cost in costs], np.float64),
+            "regions": np.array([cost[1] for cost in costs], np.float64),
+            "peaks": np.array([cost[2] for cost in costs], np.float64),
+            "sent_samples": client.sent.sum(axis=1).astype(np.float64),
+            "dual_value": each(lambda one: sum(float(of.value.sum()) for of in one), server.final),
+            "gap": each(lambda one: max(float(of.gap.max()) for of in one), server.final),
+            "agents_gap": each(lambda one: max(float(of.gap.max()) for of in one), local),
+            "violation": each(lambda one: max(float(of.violation.max()) for of in one), server.final),
+            "slackness": each(lambda one: max(float(of.slackness.max()) for of in one), server.final),
+            "converged": each(lambda one: np.mean([of.finished.mean() for of in one]), server.final),
+            "agents_converged": each(lambda one: np.mean([of.finished.mean() for of in one]), local),
+        }
+        return figures, {"sent_samples": client.sent}
+
+    def _predictors(self, common: CommonOfClasses, client: Client, nodes: Ragged, coefficients: Ragged) -> Predictors:
+        """What the clients make of the model."""
+        made = []
+        for r, classes in enumerate(common.classes):
+            quadrature, _ = self.quadrature(common, client.box, r)
+            function, node = np.divmod(nodes.values[r][0], quadrature.size)
+            of = [function == number for number in range(len(labels_of(classes, classes)))]
+            models = [Model(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
+            made.append(Classifier(classes, tuple(models)).predict)
+        return tuple(made)
 
 
-def targets(y: Array) -> tuple[Array, list[Array]]:
-    """Values of a target (n,), and labels -1 and 1 of each function to be learned.
+@dataclass(frozen=True)
+class Classifier:
+    """One replicate's model.
 
-    Raises
-    ------
-    fkl.errors.FklError
-        If there is one value, or so many that it is no class.
+    Parameters
+    ----------
+    classes : (C,)
+        Values of the target; of two, the higher one has the only function.
+    models : tuple of Model
+        A function for each class.
     """
-    classes = np.unique(y)
-    if not 2 <= len(classes) <= MOST_CLASSES:
-        raise FklError(f"the target has {len(classes)} values, where classes are learned: 2 to {MOST_CLASSES}")
+
+    classes: Array
+    models: tuple[Model, ...]
+
+    def predict(self, x: NDArray[Any]) -> Array:
+        """Class of each sample (n, d): the sign of f for two, NaN where f = 0; else that of the largest f."""
+        f = np.stack([model.predict(np.asarray(x, np.float64)) for model in self.models], axis=1)
+        if len(self.models) > 1:
+            return np.where(f.any(axis=1), self.classes[f.argmax(axis=1)], np.nan)
+        return np.select([f[:, 0] > 0, f[:, 0] < 0], [self.classes[1], self.classes[0]], np.nan)
+
+
+def labels_of(classes: Array, y: Array) -> list[Array]:
+    """Labels -1 and 1 of a target (n,), for each function to be learned."""
     chosen = classes[1:] if len(classes) == 2 else classes
-    return classes, [np.where(y == value, 1.0, -1.0) for value in chosen]
+    return [np.where(y == value, 1.0, -1.0) for value in chosen]
 
 
-def _fitted(learned: list[Learned]) -> Fitted:
-    """What the replicates' models tell."""
-
-    def each(figure: Callable[[Learned], float]) -> Array:
-        return np.array([figure(one) for one in learned], np.float64)
-
-    costs = [
-        np.sum([representation(of.problem.quadrature, of.alpha[0]) for of in one.final], axis=0) for one in learned
-    ]
-    figures = {
-        "active_nodes": np.array([cost[0] for cost in costs], np.float64),
-        "regions": np.array([cost[1] for cost in costs], np.float64),
-        "peaks": np.array([cost[2] for cost in costs], np.float64),
-        "sent_samples": each(lambda one: one.sent.sum()),
-        "dual_value": each(lambda one: sum(float(of.value.sum()) for of in one.final)),
-        "gap": each(lambda one: max(float(of.gap.max()) for of in one.final)),
-        "agents_gap": each(lambda one: max(float(of.gap.max()) for of in one.local or one.final)),
-        "violation": each(lambda one: max(float(of.violation.max()) for of in one.final)),
-        "slackness": each(lambda one: max(float(of.slackness.max()) for of in one.final)),
-        "converged": each(lambda one: np.mean([of.finished.mean() for of in one.final])),
-        "agents_converged": each(lambda one: np.mean([of.finished.mean() for of in one.local or one.final])),
-    }
-    sent = np.stack([one.sent for one in learned])
-    return Fitted(tuple(one.predict for one in learned), figures, {"sent_samples": sent})
+def _numbered(final: tuple[Solution, ...]) -> tuple[NDArray[np.int64], Array]:
+    """Nodes and coefficients of all functions."""
+    models = [solution.model() for solution in final]
+    nodes = [model.active + number * model.quadrature.size for number, model in enumerate(models)]
+    return np.concatenate(nodes), np.concatenate([model.coefficients for model in models])

@@ -6,43 +6,123 @@ classifier.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Fitted, Split, World
-from fkl.algorithms.parsimonious.learner import targets, training
+from fkl.algorithms.base import Split
 from fkl.algorithms.parsimonious.quadrature import Array
-from fkl.data.problem import Batch
+from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
+from fkl.contract.star import Turn
 from fkl.errors import require
-from fkl.kernels.threads import in_parts
+from fkl.network.messages import Ragged
 from fkl.tasks.repeated import RepeatedTask
 from fkl.tasks.task import Task
 
+Integers = NDArray[np.int64]
+SAMPLES, MODEL = range(2)
+"""The exchanges."""
+BLOCK = 1 << 22
+"""Kernel values that are held at a time where a machine decides."""
+
 
 @dataclass(frozen=True)
-class Trained:
-    """One replicate's machine.
+class Sent:
+    """Samples of a client: features (n, d) and class (n,)."""
+
+    samples: tuple[Ragged, Ragged]
+
+
+@dataclass(frozen=True)
+class Down:
+    """The machine: `Decision`'s arrays but the classes, and the scale only where no width is given."""
+
+    model: tuple[Ragged, ...]
+
+
+@dataclass(frozen=True)
+class Server:
+    """Machines of all replicates, once they are trained."""
+
+    trained: "tuple[Trained, ...]" = ()
+
+
+class Trained(NamedTuple):
+    """A replicate's machine, scikit-learn's, and the scale of its kernel exp(-scale |x - x'|^2)."""
+
+    machine: Any
+    scale: float
+
+
+@dataclass(frozen=True)
+class Client:
+    """Samples (R, K) that clients sent."""
+
+    sent: Integers
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A machine as its arrays, a vote between every two classes.
 
     Parameters
     ----------
-    machine : sklearn.svm.SVC
-    sent : (K,) int
-        Samples that each client sent.
+    classes : (C,)
+    support : (m, d)
+        Support vectors, class after class.
+    weight : (m, C - 1)
+        Of each, in the votes between its class and the others.
+    bias : (C (C - 1) / 2,)
+    count : (C,)
+        Support vectors of each class; empty for two, whose weights have opposite signs.
+    scale : (1,)
+        The kernel is exp(-scale |x - x'|^2).
     """
 
-    machine: Any
-    sent: NDArray[np.int64]
+    classes: Array
+    support: Array
+    weight: Array
+    bias: Array
+    count: Array
+    scale: Array
 
-    def predict(self, x: Array) -> Array:
-        """Class of each sample (n, d)."""
-        classes: Array = self.machine.predict(np.asarray(x, np.float64))
-        return classes
+    @staticmethod
+    def arrays(machine: Any) -> tuple[Array, ...]:
+        """Support, weight, bias and count of scikit-learn's machine, which turns the signs of two classes."""
+        two = len(machine.classes_) == 2
+        sign, count = (-1.0, np.zeros(0)) if two else (1.0, machine.n_support_)
+        return machine.support_vectors_, sign * machine.dual_coef_.T, sign * machine.intercept_, count
+
+    def predict(self, x: NDArray[Any]) -> Array:
+        """Class of each sample (n, d): that of most votes, the first of equals."""
+        rows = max(1, BLOCK // max(1, len(self.support)))
+        x = np.asarray(x, np.float64)
+        parts = [self._voted(x[start : start + rows]) for start in range(0, len(x), rows)]
+        return self.classes[np.concatenate(parts)] if parts else np.zeros(0)
+
+    def _voted(self, x: Array) -> Integers:
+        from sklearn.metrics.pairwise import rbf_kernel
+
+        kernel = rbf_kernel(x, self.support, gamma=float(self.scale[0]))
+        ends = np.cumsum([0, *self._counts()]).astype(np.int64)
+        votes = np.zeros((len(x), len(self.classes)), np.int64)
+        for pair, (i, j) in enumerate(combinations(range(len(self.classes)), 2)):
+            mine, theirs = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            f = kernel[:, mine] @ self.weight[mine, j - 1] + kernel[:, theirs] @ self.weight[theirs, i]
+            for_i = f + self.bias[pair] > 0
+            votes[:, i] += for_i
+            votes[:, j] += ~for_i
+        return votes.argmax(axis=1)
+
+    def _counts(self) -> Array:
+        first = np.count_nonzero(self.weight[:, 0] > 0)
+        return self.count if len(self.count) else np.array([first, len(self.weight) - first])
 
 
 @dataclass(frozen=True)
-class Machine(Split):
+class Machine(OneShot, Split):
     """Keys of both: those of scikit-learn's SVC with a Gaussian kernel exp(-|x - x'|^2 / (2 width^2)).
 
     Parameters
@@ -57,6 +137,7 @@ class Machine(Split):
     fkl.errors.BadValue
     """
 
+    exchanges: ClassVar[int] = 2
     task: ClassVar[type[Task]] = RepeatedTask
 
     C: float = 1.0
@@ -67,44 +148,70 @@ class Machine(Split):
         require(0 < self.C < np.inf, "C", self.C, "a number above 0")
         require(self.width is None or 0 < self.width < np.inf, "width", self.width, "a number above 0, or null")
 
-    def init(self, world: World) -> None:
-        """Nothing is kept between rounds: there is one."""
+    def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
+        """Nothing is known yet."""
+        return Server(), Client(np.zeros((len(common.streams.replicates), clients), np.int64))
 
-    def step(self, world: World, state: None, t: int) -> tuple[None, Fitted]:
-        """Train every replicate's machine. A sample travels with its features and its class, in both directions."""
-        replicates = world.streams.replicates
-        trained: list[Any] = [None] * len(replicates)
+    def broadcast(self, common: CommonOfClasses, server: Server, turn: Turn) -> Down | None:  # type: ignore[override]
+        """In the end the machine."""
+        if turn.exchange < MODEL:
+            return None
+        scales = [() if self.width else (np.array([of.scale]),) for of in server.trained]
+        models = [(*Decision.arrays(of.machine), *scale) for of, scale in zip(server.trained, scales, strict=True)]
+        return Down(tuple(Ragged(tuple((one,) for one in column)) for column in zip(*models, strict=True)))
 
-        def work(begin: int, end: int) -> None:
-            for r in range(begin, end):
-                trained[r] = self.learn(world.problem.batches[replicates[r]])
+    def client(  # type: ignore[override]
+        self, common: CommonOfClasses, client: Client, down: Down | None, samples: Owned, turn: Turn
+    ) -> tuple[Client, Sent | None, Predictors | None]:
+        """Send samples, and predict by the machine that comes back."""
+        if down is not None:
+            known = [np.array([self.scale()])] if self.width else []
+            models = zip(*(payload.values for payload in down.model), strict=True)
+            machines = [[*(array for [array] in of), *known] for of in models]
+            both = zip(common.classes, machines, strict=True)
+            return client, None, tuple(Decision(classes, *arrays).predict for classes, arrays in both)
+        chosen = by_replicate(lambda r: self._sent(samples, r), len(samples.y.values))
+        x, y = (Ragged(tuple(tuple(one[part] for one in of_one) for of_one in chosen)) for part in range(2))
+        return Client(np.array([[len(one) for one in of_one] for of_one in y.values])), Sent((x, y)), None
 
-        in_parts(work, len(replicates))
-        sent = np.stack([one.sent for one in trained])
-        kept = np.array([len(one.machine.support_) for one in trained])
-        scalars = world.problem.dimension + 1
-        world.channel.uplink("samples", None, sent * scalars)
-        world.channel.broadcast("model", None, kept[:, None] * scalars)
-        figures = {"support_vectors": kept.astype(np.float64), "sent_samples": sent.sum(axis=1).astype(np.float64)}
-        return state, Fitted(tuple(one.predict for one in trained), figures, {"sent_samples": sent})
+    def server(  # type: ignore[override]
+        self, common: CommonOfClasses, server: Server, up: Sent | None, share: Array, turn: Turn
+    ) -> Server:
+        """Train every replicate's machine on what was sent."""
+        if up is None:
+            return server
+        x, y = up.samples
+        pools = [tuple(map(np.concatenate, both)) for both in zip(x.values, y.values, strict=True)]
+        return Server(tuple(by_replicate(lambda r: self.trained(*pools[r]), len(pools))))
 
-    def learn(self, batch: Batch) -> Trained:
-        """One replicate's machine."""
-        x, y, agent = training(batch)
-        targets(y)
-        sends = self.sends(x, y, agent)
-        return Trained(self.trained(x[sends], y[sends]), np.bincount(agent[sends], minlength=batch.clients))
+    def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+        """Support vectors, and samples sent."""
+        kept = np.array([len(of.machine.support_) for of in server.trained], np.float64)
+        figures = {"support_vectors": kept, "sent_samples": client.sent.sum(axis=1).astype(np.float64)}
+        return figures, {"sent_samples": client.sent}
 
-    def sends(self, x: Array, y: Array, agent: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers of the samples that agents send."""
+    def sends(self, x: Array, y: Array) -> Integers:
+        """Numbers of the samples (n, d) and (n,) that one client sends of its own."""
         raise NotImplementedError
 
-    def trained(self, x: Array, y: Array) -> Any:
+    def trained(self, x: Array, y: Array) -> Trained:
         """A machine of these samples, of two classes or more."""
         from sklearn.svm import SVC
 
-        gamma = "scale" if self.width is None else 1 / (2 * self.width**2)
-        return SVC(C=self.C, gamma=gamma).fit(x, y)
+        variance = x.shape[1] * float(x.var())
+        scale = self.scale() if self.width else 1 / variance if variance else 1.0
+        return Trained(SVC(C=self.C, gamma="scale" if self.width is None else scale).fit(x, y), scale)
+
+    def scale(self) -> float:
+        """Of the kernel of the width that is given."""
+        assert self.width is not None
+        return 1 / (2 * self.width**2)
+
+    def _sent(self, samples: Owned, r: int) -> list[tuple[Array, Array]]:
+        """What each client sends."""
+        own = list(zip(samples.x.values[r], samples.y.values[r], strict=True))
+        chosen = [self.sends(x, y) for x, y in own]
+        return [(x[here], y[here]) for (x, y), here in zip(own, chosen, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -113,7 +220,7 @@ class PooledMachine(Machine):
 
     label: ClassVar[str] = "SVM"
 
-    def sends(self, x: Array, y: Array, agent: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sends(self, x: Array, y: Array) -> Integers:
         """All."""
         return np.arange(len(y))
 
@@ -124,11 +231,7 @@ class CascadeMachine(Machine):
 
     label: ClassVar[str] = "Cascade SVM"
 
-    def sends(self, x: Array, y: Array, agent: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Support vectors of each agent."""
-        chosen = []
-        for number in np.unique(agent):
-            mine = np.flatnonzero(agent == number)
-            one_class = len(np.unique(y[mine])) == 1
-            chosen.append(mine if one_class else mine[self.trained(x[mine], y[mine]).support_])
-        return np.sort(np.concatenate(chosen))
+    def sends(self, x: Array, y: Array) -> Integers:
+        """Support vectors of the own machine."""
+        one_class = len(np.unique(y)) == 1
+        return np.arange(len(y)) if one_class else np.sort(self.trained(x, y).machine.support_)

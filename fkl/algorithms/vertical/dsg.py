@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fkl.algorithms.base import Scored, World
-from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.parties import OverParties
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import require
 from fkl.kernels.compiled import add_cosines
 from fkl.kernels.dictionary import NARROWEST, WIDEST
 from fkl.kernels.threads import in_parts
+from fkl.losses import LOSSES
 from fkl.memory import require_memory
 from fkl.streams import Role, Streams
 
@@ -136,6 +136,7 @@ class Dsg(OverParties):
     """
 
     label: ClassVar[str] = "DSG"
+    pooled: ClassVar[bool] = True
     engines = ("numba",)
 
     iterations: int = 20000

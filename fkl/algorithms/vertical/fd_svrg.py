@@ -3,20 +3,34 @@
 Zhang, Zhao, Gao and Li, "Feature-distributed SVRG for high-dimensional linear classification" (2018), Algorithm 1.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numba import njit
 
-from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Integers
-from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
+from fkl.algorithms.vertical.sums import gathered, told
 from fkl.errors import require
 from fkl.memory import require_memory
 from fkl.network.trees import rooted
 
 SQUARE, LOGISTIC, SMOOTH_HINGE = range(3)
 LOSSES = {"square": SQUARE, "logistic": LOGISTIC, "smooth_hinge": SMOOTH_HINGE}
+
+
+class Products(Letter):
+    """Parts of w'x of some samples, on the way to the root."""
+
+    kind = "products"
+
+
+class Slopes(Letter):
+    """L' of some samples, on the way to all."""
+
+    kind = "slopes"
 
 
 @dataclass(frozen=True)
@@ -149,8 +163,39 @@ class FdSvrg(Learning):
         """One sum of N partial products and M of u each, and as many slopes back."""
         scalars = samples + steps * self.batch
         for child, parent in rooted(parties, root).links:
-            count("products", child, parent, 1 + steps, scalars, SCALAR * scalars)
-            count("slopes", parent, child, 1 + steps, scalars, SCALAR * scalars)
+            Products.book(count, child, parent, scalars, 1 + steps)
+            Slopes.book(count, parent, child, scalars, 1 + steps)
+
+    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
+        """The common seed's: all parties draw the same samples."""
+        return [deepcopy(rng) for _ in range(parties)]
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """Algorithm 1 at one party, which has w of its own features; the root holds one more that is always 1."""
+        assert own.rng is not None
+        root, tree, samples = own.number == own.root, rooted(own.parties, own.root), len(own.x)
+        x = np.column_stack([own.x, np.full(samples, float(self.intercept))]) if root else own.x
+        loss, steps, w = LOSSES[self.loss], self.steps(samples), np.zeros(x.shape[1])
+        for _ in range(self.passes):
+            index = own.rng.integers(samples, size=(steps, self.batch))
+            f = yield from gathered(tree, own, wire, Products, x @ w)
+            slopes = _slopes(f, own.labels, loss) if root else None
+            slopes = yield from told(tree, own, wire, Slopes, slopes)
+            mean = slopes @ x / samples
+            for rows in index:
+                f = yield from gathered(tree, own, wire, Products, x[rows] @ w)
+                change = _slopes(f, own.labels[rows], loss) - slopes[rows] if root else None
+                change = yield from told(tree, own, wire, Slopes, change)
+                w -= self.eta * (change @ x[rows] / self.batch + mean + self.lam * w)
+        return w
+
+    def assembled(self, parts: list[Array], held: Held) -> Linear:
+        """All parties' w."""
+        w, bias = np.empty(held.x.shape[1]), 0.0
+        for j, (features, part) in enumerate(zip(held.groups, parts, strict=True)):
+            w[features] = part[: len(features)]
+            bias = float(part[-1]) if j == held.active[0] else bias
+        return Linear(w, bias)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

@@ -7,19 +7,21 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.dsg import TURN, Dsg, Learner, State
-from fkl.algorithms.vertical.losses import LOSSES
 from fkl.algorithms.vertical.messages import SCALAR
-from fkl.algorithms.vertical.parties import book
+from fkl.contract.parties import Actor, Held, Own, book
+from fkl.contract.parties import Wire as End
 from fkl.data.vertical import Vertical
 from fkl.errors import require
+from fkl.losses import LOSSES
 from fkl.network.ledger import CostModel
+from fkl.network.letters import Letter
 from fkl.network.trees import Tree, all_masks_tree, mask_trees, rooted, tell, total
 from fkl.network.wire import Counts, Wire
 from fkl.streams import Role, Streams
@@ -27,9 +29,76 @@ from fkl.streams import Role, Streams
 Array = NDArray[np.float64]
 
 MASKS = ("paper", "reduced", "fresh", "split")
-INDEX, MASKED, MASK, PART, SHRINK = "index", "masked sum", "mask sum", "function part", "shrink"
-FACTOR, DEALT, SHARE = "masked factor", "dealt product", "share"
-"""Kinds of messages."""
+
+
+class Index(Letter):
+    """Numbers of an iteration's rows, and its seed, on the way to all."""
+
+    kind = "index"
+
+
+class MaskedSum(Letter):
+    """Partial sums of some rows under their masks, on the way to the worker that asks."""
+
+    kind = "masked sum"
+
+
+class MaskSum(Letter):
+    """Their masks."""
+
+    kind = "mask sum"
+
+
+class FunctionPart(Letter):
+    """Parts of f of some rows, on the way to the root."""
+
+    kind = "function part"
+
+
+class Shrink(Letter):
+    """What coefficients shrink by, on the way to all."""
+
+    kind = "shrink"
+
+
+class MaskedShare(Letter):
+    """With split angles, shares of an angle under masks of pairs."""
+
+    kind = "masked sum"
+    dtype = "u8"
+
+
+class SharePart(Letter):
+    """With split angles, shares of f under masks of pairs."""
+
+    kind = "function part"
+    dtype = "u8"
+
+
+class MaskedFactor(Letter):
+    """A factor of products under a dealer's mask."""
+
+    kind = "masked factor"
+    dtype = "u8"
+
+
+class DealtProduct(Letter):
+    """What a dealer has to say of the product of its masks."""
+
+    kind = "dealt product"
+    dtype = "u8"
+
+
+class Share(Letter):
+    """The other share of a sum of products."""
+
+    kind = "share"
+    dtype = "u8"
+
+
+LETTERS = (Index, MaskedSum, MaskSum, FunctionPart, Shrink, MaskedFactor, DealtProduct, Share)
+INDEX, MASKED, MASK, PART, SHRINK, FACTOR, DEALT, SHARE = (letter.kind for letter in LETTERS)
+SCALAR_BYTES = {letter.kind: letter.size(1) for letter in LETTERS}
 
 
 @dataclass(frozen=True)
@@ -49,6 +118,7 @@ class Fdskl(Dsg):
     """
 
     label: ClassVar[str] = "FDSKL"
+    pooled: ClassVar[bool] = False
 
     masks: str = "paper"
 
@@ -75,7 +145,7 @@ class Fdskl(Dsg):
         for r, learner in enumerate(state.learners):
             state.sent[r] = learner.sent(self.until(t))
         booked = [
-            {kind: np.column_stack([sent, SCALAR * sent[:, 1]]) for kind, sent in of_one.items()}
+            {kind: np.column_stack([sent, SCALAR_BYTES[kind] * sent[:, 1]]) for kind, sent in of_one.items()}
             for of_one in state.sent
         ]
         book(world, booked, timed=False)
@@ -84,6 +154,29 @@ class Fdskl(Dsg):
             angles = state.learners[0].traffic.angles - before if self.bank else None
             world.channel.took(self.seconds(world.problem.parties, done, self.until(t), cost, SCALAR, angles))
         return super().step(world, state, t)
+
+    @property
+    def tolerance(self) -> float:
+        """Split angles travel as whole numbers, of 24 binary places."""
+        return 1e-5 if self.masks == "split" else super().tolerance
+
+    def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:
+        """All rows, which have the same numbers at all workers; active ones know which are learned from, and draw."""
+        from fkl.algorithms.vertical.fdskl_parties import dealt
+
+        return dealt(self, problem, streams)
+
+    def party(self, own: Own, wire: End) -> Actor:
+        """Algorithms 1 to 3 at one worker."""
+        from fkl.algorithms.vertical.fdskl_parties import party
+
+        return party(self, own, wire)
+
+    def assembled(self, parts: list[Any], held: Held) -> Any:
+        """All workers' coefficients, with the phases of those whose mask stays."""
+        from fkl.algorithms.vertical.fdskl_parties import assembled
+
+        return assembled(parts)
 
     def dealers(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
         """Of each iteration with ``split`` the worker after l' that is not l, (T,)."""

@@ -58,8 +58,8 @@ class SplitProtocol(Protocol):
     def pull(self, t: int, rows: NDArray[np.int64], slope: Array) -> Array:
         """Sum over the rows of L' phi, (D,) (Algorithm 1, lines 8 and 9), to the asking worker alone."""
         _, mine, others = self.shares[t]
-        left = np.concatenate([slope[:, None] * part for part in _first(mine)]).T
-        one, other = self._product(t, left, np.concatenate(_second(others)).T)
+        left = np.concatenate([slope[:, None] * part for part in first_factors(mine)]).T
+        one, other = self._product(t, left, np.concatenate(second_factors(others)).T)
         root, apart = self.duties[t].tolist()
         return real(one + self.wire.send(apart, root, SHARE, other, (t,)))
 
@@ -68,8 +68,8 @@ class SplitProtocol(Protocol):
         parts = self._masks((len(rows),))
         for s, alpha in self._coefficients().items():
             mine, others = self._saved_or_split(s, rows)
-            left = np.concatenate([alpha * part for part in _first(mine)], axis=1)
-            shares = self._product(s, left, np.concatenate(_second(others), axis=1))
+            left = np.concatenate([alpha * part for part in first_factors(mine)], axis=1)
+            shares = self._product(s, left, np.concatenate(second_factors(others), axis=1))
             for worker, share in zip(self.duties[s].tolist(), shares, strict=True):
                 parts[worker] = parts[worker] + share
         return real(total(rooted(len(self.workers), root), parts, self.wire, PART))
@@ -79,14 +79,14 @@ class SplitProtocol(Protocol):
         w = self.method.directions(self.streams, s, self.problem.dimension)
         root, apart = self.duties[s].tolist()
         masks, about = self._masks((len(rows), len(w))), (s, tuple(rows.tolist()))
-        parts = {worker.number: _turns(worker.partial(w, rows)) + masks[worker.number] for worker in self.workers}
+        parts = {worker.number: turns_of(worker.partial(w, rows)) + masks[worker.number] for worker in self.workers}
         mine = total(self.split_tree(root, apart), parts, self.wire, MASKED, about)
-        return mine, parts[apart] + _turns(self.workers[apart].phases(s))
+        return mine, parts[apart] + turns_of(self.workers[apart].phases(s))
 
     def deal(self, s: int, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:
         """Random numbers from the dealer's seeds: r that l has too, and p and the split that l' has too."""
         secret = self.between[int(self.dealers[s]), int(self.dealers[s])]
-        return _drawn(secret, shape), _drawn(secret, shape), _drawn(secret, shape[:1])
+        return drawn_words(secret, shape), drawn_words(secret, shape), drawn_words(secret, shape[:1])
 
     def split_tree(self, root: int, apart: int) -> Tree:
         """All workers but l'."""
@@ -113,7 +113,7 @@ class SplitProtocol(Protocol):
         masks = {worker.number: np.zeros(shape, np.uint64) for worker in self.workers}
         for j in masks:
             for k in range(j):
-                drawn = _drawn(self.between[k, j], shape)
+                drawn = drawn_words(self.between[k, j], shape)
                 masks[j], masks[k] = masks[j] + drawn, masks[k] - drawn
         return masks
 
@@ -124,12 +124,12 @@ class SplitProtocol(Protocol):
         split by the dealer.
         """
         (root, apart), dealer = self.duties[s].tolist(), int(self.dealers[s])
-        u, v = _whole(left), _whole(right)
+        u, v = whole_of(left), whole_of(right)
         r, p, split = self.deal(s, u.shape)
         sent = self.wire.send(root, apart, FACTOR, u + r, (s,))
         back = self.wire.send(apart, root, FACTOR, v + p, (s,))
-        dealt = self.wire.send(dealer, root, DEALT, _sum(r * p) - split, (s,))
-        return dealt - _sum(r * back), _sum(sent * v) + split
+        dealt = self.wire.send(dealer, root, DEALT, summed_words(r * p) - split, (s,))
+        return dealt - summed_words(r * back), summed_words(sent * v) + split
 
 
 def protocol_of(method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) -> Protocol:
@@ -137,20 +137,23 @@ def protocol_of(method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) 
     return (SplitProtocol if method.masks == "split" else Protocol)(method, problem, streams, wire)
 
 
-def _drawn(generator: np.random.Generator, shape: tuple[int, ...]) -> Whole:
+def drawn_words(generator: np.random.Generator, shape: tuple[int, ...]) -> Whole:
+    """Uniform on all words."""
     return generator.integers(0, 2**64, shape, np.uint64)
 
 
-def _sum(products: Whole) -> Whole:
+def summed_words(products: Whole) -> Whole:
+    """Sums over the last axis, modulo 2^64."""
     return products.sum(axis=-1, dtype=np.uint64)
 
 
-def _turns(angle: Array) -> Whole:
+def turns_of(angle: Array) -> Whole:
     """Fraction of a turn in 53 bits, so that 2^64 is a whole turn."""
     return ((angle / TURN % 1.0) * 2.0**53).astype(np.uint64) << np.uint64(11)
 
 
-def _whole(values: Array) -> Whole:
+def whole_of(values: Array) -> Whole:
+    """Factors as whole numbers, of `PLACES` binary places."""
     return np.round(values * 2.0**PLACES).astype(np.int64).view(np.uint64)
 
 
@@ -169,10 +172,11 @@ def angle_of(share: Whole) -> Array:
     return share.astype(np.float64) * (TURN / 2.0**64)
 
 
-def _first(share: Whole) -> tuple[Array, Array]:
-    """sqrt(2) cos a and -sqrt(2) sin a, so that with `_second` the products add up to sqrt(2) cos(a + c)."""
+def first_factors(share: Whole) -> tuple[Array, Array]:
+    """sqrt(2) cos a and -sqrt(2) sin a, so that with `second_factors` the products add up to sqrt(2) cos(a + c)."""
     return np.sqrt(2) * np.cos(angle_of(share)), -np.sqrt(2) * np.sin(angle_of(share))
 
 
-def _second(share: Whole) -> tuple[Array, Array]:
+def second_factors(share: Whole) -> tuple[Array, Array]:
+    """See `first_factors`."""
     return np.cos(angle_of(share)), np.sin(angle_of(share))

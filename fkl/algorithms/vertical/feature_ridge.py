@@ -4,7 +4,7 @@ The features are Rahimi and Recht's, "Random features for large-scale kernel mac
 anew in every iteration; a ring as PP-SVMV's (Yu et al. 2006) sums the shares.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,16 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.libsvm_svc import require_two_classes
-from fkl.algorithms.vertical.messages import Array, Count
-from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
-from fkl.algorithms.vertical.ring import book_ring, masked_sum, order
+from fkl.algorithms.vertical.ring import Words, book_ring, masked_sum, order
+from fkl.algorithms.vertical.sums import round_the_ring
 from fkl.errors import require
 from fkl.memory import require_memory
 
-WORD = 4
-"""Bytes of an angle on the wire: a multiple of 2^-32 turns."""
 TURN = 2 * np.pi
+
+
+class Angles(Letter):
+    """Sums of shares of all samples' angles so far, masked: multiples of 2^-32 turns."""
+
+    kind = "angles"
+    dtype = "u4"
 
 
 @dataclass(frozen=True)
@@ -100,16 +106,44 @@ class FeatureRidge(Learning):
         own = learned.spawn(len(held.groups))
         w = np.empty((x.shape[1], self.angles))
         for rng, features in zip(own, held.groups, strict=True):
-            w[features] = np.sqrt(2 * self.gamma) * rng.standard_normal((len(features), self.angles))
+            w[features] = self._directions(rng, features)
         parts = [(np.ascontiguousarray(x[:, held.groups[j]], np.float64), w[held.groups[j]]) for j in ring]
-        book_ring(count, "angles", ring, len(x) * self.angles, WORD)
+        book_ring(count, Angles, ring, len(x) * self.angles)
 
-        equations = NormalEquations(2 * self.angles)
-        for rows in _blocks(len(x)):
-            turns = masked_sum((_turns(part[rows] @ directions) for part, directions in parts), own[ring[0]])
-            equations.add(_of(turns.astype(np.float64) * (TURN * 2.0**-32)), y[rows])
-        theta, bias = equations.solve(self.lam)
+        def turns(rows: slice) -> Words:
+            return masked_sum((_turns(part[rows] @ directions) for part, directions in parts), own[ring[0]])
+
+        theta, bias = self._solved(turns, y)
         return learned, Features(w, theta, bias)
+
+    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
+        """One each, of directions; the first active party's draws the mask too."""
+        return list(rng.spawn(parties))
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """One party's part of the ring, and its directions; the first active one solves."""
+        assert own.rng is not None
+        w, x = self._directions(own.rng, own.features), np.ascontiguousarray(own.x, np.float64)
+        words = yield from round_the_ring(order(own.groups, own.root), own, wire, Angles, _turns(x @ w))
+        return w, None if words is None else self._solved(words.__getitem__, own.labels)
+
+    def assembled(self, parts: list[tuple[Array, tuple[Array, float]]], held: Held) -> Features:
+        """All parties' directions, and what the first active party has learned."""
+        w = np.empty((held.x.shape[1], self.angles))
+        for features, (own, _) in zip(held.groups, parts, strict=True):
+            w[features] = own
+        return Features(w, *parts[held.active[0]][1])
+
+    def _directions(self, rng: np.random.Generator, features: Integers) -> Array:
+        """Of a party's own features, (d_j, D)."""
+        return np.sqrt(2 * self.gamma) * rng.standard_normal((len(features), self.angles))
+
+    def _solved(self, turns: Callable[[slice], Words], y: Array) -> tuple[Array, float]:
+        """Theta and bias, from the sums of angles of some rows at a time."""
+        equations = NormalEquations(2 * self.angles)
+        for rows in _blocks(len(y)):
+            equations.add(_of(turns(rows).astype(np.float64) * (TURN * 2.0**-32)), y[rows])
+        return equations.solve(self.lam)
 
 
 def _turns(angle: Array) -> NDArray[np.uint32]:

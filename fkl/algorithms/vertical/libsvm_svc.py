@@ -100,6 +100,7 @@ class LibsvmSvc(Learning):
     """
 
     label: ClassVar[str] = "LIBSVM"
+    pooled: ClassVar[bool] = True
 
     C: float = 1.0
     gamma: float = 1.0

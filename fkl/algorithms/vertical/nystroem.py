@@ -4,7 +4,7 @@ The approximation is that of Williams and Seeger, "Using the Nystroem method to 
 sums go round the ring of PP-SVMV (Yu et al. 2006), N M numbers in place of N (N + 1) / 2.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,17 +12,32 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from fkl.algorithms.vertical.libsvm_svc import Machine, require_two_classes
-from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Integers
-from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.ridge import BLOCK, ridge
 from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
 from fkl.algorithms.vertical.squared_hinge import squared_hinge
+from fkl.algorithms.vertical.sums import received, round_the_ring
 from fkl.errors import FklError, require
 from fkl.memory import require_memory
 
 LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
 JITTER = 1e-9
 """Added to the landmarks' own kernel values, K(z, z) = 1, since some landmarks may be alike."""
+
+
+class Landmarks(Letter):
+    """Numbers of the samples that are landmarks."""
+
+    kind = "landmarks"
+    dtype = "i8"
+
+
+class Distances(Letter):
+    """Squared distances of all samples to all landmarks so far, masked."""
+
+    kind = "distances"
+    dtype = "u8"
 
 
 @dataclass(frozen=True)
@@ -92,20 +107,53 @@ class Nystroem(Learning):
         size = min(self.landmarks, len(x))
         chosen = np.sort(learned.choice(len(x), size, replace=False))
         for party in ring[1:]:
-            count("landmarks", ring[0], party, 1, size, SCALAR * size)
-        book_ring(count, "distances", ring, len(x) * size, SCALAR)
+            Landmarks.book(count, ring[0], party, size)
+        book_ring(count, Distances, ring, len(x) * size)
         parts = [np.ascontiguousarray(x[:, held.groups[party]], np.float64) for party in ring]
 
-        among = self._kernel(_distances(parts, chosen, chosen, learned))
+        def distances(rows: Integers) -> Array:
+            return _distances(parts, rows, chosen, learned)
+
+        weight, bias = self._solved(distances, chosen, y)
+        return learned, Machine(x[chosen], weight, bias, self.gamma)
+
+    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
+        """That of the first active party, which draws landmarks and mask."""
+        return [rng if party == root else None for party in range(parties)]
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """One party's part of the ring; the first active one names the landmarks, and solves."""
+        ring, x = order(own.groups, own.root), np.ascontiguousarray(own.x, np.float64)
+        if own.number != own.root:
+            chosen = received((yield own.root), Landmarks)
+        else:
+            assert own.rng is not None
+            chosen = np.sort(own.rng.choice(len(x), min(self.landmarks, len(x)), replace=False))
+            for party in ring[1:]:
+                wire.send(party, Landmarks(chosen))
+        words = yield from round_the_ring(ring, own, wire, Distances, coded(_squares(x, x[chosen])))
+        if words is None:
+            return None
+        squares = decoded(words)
+        return chosen, *self._solved(squares.__getitem__, chosen, own.labels)
+
+    def assembled(self, parts: list[tuple[Integers, Array, float]], held: Held) -> Machine:
+        """What the first active party has learned, on the landmarks of which each party has its own features."""
+        chosen, weight, bias = parts[held.active[0]]
+        return Machine(held.x[chosen], weight, bias, self.gamma)
+
+    def _solved(self, distances: Callable[[Integers], Array], chosen: Integers, y: Array) -> tuple[Array, float]:
+        """Weights of the landmarks and bias, from squared distances (rows, M) of some rows at a time."""
+        size = len(chosen)
+        among = self._kernel(distances(chosen))
         among.flat[:: size + 1] += JITTER
         root = cholesky(among, lower=True, overwrite_a=True, check_finite=False)
-        phi = np.empty((len(x), size))
-        for rows in _blocks(len(x)):
-            kernel = self._kernel(_distances(parts, rows, chosen, learned))
+        phi = np.empty((len(y), size))
+        for rows in _blocks(len(y)):
+            kernel = self._kernel(distances(rows))
             phi[rows] = solve_triangular(root, kernel.T, lower=True, overwrite_b=True, check_finite=False).T
         theta, bias = LOSSES[self.loss](phi, y, self.lam)
-        weight = solve_triangular(root, theta, lower=True, trans="T", check_finite=False)
-        return learned, Machine(x[chosen], weight, bias, self.gamma)
+        return solve_triangular(root, theta, lower=True, trans="T", check_finite=False), bias
 
     def _kernel(self, squares: Array) -> Array:
         squares *= -self.gamma

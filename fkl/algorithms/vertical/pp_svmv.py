@@ -5,20 +5,42 @@ Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically parti
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.libsvm_svc import Machine, rbf, require_cache, require_stopping, require_two_classes
-from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, uncounted
-from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Letter, uncounted
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
+from fkl.algorithms.vertical.sums import round_the_ring
 from fkl.errors import FklError, require
 from fkl.memory import require_memory
 
 BLOCK = 1 << 19
 """Entries of the matrix that are worked on at a time."""
 GIB = 2**30
+
+
+class Matrix(Letter):
+    """The different entries of the matrix so far, masked."""
+
+    kind = "matrix"
+    dtype = "u8"
+
+
+class Trained(NamedTuple):
+    """A machine as the first active party has it: which samples are support vectors, and the rest of `Machine`."""
+
+    support: NDArray[np.integer]
+    weight: Array
+    bias: float
+    gamma: float | None
+
+    def of(self, x: Array) -> Machine:
+        """With the features of the support vectors among these samples (N, d)."""
+        return Machine(x[self.support], self.weight, self.bias, self.gamma)
 
 
 @dataclass(frozen=True)
@@ -73,17 +95,41 @@ class PpSvmv(Learning):
         fkl.errors.FklError
             If the matrix does not fit, or inner products are too large to be coded.
         """
+        gram = self.merged(held.x, held.groups, held.active, learned, count)
+        return learned, self._trained(gram, held.y).of(held.x)
+
+    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
+        """That of the first active party, which draws the mask."""
+        return [rng if party == root else None for party in range(parties)]
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """One party's part of the ring; the first active one learns."""
+        x = np.ascontiguousarray(own.x, np.float64)
+        upper = np.triu_indices(len(x))
+        words = yield from round_the_ring(order(own.groups, own.root), own, wire, Matrix, coded((x @ x.T)[upper]))
+        if words is None:
+            return None
+        gram = np.empty((len(x), len(x)))
+        gram[upper] = decoded(words)
+        gram.T[upper] = gram[upper]
+        return self._trained(gram, own.labels)
+
+    def assembled(self, parts: list["Trained"], held: Held) -> Machine:
+        """What the first active party has learned, on the support vectors of which each party has its own features."""
+        return parts[held.active[0]].of(held.x)
+
+    def _trained(self, gram: Array, y: Array) -> "Trained":
+        """A machine from the inner products (N, N), which are overwritten."""
         from sklearn.svm import SVC
 
-        require_two_classes(held.y)
-        gram = self.merged(held.x, held.groups, held.active, learned, count)
+        require_two_classes(y)
         gamma = self.gamma if self.kernel == "rbf" else None
         if gamma is not None:
             squares = gram.diagonal().copy()
             for block in _blocks(len(gram)):
                 rbf(gram[block], squares[block], squares, gamma)
-        svc = SVC(C=self.C, kernel="precomputed", tol=self.tolerance, cache_size=self.cache_mib).fit(gram, held.y)
-        return learned, Machine(held.x[svc.support_], svc.dual_coef_[0], float(svc.intercept_[0]), gamma)
+        svc = SVC(C=self.C, kernel="precomputed", tol=self.tolerance, cache_size=self.cache_mib).fit(gram, y)
+        return Trained(svc.support_, svc.dual_coef_[0], float(svc.intercept_[0]), gamma)
 
     def merged(
         self, x: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count = uncounted
@@ -100,7 +146,7 @@ class PpSvmv(Learning):
             merged = masked_sum((coded(part[block] @ part[rest].T) for part in parts), rng)
             decoded(merged, out=gram[block, rest])
             gram[rest, block] = gram[block, rest].T
-        book_ring(count, "matrix", ring, samples * (samples + 1) // 2, SCALAR)
+        book_ring(count, Matrix, ring, samples * (samples + 1) // 2)
         return gram
 
     def require_room(self, samples: int) -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.messages import Array, Count, Groups
+from fkl.algorithms.vertical.messages import Array, Count, Groups, Letter
 
 FRACTION_BITS = 40
 LARGEST = 2.0 ** (62 - FRACTION_BITS)
@@ -48,11 +48,11 @@ def masked_sum(parts: Iterable[Words], rng: np.random.Generator) -> Words:
     return passed
 
 
-def book_ring(count: Count, kind: str, ring: list[int], scalars: int, width: int) -> None:
-    """Count one message of so many scalars, each of `width` bytes, on every link of the ring."""
+def book_ring(count: Count, kind: type[Letter], ring: list[int], scalars: int) -> None:
+    """Count one letter of so many scalars on every link of the ring."""
     for sender, receiver in pairwise([*ring, ring[0]]):
         if sender != receiver:
-            count(kind, sender, receiver, 1, scalars, width * scalars)
+            kind.book(count, sender, receiver, scalars)
 
 
 def coded(numbers: Array) -> NDArray[np.uint64]:

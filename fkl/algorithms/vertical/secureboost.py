@@ -6,15 +6,15 @@ Cheng, Fan, Jin, Liu, Chen and Yang, "SecureBoost: a lossless federated learning
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, uncounted
-from fkl.algorithms.vertical.parties import Held, Learning
+from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, Letter, uncounted
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.errors import FklError, require
 from fkl.memory import require_memory
 from fkl.network.ciphers import Cipher, Keys, Operations, Paillier, Plain, binned_sums, require_key_bits
@@ -26,6 +26,34 @@ MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
 TREE_BYTES = 700
 """Of a tree that is one leaf."""
 LEAF = -1
+
+
+class Statistics(Letter):
+    """Encrypted g and h of all samples, (n, 2)."""
+
+    kind = "statistics"
+    dtype = "i8"
+
+
+class Sums(Letter):
+    """Encrypted sums of g and h over the bins of a party's features, about a node and where each feature's begin."""
+
+    kind = "sums"
+    dtype = "i8"
+
+
+class Choice(Letter):
+    """Which of the receiver's features, and which of its edges, a node is split at."""
+
+    kind = "split"
+    dtype = "i8"
+
+
+class Left(Letter):
+    """Which samples of a node go left, one bit each."""
+
+    kind = "left"
+    dtype = "?"
 
 
 @dataclass(frozen=True)
@@ -173,19 +201,49 @@ class SecureBoost(Learning):
         trees = (*learned.trees, tree)
         return Boosting(learned.world, learned.f + gain, trees), Forest(trees, replace(world.keys.operations))
 
+    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
+        """Nobody draws anything."""
+        return [None] * parties
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """The active party's part, or a passive one's; see `fkl.algorithms.vertical.boosting_parties`.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            For a cipher whose ciphertexts are no numbers of 64 bits: letters do not carry these yet.
+        """
+        if not (isinstance(self.lock, Plain) and self.lock.width == SCALAR):
+            raise FklError("SecureBoost's parties send plain numbers: algo.cipher=plain")
+        from fkl.algorithms.vertical.boosting_parties import Active, Passive
+
+        return (Active if own.number == own.root else Passive)(self, own, wire, Binned.of(own.x, self.bins)).play()
+
+    def assembled(self, parts: list[Any], held: Held) -> Forest:
+        """The active party's trees, with the thresholds that each party knows of its own features."""
+        trees = []
+        edges = [part if j != held.active[0] else part[1] for j, part in enumerate(parts)]
+        for tree in parts[held.active[0]][0]:
+            threshold = np.zeros(len(tree.feature))
+            for node in np.flatnonzero(tree.feature != LEAF):
+                owner = int(tree.owner[node])
+                local = int(np.flatnonzero(held.groups[owner] == tree.feature[node])[0])
+                threshold[node] = edges[owner][local][int(tree.threshold[node])]
+            trees.append(replace(tree, threshold=threshold))
+        return Forest(tuple(trees), Operations())
+
     def _grow(self, world: "_World", y: Array, f: Array) -> tuple[Tree, Array]:
         """A tree, and its value (n,) for each sample."""
-        p = expit(f)
-        statistics = np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)  # g, h
+        statistics = coded_statistics(y, f)
         sealed = world.send_statistics(statistics)
-        nodes, gain = _Nodes(), np.zeros(len(y))
+        nodes, gain = Nodes(), np.zeros(len(y))
         waiting = deque([(nodes.add(), np.arange(len(y)), 0)])
         while waiting:
             node, rows, depth = waiting.popleft()
             total = statistics[rows].sum(axis=0)
             split = self._split(world, statistics, sealed, rows, total) if depth < self.depth else None
             if split is None:
-                gain[rows] = nodes.close(node, self._leaf(*total * UNIT))
+                gain[rows] = nodes.close(node, self.leaf(*total * UNIT))
                 continue
             left = world.divide(rows, *split, told=depth + 1 < self.depth)
             feature, edge = split
@@ -197,14 +255,44 @@ class SecureBoost(Learning):
         self, world: "_World", statistics: NDArray[np.int64], sealed: Any, rows: Integers, total: NDArray[np.int64]
     ) -> tuple[int, int] | None:
         """Algorithm 2: feature and edge of the best split of a node; None where none gains."""
-        histogram = world.histogram(statistics, sealed, rows)
-        limits = self.lam, self.gamma, self.min_child_weight
-        feature, edge = _best_split(histogram, world.starts, total, *limits)
+        return self.best(world.histogram(statistics, sealed, rows), world.starts, total)
+
+    def best(
+        self, histogram: NDArray[np.int64], starts: NDArray[np.int64], total: NDArray[np.int64]
+    ) -> tuple[int, int] | None:
+        """From sums over the bins of all features, which begin at `starts`, and over the node."""
+        feature, edge = _best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
         return None if feature == LEAF else (feature, edge)
 
-    def _leaf(self, g: float, h: float) -> float:
+    def leaf(self, g: float, h: float) -> float:
         """Value of a leaf, -G / (H + lambda) times the learning rate."""
         return -self.learning_rate * g / (h + self.lam) if h + self.lam > 0 else 0.0
+
+
+class Binned(NamedTuple):
+    """A party's own features, sorted into bins.
+
+    Attributes
+    ----------
+    edges : tuple of arrays
+        Upper ends of all bins of each feature but the last.
+    bins : (d_j, n)
+        Of its samples; a bin holds those above the edge before it, up to its own edge and with it.
+    starts : (d_j + 1,)
+        Where the bins of each feature begin in the party's histogram.
+    """
+
+    edges: tuple[Array, ...]
+    bins: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, x: Array, most: int) -> "Binned":
+        """Of samples (n, d_j), in at most so many bins a feature."""
+        edges = tuple(_edges(column, most) for column in x.T)
+        columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
+        starts = np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
+        return cls(edges, np.array(columns, np.uint8).reshape(len(edges), len(x)), starts)
 
 
 @dataclass(frozen=True)
@@ -243,22 +331,22 @@ class _World:
 
     @classmethod
     def of(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "_World":
-        d = x.shape[1]
-        edges = tuple(_edges(x[:, k], bins) for k in range(d))
-        sizes = np.array([len(each) + 1 for each in edges])
-        starts = np.concatenate([[0], np.cumsum(sizes)])
+        d, numbers = x.shape[1], (root, *(party for party in range(len(groups)) if party != root))
+        binned = {number: Binned.of(x[:, groups[number]], bins) for number in numbers}
+        edges: list[Array] = [np.zeros(0)] * d
         owner, local = np.zeros(d, np.int64), np.zeros(d, np.int64)
-        parties = []
-        for number in (root, *(party for party in range(len(groups)) if party != root)):
+        for number, own in binned.items():
             mine = np.asarray(groups[number], np.int64)
             owner[mine], local[mine] = number, np.arange(len(mine))
-            # A bin holds the samples above the edge before it, up to its own edge and with it.
-            columns = [np.searchsorted(edges[k], x[:, k], side="left") for k in mine]
-            binned = np.array(columns, np.uint8).reshape(len(mine), len(x))
-            places = [np.arange(starts[k], starts[k + 1]) for k in mine]
-            own = np.concatenate([[0], np.cumsum(sizes[mine])]).astype(np.int64)
-            parties.append(_Party(number, binned, own, np.concatenate(places or [np.zeros(0)]).astype(np.int64)))
-        return cls(tuple(parties), edges, starts, owner, local, cipher.keys())
+            for k, of_feature in zip(mine, own.edges, strict=True):
+                edges[k] = of_feature
+        starts = np.concatenate([[0], np.cumsum([len(each) + 1 for each in edges])])
+        parties = []
+        for number, own in binned.items():
+            places = [np.arange(starts[k], starts[k + 1]) for k in groups[number]]
+            together = np.concatenate(places or [np.zeros(0)]).astype(np.int64)
+            parties.append(_Party(number, own.bins, own.starts, together))
+        return cls(tuple(parties), tuple(edges), starts, owner, local, cipher.keys())
 
     @property
     def active(self) -> _Party:
@@ -274,7 +362,7 @@ class _World:
             return None
         sealed, size = self.keys.encrypt(statistics), statistics.size
         for party in self.passive:
-            self.count("statistics", self.active.number, party.number, 1, size, size * self.keys.width)
+            Statistics.book(self.count, self.active.number, party.number, size, width=self.keys.width)
         return sealed
 
     def histogram(self, statistics: NDArray[np.int64], sealed: Any, rows: Integers) -> NDArray[np.int64]:
@@ -284,7 +372,7 @@ class _World:
         histogram[active.places] = binned_sums(statistics, rows, active.bins, active.starts)[0]
         for party in self.passive:
             answer = self.keys.sums(sealed, rows, party.bins, party.starts)
-            self.count("sums", party.number, active.number, 1, answer.size, answer.size * self.keys.width)
+            Sums.book(self.count, party.number, active.number, answer.size, width=self.keys.width)
             histogram[party.places] = self.keys.decrypt(answer)
         return histogram
 
@@ -295,13 +383,13 @@ class _World:
         """
         owner = next(party for party in self.parties if party.number == self.owner[feature])
         left = owner.bins[self.local[feature], rows] <= edge
-        active, size = self.active.number, -(-len(rows) // 8)
+        active = self.active.number
         if owner.number != active:
-            self.count("split", active, owner.number, 1, 2, 2 * SCALAR)
-            self.count("left", owner.number, active, 1, len(rows), size)
+            Choice.book(self.count, active, owner.number, 2)
+            Left.book(self.count, owner.number, active, len(rows))
         for party in self.passive:
             if told and party is not owner:
-                self.count("left", active, party.number, 1, len(rows), size)
+                Left.book(self.count, active, party.number, len(rows))
         return left
 
 
@@ -323,30 +411,40 @@ class Boosting:
     trees: tuple[Tree, ...]
 
 
-class _Nodes:
+class Nodes:
     """A tree that grows."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, float, int, int, int, float]] = []
 
     def add(self) -> int:
+        """A new node's number."""
         self.rows.append((LEAF, 0.0, LEAF, LEAF, LEAF, 0.0))
         return len(self.rows) - 1
 
     def close(self, node: int, value: float) -> float:
+        """Make it a leaf of this value."""
         self.rows[node] = (LEAF, 0.0, LEAF, LEAF, LEAF, value)
         return value
 
     def split(self, node: int, feature: int, threshold: float, owner: int) -> tuple[int, int]:
+        """Numbers of its two children."""
         children = self.add(), self.add()
         self.rows[node] = (feature, threshold, owner, *children, 0.0)
         return children
 
     def tree(self) -> Tree:
+        """As it has grown."""
         feature, threshold, owner, left, right, value = zip(*self.rows, strict=True)
         whole = (np.array(column, np.int64) for column in (feature, owner, left, right))
         features, owners, lefts, rights = whole
         return Tree(features, np.array(threshold), owners, lefts, rights, np.array(value))
+
+
+def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
+    """Coded g and h (n, 2) of the logistic loss."""
+    p = expit(f)
+    return np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)
 
 
 def _edges(column: Array, bins: int) -> Array:

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fkl.composing.experiments import experiments
 from fkl.errors import FklError
 from fkl.papers.beside import (
     AS_PUBLISHED,
@@ -18,11 +19,10 @@ from fkl.papers.beside import (
     Answer,
     Cell,
     beside,
-    following,
-    newest,
     published,
     rounding,
 )
+from fkl.papers.found import Found, find
 from fkl.report.figures import COLOURS, band, canvas
 from fkl.results.collect import FinishedRun
 
@@ -40,20 +40,10 @@ FIGURES = {
     "2": "mean squared error over iterations",
     "3": "mean squared error over transmissions",
 }
-READINGS = ("bandwidth",)
-"""Experiments that no published number waits for: what differences.md tells of other readings."""
-HALF_RHO, HALF_GRADIENT, AS_FAR = "half rho", "half gradient", "as far above the optimum"
-VARIANTS = {
-    AS_PUBLISHED: "14 edges, so that 28 counts each in both directions, and COKE compares |xi|^2, not |xi|, with h(k); "
-    "`coke/uncensored_published`, `coke/censored_published`",
-    HALF_RHO: "on energy rho = 0.005 besides: what eqs. (18), (21) become where the augmented Lagrangian of eq. (17) "
-    "has rho / 2 and each edge once; `coke/half_rho`, `coke/half_rho_censored`",
-    HALF_GRADIENT: "on Tom's hardware CTA descends on half of the gradient, as if the square's factor 2 were left out, "
-    "as the paper's Remark 3 does; `coke/half_gradient`",
-    AS_FAR: "Tables 3 and 6, runs as published: an error is reached where ours is as far above its own optimum as the "
-    "printed one is above the printed limit",
-}
-"""Readings beside the text: what each changes, and which experiment runs it."""
+AS_FAR = "as far above the optimum"
+"""A variant of how Tables 3 and 6 are read, of the runs as published."""
+EXPERIMENTS = tuple(name for name in experiments("coke") if name != "coke/bandwidth")
+"""Those that the tables and figures are made of."""
 REPLICATES = 1
 """The paper prints one run of each method."""
 UNOBTAINABLE = {
@@ -62,23 +52,6 @@ UNOBTAINABLE = {
 ALGORITHMS = ("CTA", "DKLA", "COKE")
 RATIO = "COKE / DKLA"
 SHOWN = ("synthetic", "twitter")
-# bandwidth, features, lambda, v and mu of each data set
-PROTOCOL = {
-    "energy": (0.1, 100, 1e-3, 0.5, 0.98),
-    "airquality": (0.1, 200, 1e-5, 0.9, 0.97),
-    "toms_hardware": (1.0, 100, 1e-2, 0.5, 0.95),
-    "twitter": (1.0, 100, 1e-3, 1.0, 0.97),
-    "synthetic": (1.0, 100, 5e-5, 1.0, 0.95),
-}
-REST = {"iterations": 2000, "test_share": 0.3, "fold": None, "loss": "square", "bits": None, "redraw": True}
-# what decides the reading of a run
-TEXT = {"edges": 28, "rho": 1e-2, "eta": 0.99, "censored": "norm"}
-AS_IN = {
-    AS_STATED: TEXT,
-    AS_PUBLISHED: TEXT | {"edges": 14, "censored": "squared_norm"},
-    HALF_RHO: TEXT | {"edges": 14, "censored": "squared_norm", "rho": 5e-3},
-    HALF_GRADIENT: TEXT | {"edges": 14, "eta": 0.495},
-}
 # where DKLA's printed training error ends, to four digits
 PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}
 # Errors in Table 6 are rounded to one decimal, its whole numbers too, see differences.md; in Table 3 as printed.
@@ -98,17 +71,14 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     DataFrame
         Spread and n: over replicates; of transmissions to reach an error, over those that reach it.
     """
-    by_cell = newest(following(runs, _follows_protocol), _key, switch)
-    cells = published(__file__, number)
-    if not by_cell:
+    found = find("coke", runs, *EXPERIMENTS)
+    if not found:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=coke/uncensored")
-    of_dataset: dict[tuple[str, str], list[FinishedRun]] = {}
-    for run in sorted(by_cell.values(), key=lambda run: [*AS_IN, ""].index(reading(run))):
-        of_dataset.setdefault((run.dataset, run.algorithm), []).append(run)
+    cells = published(__file__, number)
     if number in ("3", "6"):
-        table = beside([*cells, *_ratios(cells)], lambda cell: _reaching(cell, of_dataset))
+        table = beside([*cells, *_ratios(cells)], lambda cell: _reaching(cell, found))
     else:
-        table = beside(cells, lambda cell: _over_iterations(cell, of_dataset))
+        table = beside(cells, lambda cell: _over_iterations(cell, found))
     return table[[*COLUMNS, *INTERVAL]]
 
 
@@ -132,12 +102,12 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
         "2": (_errors, ALGORITHMS),
         "3": (_errors_over_transmissions, ("DKLA", "COKE")),
     }[number]
-    chosen = newest(following(runs, _follows_protocol), _key, reading)
+    found = [one for one in find("coke", runs, *EXPERIMENTS) if one.run.algorithm in drawn]
     by_key = {
-        (run.dataset, run.algorithm): run
+        (one.run.dataset, one.run.algorithm): one.run
         for among in (AS_STATED, AS_PUBLISHED)  # the latter where there is one
-        for run in chosen.values()
-        if run.algorithm in drawn and reading(run) == among
+        for one in found
+        if one.variant == among
     }
     shown = [name for name in SHOWN if any(key[0] == name for key in by_key)]
     if not shown:
@@ -151,56 +121,17 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     return figure, max(run.replicates for run in by_key.values())
 
 
-def switch(run: FinishedRun) -> str:
-    """Tell how a run reads the protocol where it can be read in more than one way, as key=value pairs."""
-    words = [f"topology.edges={run.config['topology']['edges']}"]
-    algo = run.config["algo"]
-    words += [f"algo.{key}={algo[key]}" for key in ("rho", "eta", "censored") if key in algo]
-    return "; ".join(words)
+def _of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:
+    return [one for one in found if (one.run.dataset, one.run.algorithm) == (dataset, algorithm)]
 
 
-def reading(run: FinishedRun) -> str:
-    """Which reading of the paper a run is; nothing where it has no name."""
-    has = {key: run.config["algo"][key] for key in TEXT if key in run.config["algo"]}
-    if run.dataset != "synthetic":  # whose 95 edges are the text's and no variant's
-        has["edges"] = run.config["topology"]["edges"]
-    return next((name for name, keys in AS_IN.items() if all(keys[key] == value for key, value in has.items())), "")
-
-
-def _follows_protocol(run: FinishedRun) -> bool:
-    """Whether everything but the switches is as the paper's experiment."""
-    if run.dataset not in PROTOCOL or run.algorithm not in ALGORITHMS:
-        return False
-    algo, kernels = run.config["algo"], run.config["kernels"]
-    bandwidth, features, lam, v, mu = PROTOCOL[run.dataset]
-    expected = {**REST, "lam": lam, "v": v, "mu": mu}
-    return (
-        all(algo[key] == value for key, value in expected.items() if key in algo)
-        and (kernels["family"], kernels["N"], kernels["D"], kernels["map"]) == ("rbf", 1, features, "pairs")
-        and (kernels["smallest"], kernels["bandwidth_is"]) == (bandwidth, "deviation")
-        and not (kernels["orthogonal"] or kernels["shared"])
-        and run.config["scaling"] == ("unit_box" if run.dataset == "synthetic" else "none")
-        and run.config["dataset"].get("input", "published") == "published"
-        and run.provenance["clients"] == (20 if run.dataset == "synthetic" else 10)
-        and (run.dataset != "synthetic" or run.config["topology"]["edges"] == 95)
-        and all(algo[key] in {keys[key] for keys in AS_IN.values()} for key in TEXT if key in algo)
-        and run.config["topology"]["edges"] is not None
-        and run.config["network"]["loss"] == 0
-    )
-
-
-def _key(run: FinishedRun) -> tuple[str, str, str]:
-    """Name a run as the tables do: data set, algorithm, setting."""
-    return run.dataset, run.algorithm, ""
-
-
-def _over_iterations(cell: Cell, runs: dict[tuple[str, str], list[FinishedRun]]) -> list[Answer]:
+def _over_iterations(cell: Cell, found: list[Found]) -> list[Answer]:
     """Errors, or transmissions, after so many iterations."""
     iteration = int(cell["setting"].removeprefix("k="))
     answers = []
-    for run in runs.get((cell["dataset"], cell["algorithm"]), []):
-        then: Any = run.rounds[run.rounds["round"] == iteration]
-        answers.append(Answer.of(switch(run), then[cell["metric"]], reading(run), REPLICATES))
+    for one in _of(found, cell["dataset"], cell["algorithm"]):
+        then: Any = one.run.rounds[one.run.rounds["round"] == iteration]
+        answers.append(Answer.of(one.switch, then[cell["metric"]], one.variant, REPLICATES))
     return answers
 
 
@@ -216,7 +147,7 @@ def _ratios(cells: list[Cell]) -> list[Cell]:
     return ratios
 
 
-def _reaching(cell: Cell, runs: dict[tuple[str, str], list[FinishedRun]]) -> list[Answer]:
+def _reaching(cell: Cell, found: list[Found]) -> list[Answer]:
     """Transmissions until the training error is printed as this small, of the replicates that come so far.
 
     One that does not come so far has sent more than all that it sent, which is what `Answer.values` has of it.
@@ -224,19 +155,19 @@ def _reaching(cell: Cell, runs: dict[tuple[str, str], list[FinishedRun]]) -> lis
     dataset, algorithm = cell["dataset"], cell["algorithm"]
     error = largest_printed_as(cell["setting"].removeprefix("train_mse<="), dataset in ONE_DECIMAL)
     answers = []
-    for run in runs.get((dataset, "COKE" if algorithm == RATIO else algorithm), []):
-        ways = {reading(run): (error, False)}
-        if reading(run) == AS_PUBLISHED and error > PRINTED_OPTIMUM.get(dataset, np.inf):
+    for one in _of(found, dataset, "COKE" if algorithm == RATIO else algorithm):
+        ways = {one.variant: (error, False)}
+        if one.variant == AS_PUBLISHED and error > PRINTED_OPTIMUM.get(dataset, np.inf):
             ways[AS_FAR] = (error - PRINTED_OPTIMUM[dataset], True)
         for name, way in ways.items():
-            sent: Any = _sent_until(run, *way)
-            values = sent.fillna(run.summary.set_index("replicate")["transmissions"])
+            sent: Any = _sent_until(one.run, *way)
+            values = sent.fillna(one.run.summary.set_index("replicate")["transmissions"])
             if algorithm == RATIO:
-                peers = [peer for peer in runs.get((dataset, "DKLA"), []) if _alike(run, peer)]
+                peers = [peer.run for peer in _of(found, dataset, "DKLA") if _alike(one, peer)]
                 values = sent = sent / _sent_until(peers[0], *way) if peers else sent * np.nan
                 values = values.dropna()
-            words = f"{switch(run)}; {name}" if name == AS_FAR else switch(run)
-            answer = Answer.of(words, sent.dropna(), name, REPLICATES, run.replicates)
+            words = f"{one.switch}; {name}" if name == AS_FAR else one.switch
+            answer = Answer.of(words, sent.dropna(), name, REPLICATES, one.run.replicates)
             answers.append(replace(answer, values=tuple(map(float, values))))
     return answers
 
@@ -248,10 +179,10 @@ def largest_printed_as(words: str, one_decimal: bool) -> float:
     return (float(digits) + (min(half, 0.05) if one_decimal else half)) * 10.0 ** int(exponent)
 
 
-def _alike(run: FinishedRun, other: FinishedRun) -> bool:
+def _alike(one: Found, other: Found) -> bool:
     """Whether two runs have the same reading, splits and graphs."""
-    same = all(run.config[key] == other.config[key] for key in ("seed", "topology", "partition"))
-    return same and reading(run) == reading(other)
+    same = all(one.run.config[key] == other.run.config[key] for key in ("seed", "topology", "partition"))
+    return same and one.variant == other.variant
 
 
 def _sent_until(run: FinishedRun, error: float, above_optimum: bool) -> "pd.Series[float]":

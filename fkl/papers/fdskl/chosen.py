@@ -1,13 +1,10 @@
-"""Which finished runs answer the paper: those with the hyper-parameters that conf/fdskl records."""
+"""Which finished runs are whose: of which system, on which data set, on how many samples."""
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from fkl import conf_folder
-from fkl.papers.beside import following, newest
+from fkl.composing.experiments import choice, experiments
+from fkl.papers.found import Found, find
 from fkl.results.collect import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
@@ -24,7 +21,7 @@ FOLDERS = {
     "Nystroem": "nystroem",
     "RFF ridge": "ridge",
 }
-"""The paper's six systems and three of ours, and where under conf/fdskl their hyper-parameters stand."""
+"""The paper's six systems and three of ours, and which of fdskl's groups has their hyper-parameters."""
 SHARE = 0.25
 """Of the rows, tested on; a larger share leaves fewer to learn from."""
 
@@ -32,50 +29,40 @@ Key = tuple[str, str, float]
 """Data set, system, share of the rows that is tested on."""
 
 
-def answering(runs: Iterable[FinishedRun]) -> dict[Key, FinishedRun]:
+def answering(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
     """One run for each data set, system and share; of those alike the one with the most replicates, then the newest."""
-    chosen = newest(following(runs, _follows), lambda run: (run.dataset, system(run), ""), _share_words)
-    return {(*names[:2], float(share)): run for (names, share), run in chosen.items()}
+    best: dict[Key, Found] = {}
+    for one in find("fdskl", runs, *_named("fdskl/")):
+        key = one.run.dataset, system(one), share(one)
+        if key not in best or one.run.replicates >= best[key].run.replicates:
+            best[key] = one
+    return best
 
 
-def is_vertical(run: FinishedRun) -> bool:
-    """Whether a run is of one of the systems, on features from 0 to 1 of one of the data sets."""
-    return run.algorithm in FOLDERS and run.dataset in DATASETS and run.config["scaling"] == "unit_box"
+def searched(runs: Iterable[FinishedRun]) -> list[Found]:
+    """Runs of the searches for hyper-parameters."""
+    return find("fdskl", runs, *_named("fdskl_search/"))
 
 
-def system(run: FinishedRun) -> str:
+def _named(start: str) -> list[str]:
+    return [name for name in experiments("fdskl") if name.startswith(start)]
+
+
+def system(one: Found) -> str:
     """One of `FOLDERS`."""
-    return BANK if run.algorithm == "FDSKL" and run.config["algo"].get("bank") else run.algorithm
+    return str(one.job.cell.get("system", one.run.algorithm))
 
 
-@cache
 def recorded(folder: str, dataset: str) -> dict[str, Any]:
     """Hyper-parameters of a kind of system on a data set, by their key under algo; none where it was not searched."""
-    path = conf_folder() / "fdskl" / folder / f"{dataset}.yaml"
-    file: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.exists() else {}
-    return dict(file.get("algo", {}))
+    return dict((choice(f"fdskl/{folder}/{dataset}") or {}).get("algo", {}))
 
 
-def differing(run: FinishedRun) -> list[str]:
-    """Keys of algo that are not as recorded."""
-    algo = run.config["algo"]
-    return [key for key, value in recorded(FOLDERS[system(run)], run.dataset).items() if algo.get(key) != value]
-
-
-def share(run: FinishedRun) -> float:
+def share(one: Found) -> float:
     """Share of the rows that each replicate tests on."""
-    return float(run.config["partition"]["test_share"])
+    return float(one.run.config["partition"]["test_share"])
 
 
 def samples(run: FinishedRun) -> int:
     """Training samples of a replicate."""
     return int(run.summary["training_samples"].iloc[0])
-
-
-def _follows(run: FinishedRun) -> bool:
-    known = is_vertical(run) and recorded(FOLDERS[system(run)], run.dataset)
-    return bool(known) and run.config["algo"]["fold"] is None and not differing(run)
-
-
-def _share_words(run: FinishedRun) -> str:
-    return str(share(run))

@@ -7,7 +7,7 @@ from scipy.stats import t as student
 
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.errors import FklError
-from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples, system
+from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.results.collect import FinishedRun
 
 LEVEL = 10.0
@@ -31,7 +31,7 @@ def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
         mine = {key: run for key, run in by_key.items() if key[0] == dataset and key[2] in sizes}
         for name in FOLDERS:
             found = [run for (_, of, _), run in sorted(mine.items(), key=lambda item: item[0][2]) if of == name]
-            rows += [_row(run, _reference(run, mine), _scalars(mine)) for run in found]
+            rows += [_row(name, run, _reference(run, mine), _scalars(mine)) for run in found]
             if name == "PP-SVMV" and (dataset, name, SHARE) not in mine and mine:
                 rows += _refused(dataset, mine)
     return pd.DataFrame(rows)
@@ -69,9 +69,9 @@ def statement(percent: float, low: float, high: float) -> str:
     return f"{side} LIBSVM, and whether within {LEVEL:g} % is open"
 
 
-def _row(run: FinishedRun, reference: FinishedRun | None, of_fdskl: dict[int, float]) -> dict[str, object]:
+def _row(name: str, run: FinishedRun, reference: FinishedRun | None, of_fdskl: dict[int, float]) -> dict[str, object]:
     errors = 100 * run.summary["test_error"]
-    row = _named(run.dataset, system(run), samples(run))
+    row = _named(run.dataset, name, samples(run))
     row |= {"n": len(errors), "test_error_percent": errors.mean(), "sd_points": errors.std(ddof=1)}
     sent, beside = float(run.summary["link_scalars"].mean()), of_fdskl.get(samples(run), np.nan)
     row |= {"scalars_sent": sent, "scalars_to_fdskl": sent / beside if sent else np.nan}

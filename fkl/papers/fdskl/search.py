@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fkl.papers.beside import following
-from fkl.papers.fdskl.chosen import BANK, DATASETS, FOLDERS, differing, is_vertical, recorded, samples, share, system
+from fkl.papers.fdskl.chosen import BANK, DATASETS, FOLDERS, recorded, samples, searched, share, system
+from fkl.papers.found import Found
 from fkl.results.collect import FinishedRun
 
 SEARCHED = {
@@ -41,15 +41,15 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
         Of each candidate the length at which its error, the mean over the folds, is lowest, the shortest one that is
         as good within `ENOUGH`, and whether it has the lowest error of all candidates that were tried on as many
         samples; a later search on more samples overrules one on few. The last column compares the one that is chosen
-        with conf/fdskl.
+        with what is recorded in the paper's experiments.yaml.
     """
-    folds: dict[tuple[Candidate, float], dict[int, FinishedRun]] = {}
-    for run in following(runs, _is_of_a_search):
-        name = system(run)
+    folds: dict[tuple[Candidate, float], dict[int, Found]] = {}
+    for one in searched(runs):
+        name, run = system(one), one.run
         algo = run.config["algo"]
         words = "; ".join(_word(key, algo[key]) for key in SEARCHED[name] if key in algo)
         about = f"{words}; seed={run.config['seed']}" if run.config["seed"] else words  # another first split
-        folds.setdefault(((run.dataset, name, about), share(run)), {})[run.config["algo"]["fold"]] = run
+        folds.setdefault(((run.dataset, name, about), share(one)), {})[algo["fold"]] = one
     rows = [_row(candidate, [by_fold[fold] for fold in sorted(by_fold)]) for (candidate, _), by_fold in folds.items()]
     if not rows:
         return pd.DataFrame()
@@ -70,13 +70,10 @@ def _word(key: str, value: object) -> str:
     return f"{key}={value:g}" if isinstance(value, int | float) else f"{key}={value}"
 
 
-def _is_of_a_search(run: FinishedRun) -> bool:
-    return is_vertical(run) and system(run) in SEARCHED and run.config["algo"]["fold"] is not None
-
-
-def _row(candidate: Candidate, runs: list[FinishedRun]) -> dict[str, Any]:
+def _row(candidate: Candidate, found: list[Found]) -> dict[str, Any]:
     dataset, name, words = candidate
-    lengths, errors = _errors(runs)
+    runs = [one.run for one in found]
+    lengths, errors = _errors(runs, name in LENGTH)
     lowest = int(np.argmin(errors))
     shortest = int(np.argmax(errors <= errors[lowest] + ENOUGH))
     length = LENGTH.get(name)
@@ -87,27 +84,29 @@ def _row(candidate: Candidate, runs: list[FinishedRun]) -> dict[str, Any]:
         "training_samples": samples(runs[0]),
         "folds": len(runs),
         "error_percent": 100 * errors[lowest],
-        "fold_sd_points": 100 * float(pd.Series([_errors([run])[1][lowest] for run in runs]).std(ddof=1)),
+        "fold_sd_points": 100
+        * float(pd.Series([_errors([run], name in LENGTH)[1][lowest] for run in runs]).std(ddof=1)),
         "length_is": length or "",
         "length_of_lowest": lengths[lowest],
         "shortest_as_good": lengths[shortest],
-        "conf_fdskl": _compared(runs[0], {length: lengths[shortest]} if length else {}),
+        "conf_fdskl": _compared(found[0], {length: lengths[shortest]} if length else {}),
     }
 
 
-def _errors(runs: list[FinishedRun]) -> tuple[list[int], "np.ndarray[Any, np.dtype[np.float64]]"]:
-    """Lengths, and the mean errors up to `WINDOW` lengths back; the end alone of a method without `LENGTH`."""
+def _errors(runs: list[FinishedRun], stops: bool) -> tuple[list[int], "np.ndarray[Any, np.dtype[np.float64]]"]:
+    """Lengths, and the mean errors up to `WINDOW` lengths back; the end alone of a method that cannot stop before."""
     rounds = pd.concat([run.rounds for run in runs]).groupby("round")[["iterations", "test_error"]].mean()
-    if system(runs[0]) not in LENGTH:
+    if not stops:
         rounds = rounds.iloc[-1:]
     errors = rounds["test_error"].rolling(min(WINDOW, len(rounds))).mean()
     full = errors.notna()
     return rounds["iterations"][full].astype(int).tolist(), errors[full].to_numpy()
 
 
-def _compared(run: FinishedRun, length: dict[str, int]) -> str:
-    """Whether a candidate is what conf/fdskl holds, or which of its keys are not."""
-    written = recorded(FOLDERS[system(run)], run.dataset)
-    keys = [key for key in differing(run) if key in SEARCHED[system(run)]]
+def _compared(one: Found, length: dict[str, int]) -> str:
+    """Whether a candidate is what is recorded, or which of its keys are not."""
+    name, algo = system(one), one.run.config["algo"]
+    written = recorded(FOLDERS[name], one.run.dataset)
+    keys = [key for key, value in written.items() if key in SEARCHED[name] and algo.get(key) != value]
     keys += [key for key, value in length.items() if written.get(key) != value]
     return f"not as recorded: {', '.join(keys)}" if keys else RECORDED

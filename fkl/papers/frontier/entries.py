@@ -2,32 +2,23 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 import pandas as pd
 
+from fkl.composing.grid import jobs
+from fkl.config import identity
 from fkl.errors import FklError
-from fkl.papers.beside import following, newest
 from fkl.results.collect import FinishedRun
 
-DATA: dict[str, dict[str, Any]] = {
-    "naval": {"rows": 11500, "decay": False},
-    "energy": {"input": "published"},
-    "air": {"rows_per_site": 30000, "target": "NO2"},
-}
-PARTITIONS: dict[str, dict[str, Any]] = {
-    "naval": {"clients": 23, "rounds": 500, "order": "shuffled"},
-    "energy": {"clients": 37, "rounds": 500, "order": "shuffled"},
-    "air": {"clients_per_site": 10, "own": 350, "other": 50},
-}
-KERNELS = {"family": "rbf", "laplacians": 0, "D": 20, "map": "pairs", "orthogonal": False, "shared": False}
-GRID = {"N": 51, "smallest": 0.01, "largest": 100.0, "bandwidth_is": "variance"}
-MIDDLE = {"N": 1, "smallest": 1.0, "largest": 1.0}
+EXPERIMENT = "frontier/methods"
+DATASETS = ("naval", "energy", "air")
 TEST_SHARE = 0.3
 STOPS = (50, 500)
-BATCH = {"test_on": "last", "test_share": TEST_SHARE, "fold": None, "loss": "square"}
-STREAM = {"step_factor": 2.0}
+FREE = ("replicates", "seed", "algo")
+"""What runs on the same footing may differ in: their method, but for some of its keys; seeds are compared in pairs."""
 WINDOW = 0.1
 FAMILIES = {
     ".federated.pooled": "pooled, stream",
@@ -90,12 +81,16 @@ def entries_of(runs: Iterable[FinishedRun]) -> dict[str, list[Entry]]:
     fkl.errors.FklError
         If there is none.
     """
-    chosen = newest(following(runs, belongs), _cell, lambda run: str(run.config["seed"]))
+    chosen: dict[tuple[tuple[str, str, str], int], FinishedRun] = {}
+    for run in filter(belongs, runs):
+        key = _cell(run), run.config["seed"]
+        if key not in chosen or run.replicates >= chosen[key].replicates:
+            chosen[key] = run
     of_cell: dict[tuple[str, str, str], list[FinishedRun]] = {}
     for (cell, _), run in chosen.items():
         of_cell.setdefault(cell, []).append(run)
     found: dict[str, list[Entry]] = {}
-    for dataset in DATA:
+    for dataset in DATASETS:
         for cell, several in sorted(of_cell.items()):
             if cell[0] == dataset:
                 found.setdefault(dataset, []).extend(_entries(cell, tuple(several)))
@@ -117,26 +112,35 @@ def paired(found: list[Entry]) -> pd.DataFrame:
 
 
 def belongs(run: FinishedRun) -> bool:
-    """Whether a run is on the comparison's footing: data, clients, kernels, steps, and the samples that are judged."""
-    config, name = run.config, run.dataset
-    if name not in DATA or "algo" not in config or not COLUMNS[_is_batch(run)] <= set(run.summary):
+    """Whether a run is on the footing of one of the experiment's: data, clients, kernels, samples that are judged."""
+    if run.dataset not in DATASETS or not COLUMNS[_is_batch(run)] <= set(run.summary):
         return False
-    algo, kernels = config["algo"], config["kernels"]
-    steps = BATCH if _is_batch(run) else STREAM
+    algo, shared = run.config["algo"], _shared()
     return (
-        _agree(config["dataset"], DATA[name])
-        and _agree(config["partition"], PARTITIONS[name])
-        and any(_agree(kernels, KERNELS | dictionary) for dictionary in (GRID, MIDDLE))
-        and all(algo[key] == value for key, value in steps.items() if key in algo)
+        identity(run.config, FREE) in _footings(FREE)
+        and all(algo[key] in values for key, values in shared.items() if key in algo)
         and algo.get("iterations", STOPS[-1]) >= STOPS[-1]
-        and config["scaling"] == "unit_ball"
-        and config["network"]["loss"] == 0
     )
+
+
+@cache
+def _footings(free: tuple[str, ...]) -> set[str]:
+    """What runs on the same footing have in common, for each job of the experiment."""
+    return {identity(job.config, free) for job in jobs(EXPERIMENT)}
+
+
+@cache
+def _shared() -> dict[str, list[Any]]:
+    """Keys of algo that every method of the experiment has the same value of, if it has them."""
+    return {
+        key: [job.config["algo"][key] for job in jobs(EXPERIMENT) if key in job.config["algo"]]
+        for key in jobs(EXPERIMENT)[0].cell["footing"]
+    }
 
 
 def setting_of(run: FinishedRun) -> str:
     """Keys of the algorithm that are not as its class has them, and M, as key=value pairs."""
-    fixed = {"_target_", "iterations", *BATCH, *STREAM}
+    fixed = {"_target_", "iterations", *_shared()}
     algo = {key: value for key, value in run.config["algo"].items() if key not in fixed}
     usual = _defaults(run.config["algo"]["_target_"])
     told = {key: value for key, value in algo.items() if key == "M" or usual.get(key, value) != value}
@@ -249,10 +253,6 @@ def _family(run: FinishedRun) -> str:
 
 def _cell(run: FinishedRun) -> tuple[str, str, str]:
     return run.dataset, run.algorithm, setting_of(run)
-
-
-def _agree(node: dict[str, Any], expected: dict[str, Any]) -> bool:
-    return all(node.get(key) == value for key, value in expected.items())
 
 
 def _defaults(target: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023)."""
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.errors import FklError
-from fkl.papers.beside import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, following, newest, published
+from fkl.papers.beside import Answer, Cell, beside, published
+from fkl.papers.found import Found, find
 from fkl.report.figures import COLOURS, band, canvas
 from fkl.results.collect import FinishedRun
 
@@ -29,47 +29,11 @@ FIGURES = {
     "5": "mean squared error over rounds",
     "6": "regret over rounds",
 }
-READINGS = ("readings", "switches")
-"""Experiments that no published number waits for: what differences.md tells of other readings."""
-ROUNDS = {"airfoil": 1503, "bias": None, "concrete": 1030, "naval": 11934}
-PROTOCOL = {
-    "eta": 0.1, "lam": 1e-3, "J": 2, "exploring": 300, "rank": 10,
-}  # fmt: skip
-REPLICATES = 20
-"""Sets of random features; methods without any draw nothing and are run once."""
-VARIANTS = {
-    AS_PUBLISHED: "OMKL-GF, SFG and SFG-R draw the right neighbour of what should be drawn and divide by a floor at "
-    "least; SFG and SFG-R have the degenerate graph of the kernels of lowest index, SFG takes its first node after "
-    "300 rounds and SFG-R goes on drawing; RFOMKR's weights are not divided by their sum "
-    "(+experiment=graph_omkl/as_published and features_as_published)",
-}
-KERNELS = ("family", "N", "laplacians", "smallest", "largest")
-DICTIONARIES = {"RBF-1": ("rbf", 1, 0, 1.0, 1.0), "POLY-2": ("polynomial", 1, 0, 2.0, 2.0)}
-FULL = ("rbf", 76, 25, 0.01, 100.0)
+DATASETS = ("airfoil", "bias", "concrete", "naval")
+DRAWN = ("graph_omkl/as_published", "graph_omkl/exact", "graph_omkl/features")
+"""Experiments whose runs the figures show: the variant, where a method has one."""
 FIRST_ROUND = 10  # in figures over rounds: the mean of fewer says nothing and spoils the scale
 GRAPH_AIDED = ("OMKL-GF", "OMKL-SFG", "OMKL-SFG-R")
-FILES: dict[str, dict[str, Any]] = {
-    "bias": {"summary_rows": True, "missing": "mean"},
-    "concrete": {"decimals": 2},
-    "naval": {"decay": True},
-}
-"""The data as the authors had them, whatever the method."""
-_SFG = {"graph": "similarity", "settle": "best", "draw": "exact", "q_floor": 0, "p_floor": 0, "divide_by": "drawn"}
-_SFG_PUBLISHED = _SFG | {"graph": "lowest", "draw": "next", "q_floor": 0.1, "p_floor": 0.2}
-STATED: dict[str, dict[str, Any]] = {
-    "RFOMKR": {"normalised": True},
-    "OMKL-GF": {"draw": "exact", "q_floor": 0, "divide_by": "drawn"},
-    "OMKL-SFG": _SFG,
-    "OMKL-SFG-R": _SFG,
-}
-"""The text, of methods that the published numbers read in another way."""
-PUBLISHED: dict[str, dict[str, Any]] = {
-    "RFOMKR": {"normalised": False},
-    "OMKL-GF": {"draw": "next", "q_floor": 0.05, "divide_by": "drawn"},
-    "OMKL-SFG": _SFG_PUBLISHED | {"settle": "first"},
-    "OMKL-SFG-R": _SFG_PUBLISHED | {"settle": "never"},
-}
-ORDER = (AS_STATED, AS_PUBLISHED, "")
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
@@ -85,14 +49,13 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     DataFrame
         Spread and n: over replicates. Only runs on the data as the authors had them have a reading.
     """
-    by_cell = newest(following(runs, _follows_protocol), _key, switch)
-    if not by_cell:
+    found = find("graph_omkl", runs)
+    if not found:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=graph_omkl/exact")
 
     def answers(cell: Cell) -> list[Answer]:
         key = cell["dataset"], cell["algorithm"], cell["setting"]
-        ours = [run for (of, _), run in by_cell.items() if of == key]
-        return [_answer(cell["metric"], run) for run in sorted(ours, key=lambda run: ORDER.index(_reading(run)))]
+        return [_answer(cell["metric"], one) for one in found if one.key == key]
 
     return beside(published(__file__, number), answers)
 
@@ -111,11 +74,10 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     replicates : int
         The most that a curve is over; methods that draw nothing have one.
     """
-    chosen = newest((run for run in following(runs, _follows_protocol) if _drawn(run)), _key, switch)
-    by_key = {key: run for (key, _), run in chosen.items()}
+    by_key = {one.key: one.run for one in find("graph_omkl", runs, *DRAWN)}
     draw: Callable[[Axes, str, dict[Any, FinishedRun]], None]
     draw = {"3": _errors_over_m, "4": _times_over_m, "5": _errors_over_rounds, "6": _regrets_over_rounds}[number]
-    shown = [name for name in ROUNDS if any(key[0] == name for key in by_key)]
+    shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     if not shown:
         raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
     figure, panels = canvas(len(shown))
@@ -129,62 +91,9 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     return figure, max(run.replicates for run in by_key.values())
 
 
-def switch(run: FinishedRun) -> str:
-    """Tell how a run reads the protocol where it can be read in more than one way, as key=value pairs."""
-    found = {f"dataset.{key}": run.config["dataset"].get(key) for key in FILES.get(run.dataset, {})}
-    found |= {f"algo.{key}": run.config["algo"].get(key) for key in STATED.get(run.algorithm, {})}
-    if run.algorithm not in DICTIONARIES:
-        found["kernels.bandwidth_is"] = run.config["kernels"]["bandwidth_is"]
-    words = {key: json.dumps(value).strip('"') for key, value in found.items()}
-    return "; ".join(f"{key}={word}" for key, word in words.items())
-
-
-def _reading(run: FinishedRun) -> str:
-    """Whether the method is as the text has it, or as the published numbers need it; on the authors' data."""
-    exact = run.algorithm in ("OMKR", "RBF-1")
-    bandwidth = run.config["kernels"]["bandwidth_is"] == ("divisor" if exact else "variance")
-    if not (bandwidth and _are(run.config["dataset"], FILES.get(run.dataset, {}))):
-        return ""
-    if _are(run.config["algo"], STATED.get(run.algorithm, {})):
-        return AS_STATED
-    return AS_PUBLISHED if _are(run.config["algo"], PUBLISHED[run.algorithm]) else ""
-
-
-def _are(node: dict[str, Any], values: dict[str, Any]) -> bool:
-    return all(node.get(key) == value for key, value in values.items())
-
-
-def _drawn(run: FinishedRun) -> bool:
-    """Whether it is one of the paper's curves: those of the variant, where there is one."""
-    return _reading(run) == (AS_PUBLISHED if run.algorithm in PUBLISHED else AS_STATED)
-
-
-def _follows_protocol(run: FinishedRun) -> bool:
-    """Whether everything but the switches is as the paper's experiment."""
-    if run.dataset not in ROUNDS or run.provenance["clients"] != 1:
-        return False
-    algo, kernels = run.config["algo"], run.config["kernels"]
-    return (
-        ROUNDS[run.dataset] in (None, run.provenance["rounds"])
-        and run.provenance["rows_left_out"] == 0
-        and run.config["partition"].get("order") == "consecutive"
-        and all(algo[key] == value for key, value in PROTOCOL.items() if key in algo)
-        and tuple(kernels[key] for key in KERNELS) == DICTIONARIES.get(run.algorithm, FULL)
-        and (kernels["D"] == 50 or run.algorithm in DICTIONARIES)
-        and kernels["map"] == "pairs"
-        and not (kernels["shared"] or kernels["orthogonal"])
-    )
-
-
-def _key(run: FinishedRun) -> tuple[str, str, str]:
-    """Name a run as the tables do: data set, algorithm, setting."""
-    return run.dataset, run.algorithm, f"M={run.config['algo']['M']}" if run.algorithm in GRAPH_AIDED else ""
-
-
-def _answer(metric: str, run: FinishedRun) -> Answer:
-    replicates = 1 if run.algorithm in ("OMKR", "RBF-1", "POLY-2") else REPLICATES
-    values = run.summary["runtime_s" if metric == "runtime" else "mse"]
-    answer = Answer.of(switch(run), values, _reading(run), replicates)
+def _answer(metric: str, found: Found) -> Answer:
+    values = found.run.summary["runtime_s" if metric == "runtime" else "mse"]
+    answer = Answer.of(found.switch, values, found.variant, found.replicates)
     answer = replace(answer, values=())  # the paper prints means
     return replace(answer, spread=np.nan) if metric == "runtime" else answer  # replicates run together
 

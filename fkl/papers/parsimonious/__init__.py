@@ -1,7 +1,7 @@
 """Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,17 +10,8 @@ from matplotlib.figure import Figure
 
 from fkl.data.ellipses import Ellipses, labels
 from fkl.errors import FklError
-from fkl.papers.beside import (
-    AS_PUBLISHED,
-    AS_STATED,
-    COLUMNS,
-    Answer,
-    Cell,
-    beside,
-    following,
-    newest,
-    published,
-)
+from fkl.papers.beside import COLUMNS, Answer, Cell, beside, published
+from fkl.papers.found import Found, find
 from fkl.report.figures import COLOURS, canvas
 from fkl.results.collect import FinishedRun
 
@@ -38,38 +29,24 @@ FIGURES = {
     "5": "accuracy, kernels and communication over gamma, walking and jogging",
     "6": "accuracy, kernels and communication over gamma, typing and writing",
 }
-READINGS = ("activities", "machines", "quadrature", "rules")
-"""Experiments that no published number waits for: what differences.md tells of other readings."""
 FEDERATED, CENTRALIZED = "PF", "PC"
-VARIANTS = {
-    AS_PUBLISHED: "the text's number of ascent steps, T = 500, in place of the solution of its problem; run by "
-    "parsimonious/communication with algo.rule=ascent",
-}
-REPLICATES = 100
 MACHINES = ("SVM", "Cascade SVM")
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
-ACTIVITIES = {
-    ("walking", "jogging"): "wisdm_walk_jog",
-    ("typing", "writing"): "wisdm_write_type",
-    ("all", None): "wisdm_all",
-}
+PAIRED = tuple(f"parsimonious/{name}" for name in ("agents", "communication", "rules", "samples", "sparsity"))
+"""Experiments of both learners, as the paper has its problem."""
 TITLES = {
     "ellipses": "simulated ellipses, 9 agents",
     "wisdm_walk_jog": "walking and jogging",
     "wisdm_write_type": "typing and writing",
 }
 PUBLISHED_PARTICIPANTS = 51
-RULE = "interior"  # whose runs the figures show, and the paper's numbers are beside first
-TEXT_RULE, TEXT_STEPS = "ascent", 500
-"""Of the variant: T of Figures 5 and 6."""
+RULE = "interior"
+"""Whose runs the figures show, and the paper's numbers are beside first."""
 OVER_SIZE = {"ellipses": 25.0, "wisdm_walk_jog": 100.0, "wisdm_write_type": 150.0}
 """gamma of Figures 2, 3 and 4."""
 OVER_GAMMA = 10
 """Participants of Figures 5 and 6."""
-PROTOCOL: dict[str, Any] = {"fold": None, "test_share": 0.3, "tolerance": 1e-7, "widths": None}
 CONFIDENCE = 0.95
-MEASURED = ("test_error", "gap", "agents_gap", "violation", "active_nodes", "peaks", "sent_samples")
-"""Columns that both learners' summaries have."""
 
 
 class Setting(NamedTuple):
@@ -92,7 +69,7 @@ class Setting(NamedTuple):
     steps: int
 
 
-Pair = dict[str, FinishedRun]
+Pair = dict[str, Found]
 """Runs of a setting by learner."""
 
 
@@ -141,14 +118,8 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     on_curve = {setting: pair for setting, pair in mine.items() if _on_curve(setting, over_gamma)}
     if not on_curve:
         raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
-    replicates = max(run.replicates for pair in on_curve.values() for run in pair.values())
+    replicates = max(one.run.replicates for pair in on_curve.values() for one in pair.values())
     return (_over_gamma if over_gamma else _over_size)(dataset, on_curve), replicates
-
-
-def switch(run: FinishedRun) -> str:
-    """Tell what the paper leaves open, as key=value pairs."""
-    algo = run.config["algo"]
-    return f"algo.rule={algo['rule']}; algo.steps={algo['steps']}"
 
 
 def _on_curve(setting: Setting, over_gamma: bool) -> bool:
@@ -161,52 +132,32 @@ def _on_curve(setting: Setting, over_gamma: bool) -> bool:
 
 def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
     """Both learners' runs of each setting that has both on the same splits, sorted."""
-    chosen = newest(following(runs, _follows_protocol), _key, lambda run: str(_setting(run)))
     by_setting: dict[Setting, Pair] = {}
-    for run in chosen.values():
-        by_setting.setdefault(_setting(run), {})[run.algorithm] = run
+    for one in find("parsimonious", runs, *PAIRED):
+        by_setting.setdefault(_setting(one), {})[one.run.algorithm] = one
     return {setting: pair for setting, pair in sorted(by_setting.items()) if len(pair) == 2 and _same_splits(pair)}
 
 
 def _same_splits(pair: Pair) -> bool:
-    one, other = pair.values()
+    one, other = (found.run for found in pair.values())
     return all(one.config[key] == other.config[key] for key in ("seed", "dataset", "replicates"))
 
 
-def _follows_protocol(run: FinishedRun) -> bool:
-    """Whether everything that the paper gives is as it has it, but for the participants at hand."""
-    if run.algorithm not in LEARNERS or _dataset(run) is None or not {*MEASURED} <= {*run.summary}:
-        return False
-    algo = run.config["algo"]
-    simulated = run.dataset == "ellipses"
-    return (
-        run.config["scaling"] == "none"
-        and all(algo[key] == value for key, value in PROTOCOL.items())
-        and algo["eps"] == (0.01 if simulated else 0.5)
-        and (simulated or run.config["dataset"]["seconds"] == 5)
-    )
+def _setting(one: Found) -> Setting:
+    dataset, algo = one.run.config["dataset"], one.run.config["algo"]
+    size = dataset["rows"] if _data(one) == "ellipses" else dataset["participants"]
+    return Setting(_data(one), int(size), float(algo["gamma"]), str(algo["rule"]), int(algo["steps"]))
 
 
-def _dataset(run: FinishedRun) -> str | None:
-    if run.dataset == "ellipses":
-        return "ellipses"
-    return ACTIVITIES.get((run.config["dataset"].get("activity"), run.config["dataset"].get("against")))
-
-
-def _setting(run: FinishedRun) -> Setting:
-    size = run.config["dataset"]["rows"] if run.dataset == "ellipses" else run.provenance["clients"]
-    algo = run.config["algo"]
-    return Setting(str(_dataset(run)), int(size), float(algo["gamma"]), str(algo["rule"]), int(algo["steps"]))
-
-
-def _key(run: FinishedRun) -> tuple[str, str, str]:
-    return str(_dataset(run)), run.algorithm, ""
+def _data(one: Found) -> str:
+    """Name of the data set, or of the activities that are told apart."""
+    return str(one.job.cell["data"])
 
 
 def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
     """Both learners on the same splits: means, and the mean difference with its 95 % interval (paired, Student's t)."""
-    federated, centralized = pair[FEDERATED].summary, pair[CENTRALIZED].summary
-    accuracy = {name: 100 * _accuracy(run) for name, run in pair.items()}
+    federated, centralized = pair[FEDERATED].run.summary, pair[CENTRALIZED].run.summary
+    accuracy = {name: 100 * _accuracy(one.run) for name, one in pair.items()}
     difference = accuracy[FEDERATED] - accuracy[CENTRALIZED]
     low, high = _interval(difference)
     return {
@@ -249,50 +200,42 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
             return []
         most = max(curve)
         learner = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
-        run = curve[most][learner]
+        one = curve[most][learner]
         # Of other participants than the paper's, and fewer: shown, and no evidence.
-        return [Answer.of(f"{most} participants at hand; {switch(run)}", 100 * _accuracy(run))]
+        return [Answer.of(f"{most} participants at hand; {one.switch}", 100 * _accuracy(one.run))]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
     for setting in sorted(found, key=lambda setting: not _on_curve(setting, over_gamma=True)):
         share = _sent_percent(found[setting])
         values = share if cell["metric"] == "communication_cost_vs_centralized" else 100 - share
-        answers.append(Answer.of(switch(found[setting][FEDERATED]), values, _reading(setting), REPLICATES))
+        one = found[setting][FEDERATED]
+        answers.append(Answer.of(one.switch, values, one.variant, one.replicates))
     return answers
-
-
-def _reading(setting: Setting) -> str:
-    if setting.rule == RULE:
-        return AS_STATED
-    return AS_PUBLISHED if (setting.rule, setting.steps) == (TEXT_RULE, TEXT_STEPS) else ""
 
 
 def _machines(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFrame:
     """Accuracy and samples sent of all four, on WISDM with as many participants; n replicates, each with a split."""
-    mine = [run for run in following(runs, _is_machine)]
+    mine = find("parsimonious", runs, "parsimonious/machines")
     rows = []
-    for run in newest(mine, _key, lambda run: str(run.provenance["clients"])).values():
-        sent = run.summary["sent_samples"]
-        rows.append(_row(str(_dataset(run)), run.provenance["clients"], run, sent, _all_sent(run, mine)))
+    for one in mine:
+        sent, participants = one.run.summary["sent_samples"], one.run.config["dataset"]["participants"]
+        rows.append(_row(_data(one), participants, one.run, sent, _all_sent(one, mine)))
     for setting, pair in pairs.items():
         if setting.rule == RULE and setting.dataset != "ellipses":
-            for run in pair.values():
-                everything = pair[CENTRALIZED].summary["sent_samples"]
-                row = _row(setting.dataset, setting.size, run, run.summary["sent_samples"], everything)
+            for one in pair.values():
+                everything = pair[CENTRALIZED].run.summary["sent_samples"]
+                row = _row(setting.dataset, setting.size, one.run, one.run.summary["sent_samples"], everything)
                 rows.append({**row, "gamma": setting.gamma})
     if not rows:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=parsimonious/machines")
     return pd.DataFrame(rows).sort_values(["dataset", "participants", "algorithm"], kind="stable")
 
 
-def _is_machine(run: FinishedRun) -> bool:
-    return run.algorithm in MACHINES and _dataset(run) in TITLES and run.config["scaling"] == "none"
-
-
-def _all_sent(run: FinishedRun, machines: list[FinishedRun]) -> "pd.Series[float]":
+def _all_sent(one: Found, machines: list[Found]) -> "pd.Series[float]":
     """Samples that there were, as the pooled machine on the same splits has them; NaN where it was not run."""
-    same = [one for one in machines if one.algorithm == MACHINES[0] and _same_splits({"": run, " ": one})]
-    return same[-1].summary["sent_samples"] if same else run.summary["sent_samples"] * np.nan
+    pooled = [other for other in machines if other.run.algorithm == MACHINES[0]]
+    same = [other.run for other in pooled if _same_splits({"": one, " ": other})]
+    return same[-1].summary["sent_samples"] if same else one.run.summary["sent_samples"] * np.nan
 
 
 def _row(
@@ -316,14 +259,14 @@ def _accuracy(run: FinishedRun) -> "pd.Series[float]":
 
 def _sent_percent(pair: Pair) -> "pd.Series[float]":
     """Samples that the agents of the federated learner send, of those of the centralized one, a replicate."""
-    return 100 * pair[FEDERATED].summary["sent_samples"] / pair[CENTRALIZED].summary["sent_samples"]
+    return 100 * pair[FEDERATED].run.summary["sent_samples"] / pair[CENTRALIZED].run.summary["sent_samples"]
 
 
 def _curves(axes: Axes, curve: dict[float, Pair], value: Callable[[FinishedRun], "pd.Series[float]"]) -> None:
     """Mean of both learners with a band of one standard deviation."""
     x = sorted(curve)
     for colour, (name, words) in enumerate(LEARNERS.items()):
-        values = [value(curve[at][name]) for at in x]
+        values = [value(curve[at][name].run) for at in x]
         mean = np.array([one.mean() for one in values])
         deviation = np.array([one.std(ddof=1) for one in values])
         axes.plot(x, mean, "o-", color=COLOURS[colour], label=words)

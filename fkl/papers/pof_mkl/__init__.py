@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fkl.composing.experiments import variants
 from fkl.errors import FklError
-from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, Answer, Cell, beside, following, newest, published
+from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, Answer, Cell, beside, published
+from fkl.papers.found import Found, find
 from fkl.report.figures import COLOURS, band, canvas
 from fkl.results.collect import FinishedRun
 
@@ -19,27 +21,12 @@ TABLES = {
     "3": "cumulative regret in hindsight and its spread over clients",
 }
 FIGURES = {"1": "regret over rounds", "2": "regret against the exploration rate"}
-READINGS = ("switches",)
-"""Experiments that no published number waits for: what differences.md tells of other readings."""
-REPLICATES = 20
-ONE_STEP = "one step"
 LINEAR = "linear comparator"
-VARIANTS = {
-    AS_PUBLISHED: (
-        "targets NO2 and latitude, rows in the files' order, bandwidths as variances; POF-MKL steps twice as far as "
-        "stated and as its baselines, eM-KOFL's weights learn twice as fast (`pof_mkl/table1_as_published`)"
-    ),
-    ONE_STEP: "the same with the stated step for POF-MKL too (`pof_mkl/table1_as_published`)",
-    f"{AS_PUBLISHED}, {LINEAR}": (
-        "Table 3: as published, and the regret is against the linear least squares fit, `regret_linear`"
-    ),
-    f"{ONE_STEP}, {LINEAR}": "Table 3: the stated step, and the regret is against the linear least squares fit",
-}
-"""What each named variant changes; the experiment that runs it."""
+TABLE = ("pof_mkl/table1", "pof_mkl/table1_as_published", "pof_mkl/switches")
+FIGURE = {"1": "pof_mkl/table1_as_published", "2": "pof_mkl/figure2"}
+"""Experiments that they are made of."""
 ROUNDS = 500
-CLIENTS = {"naval": 23, "uji": 42, "air": 240, "wec": 560}
-PARTITIONS = {"naval": "Iid", "uji": "Iid", "air": "BySite", "wec": "BySite"}
-PROTOCOL = {"xi": 1.0, "eta": None, "eta_k": None, "alpha": None, "lam": 1e-3, "neurons": 20, "parameters": 1000}
+DATASETS = ("naval", "uji", "air", "wec")
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
@@ -56,17 +43,18 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         Spread and n: over replicates in tables 1 and 2, over clients in table 3. Tables 2 and 3 also show the
         published spread, table 2 beside MSE / sqrt(T), which is what the paper prints as such.
     """
-    by_cell = newest(following(runs, _follows_protocol), _key, switch)
-    if not by_cell:
+    found = find("pof_mkl", runs, *TABLE)
+    if not found:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=pof_mkl/table1")
+    named = variants("pof_mkl")
 
     def answers(cell: Cell) -> list[Answer]:
         key = cell["dataset"], cell["algorithm"], cell["setting"]
-        ours = [_answer(cell["metric"], run) for (of, _), run in by_cell.items() if of == key]
+        mine = [one for one in found if one.key == key]
+        ours = [_answer(cell["metric"], one) for one in mine]
         if cell["metric"] == "cumulative_regret":
-            named = [run for (of, _), run in by_cell.items() if of == key and reading(run) in VARIANTS]
-            ours += [_beside_linear(run) for run in named if "regret_linear" in run.clients]
-        order = [AS_STATED, *VARIANTS, ""]
+            ours += [_beside_linear(one) for one in mine if one.variant in named and "regret_linear" in one.run.clients]
+        order = [AS_STATED, *named, ""]
         return sorted(ours, key=lambda answer: (order.index(answer.reading), answer.switch))
 
     cells = published(__file__, "3" if number == "3" else "1")
@@ -91,15 +79,12 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     figure : Figure
     replicates : int
     """
-    protocol = _follows_protocol if number == "1" else _follows_protocol_but_xi
-    chosen = [run for run in following(runs, protocol) if reading(run) == AS_PUBLISHED]
-    return _figure_1(chosen) if number == "1" else _figure_2(chosen)
+    found = [one for one in find("pof_mkl", runs, FIGURE[number]) if one.variant == AS_PUBLISHED]
+    return _figure_1(found) if number == "1" else _figure_2(found)
 
 
-def _figure_1(runs: list[FinishedRun]) -> tuple[Figure, int]:
-    curves = {
-        key: run for (key, _), run in newest(runs, _key, switch).items() if run.algorithm in ("vM-KOFL", "POF-MKL")
-    }
+def _figure_1(found: list[Found]) -> tuple[Figure, int]:
+    curves = {one.key: one.run for one in found if one.run.algorithm in ("vM-KOFL", "POF-MKL")}
     shown = _datasets_of(curves.values())
     figure, panels = canvas(len(shown))
     settings = [("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9")]
@@ -115,14 +100,8 @@ def _figure_1(runs: list[FinishedRun]) -> tuple[Figure, int]:
     return figure, max(run.replicates for run in curves.values())
 
 
-def _figure_2(runs: list[FinishedRun]) -> tuple[Figure, int]:
-    sweeps = [
-        run
-        for run in runs
-        if run.dataset != "uji"  # the paper's figure 2 leaves it out
-        and run.algorithm == "POF-MKL"
-        and setting(run) in ("M=1;D=100", "M=25;D=20")
-    ]
+def _figure_2(found: list[Found]) -> tuple[Figure, int]:
+    sweeps = [one.run for one in found]
     shown = _datasets_of(sweeps)
     figure, panels = canvas(len(shown))
     for axes, dataset in zip(panels, shown, strict=True):
@@ -139,99 +118,24 @@ def _figure_2(runs: list[FinishedRun]) -> tuple[Figure, int]:
     return figure, max(run.replicates for run in sweeps)
 
 
-def setting(run: FinishedRun) -> str:
-    """M and D, as the paper's tables name a row."""
-    if run.algorithm == "PerFedAvg":
-        return ""
-    kernels = run.config["kernels"]
-    M = {"POF-MKL": run.config["algo"].get("M"), "OFSKL": 1, "eM-KOFL": 1}.get(run.algorithm, kernels["N"])
-    return f"M={M};D={kernels['D']}"
-
-
-def switch(run: FinishedRun) -> str:
-    """Choose among the readings of the protocol: how this run was set, as key=value pairs."""
-    return "; ".join(f"{key}={value}" for key, value in _switches(run).items())
-
-
-def reading(run: FinishedRun) -> str:
-    """Which reading of the paper a run follows: the text, a named variant, or none."""
-    stated: dict[str, object] = {
-        "dataset.target": {"uji": "longitude", "air": "CO"}.get(run.dataset),
-        "partition.order": "shuffled",
-        "kernels.bandwidth_is": "deviation",
-        "algo.step_factor": 1.0,
-        "algo.predictor": "average",
-        "algo.losses": "mean",
-        "algo.weight_factor": 1.0,
-    }
-    data: dict[str, object] = {
-        "dataset.target": {"uji": "latitude", "air": "NO2"}.get(run.dataset),
-        "partition.order": "consecutive",
-    }
-    one_step = stated | data | {"kernels.bandwidth_is": "variance", "algo.weight_factor": 2.0}
-    as_published = one_step | ({"algo.step_factor": 2.0} if run.algorithm == "POF-MKL" else {})
-    ours = _switches(run)
-    for name, wanted in ((AS_STATED, stated), (AS_PUBLISHED, as_published), (ONE_STEP, one_step)):
-        if all(value == wanted[key] for key, value in ours.items()):
-            return name
-    return ""
-
-
-def _switches(run: FinishedRun) -> dict[str, object]:
-    config, algo = run.config, run.config["algo"]
-    switches = {
-        "dataset.target": config["dataset"].get("target"),
-        "partition.order": config["partition"].get("order"),
-        "kernels.bandwidth_is": config["kernels"]["bandwidth_is"] if run.algorithm != "PerFedAvg" else None,
-        **{f"algo.{key}": algo.get(key) for key in ("step_factor", "predictor", "losses", "weight_factor")},
-    }
-    return {key: value for key, value in switches.items() if value is not None}
-
-
-def _follows_protocol(run: FinishedRun, *free: str) -> bool:
-    """Whether everything but the switches and the free keys is as the paper's experiment."""
-    algo = run.config["algo"]
-    kernels = run.config["kernels"]
-    dictionary = (1, 10.0, 10.0) if run.algorithm == "OFSKL" else (51, 0.01, 100.0)
-    return (
-        run.dataset in CLIENTS
-        and run.config["partition"]["_target_"].endswith(f".{PARTITIONS[run.dataset]}")
-        and run.config["partition"].get("own", 350) == 350
-        and (run.provenance["rounds"], run.provenance["clients"]) == (ROUNDS, CLIENTS[run.dataset])
-        and all(algo[key] == value for key, value in PROTOCOL.items() if key in algo and key not in free)
-        and (kernels["N"], kernels["smallest"], kernels["largest"]) == dictionary
-        and kernels["family"] == "rbf"
-        and kernels["map"] == "pairs"
-        and not (kernels["shared"] or kernels["orthogonal"])
-    )
-
-
-def _follows_protocol_but_xi(run: FinishedRun) -> bool:
-    return _follows_protocol(run, "xi")
-
-
-def _key(run: FinishedRun) -> tuple[str, str, str]:
-    """Name a run as the tables do: data set, algorithm, setting."""
-    return run.dataset, run.algorithm, setting(run)
-
-
-def _answer(metric: str, run: FinishedRun) -> Answer:
+def _answer(metric: str, found: Found) -> Answer:
+    run = found.run
     if metric == "cumulative_regret":
-        return _of(run, run.clients.groupby("client")["regret_hindsight"].mean(), reading(run))
+        return _of(found, run.clients.groupby("client")["regret_hindsight"].mean())
     if metric == "runtime_per_client":  # replicates run together, so their times have no spread
-        return replace(_of(run, run.summary["runtime_per_client_s"], reading(run)), spread=np.nan)
-    return _of(run, run.summary["mse"], reading(run))
+        return replace(_of(found, run.summary["runtime_per_client_s"]), spread=np.nan)
+    return _of(found, run.summary["mse"])
 
 
-def _beside_linear(run: FinishedRun) -> Answer:
+def _beside_linear(found: Found) -> Answer:
     """The regret against the linear fit."""
-    regret = run.clients.groupby("client")["regret_linear"].mean()
-    return _of(run, regret, f"{reading(run)}, {LINEAR}", f"{switch(run)}; regret_linear")
+    answer = _of(found, found.run.clients.groupby("client")["regret_linear"].mean())
+    return replace(answer, reading=f"{found.variant}, {LINEAR}", switch=f"{found.switch}; regret_linear")
 
 
-def _of(run: FinishedRun, values: "pd.Series[float]", read_as: str, how: str | None = None) -> Answer:
+def _of(found: Found, values: "pd.Series[float]") -> Answer:
     """An answer without its values, as the paper prints means over replicates."""
-    answer = Answer.of(switch(run) if how is None else how, values, read_as, REPLICATES, run.replicates)
+    answer = Answer.of(found.switch, values, found.variant, found.replicates, found.run.replicates)
     return replace(answer, values=())
 
 
@@ -239,4 +143,4 @@ def _datasets_of(runs: Iterable[FinishedRun]) -> list[str]:
     found = {run.dataset for run in runs}
     if not found:
         raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
-    return [name for name in CLIENTS if name in found]
+    return [name for name in DATASETS if name in found]

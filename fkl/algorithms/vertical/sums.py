@@ -1,0 +1,62 @@
+"""Sums along a tree and round a ring, as one party's part of them; `fkl.network.trees` and `ring` have them pooled."""
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.vertical.ring import Words
+from fkl.contract.parties import Own, Wire
+from fkl.network.letters import Letter
+from fkl.network.trees import Tree
+
+Part = Generator[int, Letter | None, Any]
+
+
+def gathered(
+    tree: Tree, own: Own, wire: Wire, kind: type[Letter], values: NDArray[Any], about: tuple[int, ...] = ()
+) -> Part:
+    """Sum of all parties' arrays, as the root has it in the end; None at any other party."""
+    for sender, receiver in tree.links:
+        if receiver == own.number:
+            values = values + received((yield sender), kind)
+        elif sender == own.number:
+            wire.send(receiver, kind(values, about))
+            return None
+    return values if own.number == tree.root else None
+
+
+def told(tree: Tree, own: Own, wire: Wire, kind: type[Letter], values: NDArray[Any] | None) -> Part:
+    """The root's array, which passes down the tree."""
+    for child, parent in reversed(tree.links):
+        if child == own.number:
+            values = received((yield parent), kind)
+        elif parent == own.number:
+            assert values is not None
+            wire.send(child, kind(values))
+    return values
+
+
+def round_the_ring(order: list[int], own: Own, wire: Wire, kind: type[Letter], words: Words) -> Part:
+    """Sum modulo 2^32 or 2^64 of all parties' words, at the first of the ring; None at any other party.
+
+    The first party's mask, uniform on all words, is on the sum until it is back (see `ring.masked_sum`).
+    """
+    place = order.index(own.number)
+    before, after = order[place - 1], order[(place + 1) % len(order)]
+    if place > 0:
+        wire.send(after, kind(received((yield before), kind) + words))
+        return None
+    if len(order) == 1:
+        return words
+    assert own.rng is not None
+    mask = own.rng.integers(0, np.iinfo(words.dtype).max, size=words.shape, dtype=words.dtype, endpoint=True)
+    wire.send(after, kind(words + mask))
+    return received((yield before), kind) - mask
+
+
+def received(letter: Letter | None, kind: type[Letter]) -> NDArray[Any]:
+    """What is in a letter of this kind."""
+    assert isinstance(letter, kind), f"{kind.__name__} was due, not {type(letter).__name__}"
+    return letter.values

@@ -1,0 +1,160 @@
+"""Actors on a wire, each with its own features and letters as bytes, beside the pooled path."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fkl.contract.isolated import Elsewhere, Here, PartyError
+from fkl.contract.parties import Actor, Booked, OverParties, Own, Wire
+from fkl.contract.world import World
+from fkl.errors import BrokenPromiseError
+from fkl.network import Channel
+from fkl.network.letters import Posted, read
+
+
+class PartyAlone:
+    """One party, with what it holds and nothing else."""
+
+    who = "a party"
+
+    def __init__(self, method: OverParties, own: Own) -> None:
+        self._method, self._own, self._wire = method, own, Wire()
+        self._actor: Actor | None = None
+
+    def work(self, post: Posted | None) -> tuple[list[Posted], int | None, Any]:
+        """Take a letter, and work until the next one is needed: what it sends, whom it waits for, what it learned."""
+        waits_for, learned = None, None
+        self._actor = self._actor or self._method.party(self._own, self._wire)
+        try:
+            waits_for = self._actor.send(None if post is None else read(post))
+        except StopIteration as end:
+            learned = end.value
+        posts = self._wire.outbox.copy()
+        self._wire.outbox.clear()
+        return posts, waits_for, learned
+
+
+class Mail:
+    """What carries letters between parties, and weighs them."""
+
+    def __init__(self, parties: list[Any]) -> None:
+        self._parties = parties
+        self._waiting: dict[tuple[int, int], deque[Posted]] = defaultdict(deque)
+        self._waits_for: dict[int, int] = {}
+        self._learned: dict[int, Any] = {}
+        self.sent: Booked = {}
+
+    def deliver(self) -> list[Any]:
+        """Let all parties work until they have ended; what each has learned."""
+        for party in range(len(self._parties)):
+            self._go_on(party, None)
+        while len(self._learned) < len(self._parties):
+            ready = [party for party, sender in self._waits_for.items() if self._ready(party, sender)]
+            if not ready:
+                raise BrokenPromiseError(f"parties wait for one another for ever: {self._waits_for}")
+            for party in ready:
+                letters = self._waiting[self._waits_for.pop(party), party]
+                self._go_on(party, letters.popleft() if letters else None)
+        return [self._learned[party] for party in range(len(self._parties))]
+
+    def _ready(self, party: int, sender: int) -> bool:
+        return bool(self._waiting[sender, party]) or sender in self._learned
+
+    def _go_on(self, party: int, post: Posted | None) -> None:
+        posts, waits_for, learned = self._parties[party].ask("work", post)
+        for one in posts:
+            size = self.sent.setdefault(one.kind.kind, np.zeros((len(self._parties), 3), np.int64))
+            size[party] += 1, one.scalars, len(one.body)
+            self._waiting[party, one.receiver].append(one)
+        if waits_for is None:
+            self._learned[party] = learned
+        else:
+            self._waits_for[party] = waits_for
+
+
+class Watched(Channel):
+    """A channel that keeps what is booked, by kind and sender."""
+
+    def __init__(self, channel: Channel, parties: int) -> None:
+        vars(self).update(vars(channel))
+        self.booked: Booked = {}
+        self._parties = parties
+
+    def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
+        """As `Channel.record_messages`."""
+        of_kind = self.booked.setdefault(kind, np.zeros((self._parties, 3), np.int64))
+        of_kind += np.stack([messages[0], scalars[0], size[0]], axis=-1)
+        super().record_messages(kind, messages, scalars, size, timed)
+
+
+def play(method: OverParties, parties: list[Own], party: type[Here] | type[Elsewhere]) -> tuple[list[Any], Booked]:
+    """What the parties learn on their own, and what they send."""
+    with ExitStack() as ends:
+        mail = Mail([ends.enter_context(closing(party(PartyAlone, method, own))) for own in parties])
+        return mail.deliver(), mail.sent
+
+
+def require_alone(method: OverParties, world: Callable[[], World], party: type[Here] | type[Elsewhere]) -> None:
+    """Compare parties on their own with the pooled path: the same f, and all that is booked is sent, to the byte.
+
+    Features are scaled to at most 1, so that no step is so long that the two paths' rounding grows without end.
+
+    Parameters
+    ----------
+    method : OverParties
+    world : callable
+        Makes worlds of one replicate, in float64.
+    party : Here or Elsewhere
+        Whether parties are kept apart as objects or as processes.
+
+    Raises
+    ------
+    fkl.errors.BrokenPromiseError
+        Names what differs.
+    """
+    here = world()
+    problem = replace(here.problem, x=here.problem.x / abs(here.problem.x).max())
+    channel = Watched(here.channel, problem.parties)
+    f, scored = _pooled(method, replace(here, channel=channel, problem=problem))
+    if method.pooled:
+        if channel.booked:
+            raise BrokenPromiseError(f"{method.label} is on pooled data, and yet books {', '.join(channel.booked)}")
+        return
+    held, parties = method.dealt(problem, here.streams)
+    try:
+        parts, sent = play(method, parties, party)
+    except PartyError as error:
+        raise BrokenPromiseError(str(error)) from None
+    found = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
+    if not np.allclose(f, found, rtol=method.tolerance, atol=method.tolerance):
+        raise BrokenPromiseError(f"f is another where parties are {party.apart}: the pooled path is not the protocol's")
+    require_sent(channel.booked, sent)
+
+
+def _pooled(method: Any, world: World) -> tuple[Any, Any]:
+    """The pooled path's last values f of the rows that are tested on."""
+    state, f, scored = method.init(world), None, None
+    for t in range(world.problem.rounds):
+        world.channel.open_round(t, world.problem.present[t])
+        state, scored = method.step(world, state, t)
+        f = scored.f[0]()
+    return f, scored
+
+
+def require_sent(booked: Booked, sent: Booked) -> None:
+    """Compare what was booked with what was sent, by kind and sender.
+
+    Raises
+    ------
+    fkl.errors.BrokenPromiseError
+    """
+    for kind in sorted(booked.keys() | sent.keys()):
+        nothing = np.zeros_like(next(iter((booked | sent).values())))
+        mine, theirs = booked.get(kind, nothing), sent.get(kind, nothing)
+        for j in np.flatnonzero((mine != theirs).any(axis=1))[:1]:
+            units = "messages, scalars and bytes"
+            raise BrokenPromiseError(f"{kind} of party {j}: {units} {mine[j]} are booked and {theirs[j]} sent")

@@ -1,0 +1,145 @@
+"""Methods of a star whose clients have all their samples from the start, each as many as it has, and send once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.contract.star import Federated, Turn
+from fkl.contract.world import Common, World
+from fkl.errors import FklError
+from fkl.kernels.threads import in_parts
+from fkl.network.messages import Ragged
+
+Array = NDArray[np.float64]
+Predictors = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
+"""One a replicate: from samples (n, d) to targets (n,), NaN where the method cannot tell."""
+Item = TypeVar("Item")
+
+MOST_CLASSES = 100
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a method learned that learns once, one entry a replicate.
+
+    Parameters
+    ----------
+    predict : tuple of callables
+        From samples (n, d) to targets (n,); NaN where the method cannot tell.
+    figures : mapping of str to (R,)
+        What the run records besides errors.
+    of_clients : mapping of str to (R, K)
+    """
+
+    predict: Predictors
+    figures: Mapping[str, NDArray[Any]]
+    of_clients: Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class CommonOfClasses(Common):
+    """What all parties know where classes are learned: their names, too.
+
+    Parameters
+    ----------
+    classes : tuple of (C,)
+        Values of the target in each replicate, ascending.
+    """
+
+    classes: tuple[Array, ...] = ()
+
+
+class Owned(NamedTuple):
+    """All samples of the clients that play here, replicate by replicate and client by client.
+
+    Parameters
+    ----------
+    x : Ragged of (n, d) float64
+    y : Ragged of (n,) float64
+    """
+
+    x: Ragged
+    y: Ragged
+
+    def of(self, r: int) -> tuple[Array, Array, NDArray[np.int64]]:
+        """One replicate's samples, a client after another, and the place of each one's client among those here."""
+        x, y = self.x.values[r], self.y.values[r]
+        return np.concatenate(x), np.concatenate(y), np.repeat(np.arange(len(y)), [len(one) for one in y])
+
+
+class OneShot(Federated):
+    """A method that learns in one round of a few exchanges.
+
+    As `Federated`, but that `client` is given `Owned` samples, that `server` is told no shares, and that what a client
+    shows, in the last exchange, are its predictors.
+    """
+
+    def told(self, server: Any, client: Any) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+        """What a run records of the states after the last exchange: figures (R,), and figures of clients (R, K)."""
+        raise NotImplementedError
+
+    def require_apart(self, world: Callable[[], World], party: Any) -> None:
+        """Compare parties on their own with all at once; see `fkl.contract.isolated_once.require_alone`."""
+        from fkl.contract.isolated_once import require_alone
+
+        require_alone(self, world, party)
+
+    def init(self, world: World) -> None:  # type: ignore[override]
+        """Nothing is kept between rounds: there is one."""
+
+    def step(self, world: World, state: None, t: int) -> tuple[None, Fitted]:  # type: ignore[override]
+        """All exchanges of all parties, whose messages pass the channel."""
+        common, samples, channel = common_of(world), owned(world), world.channel
+        clients = world.problem.clients
+        server, client = self.start(common, clients)
+        shown: Any = None
+        for exchange in range(self.exchanges):
+            alone, everyone = (Turn(t, exchange, world.streams, range(size)) for size in (1, clients))
+            down = channel.down(self.broadcast(common, server, alone))
+            client, up, shown = self.client(common, client, down, samples, everyone)  # type: ignore[arg-type]
+            server = self.server(common, server, channel.up(up), np.zeros(clients), alone)
+        assert shown is not None, f"{type(self).__name__}: the last exchange shows no predictors"
+        return None, Fitted(shown, *self.told(server, client))
+
+
+def common_of(world: World) -> CommonOfClasses:
+    """What all parties of a world know.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        If a replicate's target has one value, or so many that it is no class.
+    """
+    classes = tuple(np.unique(world.problem.batches[r].part(True)[1]) for r in world.streams.replicates)
+    for found in classes:
+        if not 2 <= len(found) <= MOST_CLASSES:
+            raise FklError(f"the target has {len(found)} values, where classes are learned: 2 to {MOST_CLASSES}")
+    known = world.common
+    both = {field.name: getattr(known, field.name) for field in fields(known)}
+    return CommonOfClasses(**both, classes=classes)
+
+
+def owned(world: World) -> Owned:
+    """Training samples of all clients, in float64 whatever the run's precision."""
+    x, y = [], []
+    for r in world.streams.replicates:
+        features, target, client = world.problem.batches[r].part(True)
+        begins = np.searchsorted(client, np.arange(1, world.problem.clients))
+        x.append(tuple(np.split(features.astype(np.float64), begins)))
+        y.append(tuple(np.split(target, begins)))
+    return Owned(Ragged(tuple(x)), Ragged(tuple(y)))
+
+
+def by_replicate(work: Callable[[int], Item], replicates: int) -> list[Item]:
+    """What `work` makes of each replicate's number, several at a time: they share nothing."""
+    made: list[Any] = [None] * replicates
+
+    def some(begin: int, end: int) -> None:
+        for r in range(begin, end):
+            made[r] = work(r)
+
+    in_parts(some, replicates)
+    return made

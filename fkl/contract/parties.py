@@ -1,0 +1,296 @@
+"""Methods of parties that hold different features of the same samples: a pooled path, and actors on a wire.
+
+The pooled path computes what the parties' sums come to at once, with all features in one array, and counts the letters
+that they would send. The actors are the protocol itself: each holds its own features, and labels if it is active, and
+knows of the others what a letter says. `require_apart` plays both, and they must agree.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.contract.world import World
+from fkl.data.vertical import Split, Vertical
+from fkl.errors import FklError
+from fkl.network.letters import Count, Letter, Posted, posted, uncounted
+from fkl.streams import Role, Streams
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.integer]
+Groups = tuple[Integers, ...]
+"""Feature numbers of each party."""
+Booked = dict[str, NDArray[np.int64]]
+"""By kind of letter: messages, scalars and bytes that each party sent, (q, 3)."""
+Actor = Generator[int, Letter | None, Any]
+"""A party at work: it yields the number of whom it waits for, is sent that letter, and returns what it has learned.
+
+In place of a letter it is sent None where that party has ended and no letter is left."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a method over a vertical partition makes of each replicate's test rows so far.
+
+    Parameters
+    ----------
+    f : tuple of callable
+        Return values (n_r,) whose sign is the class, or that estimate the target; called before the next step, outside
+        the clock.
+    rows : tuple of (n_r,) int
+        Rows that they are of.
+    iterations : int
+        Done so far: draws of features, passes or trees.
+    """
+
+    f: tuple[Callable[[], NDArray[np.float64]], ...]
+    rows: tuple[NDArray[np.int64], ...]
+    iterations: int
+
+
+class Held(NamedTuple):
+    """What the parties hold of the samples to learn from, all together.
+
+    Parameters
+    ----------
+    x : (N, d)
+    y : (N,)
+        -1 or 1; any number for a loss of regression.
+    groups : tuple of int arrays
+        Features of each party.
+    active : tuple of int
+        Parties that hold y.
+    """
+
+    x: Array
+    y: Array
+    groups: Groups
+    active: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Own:
+    """What one party holds of the samples to learn from, and what all know.
+
+    Parameters
+    ----------
+    number : int
+    x : (N, d_j)
+        Its own features.
+    y : (N,) or None
+        None for a party that is not active.
+    groups : tuple of int arrays
+        Which features each party has.
+    active : tuple of int
+    rng : numpy.random.Generator or None
+        Its own, or the common seed's, as `OverParties.generators` deals them.
+    """
+
+    number: int
+    x: Array
+    y: Array | None
+    groups: Groups
+    active: tuple[int, ...]
+    rng: np.random.Generator | None
+
+    @property
+    def parties(self) -> int:
+        """Their number q."""
+        return len(self.groups)
+
+    @property
+    def root(self) -> int:
+        """The first active party."""
+        return self.active[0]
+
+    @property
+    def features(self) -> Integers:
+        """Numbers of its own features."""
+        return self.groups[self.number]
+
+    @property
+    def labels(self) -> Array:
+        """Those of an active party."""
+        assert self.y is not None, f"party {self.number} has no labels"
+        return self.y
+
+
+@dataclass
+class Wire:
+    """One party's end of the wire: what it sends is bytes from then on."""
+
+    outbox: list[Posted] = field(default_factory=list)
+
+    def send(self, receiver: int, letter: Letter) -> None:
+        """Post a letter."""
+        self.outbox.append(posted(letter, receiver))
+
+
+class OverParties:
+    """A method over parties. Its class says `pooled` where there is no protocol: a comparator on pooled data."""
+
+    label: ClassVar[str]
+    pooled: ClassVar[bool] = False
+    fold: int | None
+
+    @property
+    def tolerance(self) -> float:
+        """How near f of the protocol comes to that of the pooled path: nothing but sums taken in another order."""
+        return 1e-9
+
+    def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:
+        """What the parties of one replicate hold before the first round, all together and each."""
+        raise NotImplementedError
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """One party's part of the protocol, to the end of the last round."""
+        raise NotImplementedError
+
+    def assembled(self, parts: list[Any], held: Held) -> Any:
+        """The model that the parties' parts are together, with `decision`: `held` has the samples that it refers to."""
+        raise NotImplementedError
+
+    def require_apart(self, world: Callable[[], World], party: Any) -> None:
+        """Compare actors on a wire with the pooled path; see `fkl.contract.isolated_parties.require_alone`."""
+        from fkl.contract.isolated_parties import require_alone
+
+        require_alone(self, world, party)
+
+
+@dataclass
+class State:
+    """One training a replicate, under way: its rows, what the parties hold of them, and what `advance` hands on."""
+
+    splits: list[Split]
+    held: list[Held]
+    learned: list[Any]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what the splits say already: a checkpoint need not hold the samples."""
+        return {**vars(self), "held": []}
+
+
+class Learning(OverParties):
+    """A method that has a model after each of its rounds."""
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the loop."""
+        return 1
+
+    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
+        """Each party's random numbers, from the pooled path's generator; `root` is the first active party."""
+        raise NotImplementedError
+
+    def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:
+        """The rows to learn from."""
+        split, rng = drawn(problem, streams, self.fold)
+        held = held_of(problem, split)
+        return held, dealt(held, self.generators(rng, len(held.groups), held.active[0]))
+
+    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+        """What is known before the first round, as arrays: it is saved with a run that is interrupted."""
+        raise NotImplementedError
+
+    def advance(self, held: Held, learned: Any, count: Count) -> tuple[Any, Any]:
+        """One round: what is known after it, and the model."""
+        raise NotImplementedError
+
+    def learn(
+        self,
+        x: Array,
+        y: Array,
+        groups: Groups = (),
+        active: tuple[int, ...] = (),
+        rng: np.random.Generator | None = None,
+        count: Count = uncounted,
+    ) -> Iterator[Any]:
+        """The model after each round, without a loop around it.
+
+        Parameters
+        ----------
+        x, y, groups, active :
+            As in `Held`.
+        rng : numpy.random.Generator or None
+            The method's own; None for one with seed 0.
+        count : Count
+        """
+        held = Held(x, y, groups, active)
+        learned = self.begin(held, rng or np.random.default_rng(0))
+        for _ in range(self.rounds):
+            learned, model = self.advance(held, learned, count)
+            yield model
+
+    def fit(self, *held: Any, **more: Any) -> Any:
+        """The last model of `learn`, which has the same parameters."""
+        *_, model = self.learn(*held, **more)
+        return model
+
+    def init(self, world: World) -> State:
+        """Draw the splits; nothing is learned yet."""
+        problem = world.problem
+        if not problem.two_classes:
+            values = len(np.unique(problem.y))
+            raise FklError(f"the target has {values} values, where {self.label} learns two classes")
+        alone = (Streams(world.streams.seed, (replicate,)) for replicate in world.streams.replicates)
+        splits, own = zip(*(drawn(problem, streams, self.fold) for streams in alone), strict=True)
+        held = [held_of(problem, split) for split in splits]
+        return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
+
+    def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
+        """One round of every replicate, and the f that there is then."""
+        problem = world.problem
+        state.held = state.held or [held_of(problem, split) for split in state.splits]
+        booked: list[Booked] = [{} for _ in state.splits]
+        models = []
+        for r, (held, sent) in enumerate(zip(state.held, booked, strict=True)):
+            state.learned[r], model = self.advance(held, state.learned[r], counter(sent, problem.parties))
+            models.append(model)
+        book(world, booked)
+        rows = tuple(split.test for split in state.splits)
+        f = tuple(partial(_values, model, problem.x, test) for model, test in zip(models, rows, strict=True))
+        return state, Scored(f, rows, t + 1)
+
+
+def drawn(problem: Vertical, streams: Streams, fold: int | None) -> tuple[Split, np.random.Generator]:
+    """One replicate's rows, and the method's own generator."""
+    [data], [own] = streams.generators(Role.DATA), streams.generators(Role.NETWORK_WEIGHTS)
+    return problem.rows(data.spawn(1)[0], fold), own
+
+
+def held_of(problem: Vertical, split: Split) -> Held:
+    """What the parties hold of the rows to learn from."""
+    return Held(problem.x[split.training], problem.y[split.training], problem.groups, problem.active)
+
+
+def dealt(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
+    """What each party holds."""
+    return [
+        Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
+        for j, (features, generator) in enumerate(zip(held.groups, generators, strict=True))
+    ]
+
+
+def book(world: World, booked: list[Booked], timed: bool = True) -> None:
+    """Enter what the parties of each replicate sent."""
+    nothing = np.zeros((world.problem.parties, 3), np.int64)
+    for kind in sorted({kind for one in booked for kind in one}):
+        sent = np.stack([one.get(kind, nothing) for one in booked])
+        world.channel.record_messages(kind, sent[..., 0], sent[..., 1], sent[..., 2], timed)
+
+
+def counter(booked: Booked, parties: int) -> Count:
+    """A `Count` that enters into `booked`."""
+
+    def count(kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:
+        booked.setdefault(kind, np.zeros((parties, 3), np.int64))[sender] += messages, items, size
+
+    return count
+
+
+def _values(model: Any, x: Array, rows: NDArray[np.int64]) -> Array:
+    values: Array = model.decision(x[rows])
+    return values

@@ -1,0 +1,274 @@
+"""Methods over parties as actors on a wire: the pooled path is the protocol's, and whoever cheats is found."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import VERTICAL
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fkl.algorithms.vertical import feature_ridge
+from fkl.algorithms.vertical.fd_svrg import FdSvrg, Linear, Products, Slopes
+from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
+from fkl.algorithms.vertical.feature_ridge import FeatureRidge
+from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
+from fkl.algorithms.vertical.messages import Count, Groups
+from fkl.algorithms.vertical.nystroem import Nystroem
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, OverParties, Own, Wire
+from fkl.algorithms.vertical.pp_svmv import PpSvmv
+from fkl.algorithms.vertical.secureboost import SecureBoost
+from fkl.conformance import Conformance
+from fkl.contract.isolated import Here
+from fkl.contract.isolated_parties import play, require_sent
+from fkl.contract.parties import Booked, counter, dealt
+from fkl.data.problem import Table
+from fkl.data.vertical import FeatureGroups
+from fkl.errors import BrokenPromiseError, FklError
+from fkl.experiment import Experiment, make_world
+from fkl.kernels import Dictionary
+from fkl.network import Network
+from fkl.network.letters import Letter, posted, read
+
+Array = NDArray[np.float64]
+D = 5
+SUMMED = [
+    FdSvrg(passes=3, batch=2),
+    FdSvrg("square", passes=2, inner=5, intercept=False),
+    PpSvmv(C=2.0),
+    PpSvmv("linear"),
+    Nystroem(landmarks=10),
+    Nystroem(landmarks=12, loss="squared_hinge", lam=1e-3),
+    FeatureRidge(angles=15),
+    SecureBoost(trees=3, depth=3, min_child_weight=0.5, bins=8),
+    SecureBoost(trees=2, depth=1, min_child_weight=0.0),
+]
+
+
+def samples(n: int = 40) -> tuple[Array, Array]:
+    """Some features have few values."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (n, D))
+    x[:, 1] = np.round(4 * x[:, 1]) / 4
+    return x, np.where((x[:, 0] - 0.5) * (x[:, 1] - 0.4) + 0.05 * rng.standard_normal(n) > 0, 1.0, -1.0)
+
+
+X, Y = samples()
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> tuple[Groups, tuple[int, ...]]:
+    """Parties, some of which may hold no feature, and one or two active ones."""
+    parties = draw(st.integers(1, 5))
+    owner = np.array(draw(st.lists(st.integers(0, parties - 1), min_size=D, max_size=D)))
+    active = draw(st.lists(st.integers(0, parties - 1), min_size=1, max_size=2, unique=True))
+    return tuple(np.flatnonzero(owner == party) for party in range(parties)), tuple(active)
+
+
+@settings(max_examples=15)
+@given(partitions())
+@pytest.mark.parametrize("method", SUMMED, ids=lambda method: f"{method.label}")
+def test_parties_with_their_own_features_are_the_pooled_path(
+    method: Learning, partition: tuple[Groups, tuple[int, ...]]
+) -> None:
+    """In what they learn, and in what is counted, to the byte, by kind and sender."""
+    groups, active = partition
+    booked: Booked = {}
+    pooled = method.fit(X, Y, groups, active, np.random.default_rng(1), counter(booked, len(groups)))
+    held = Held(X, Y, groups, active)
+    parties = dealt(held, method.generators(np.random.default_rng(1), len(groups), active[0]))
+    parts, sent = play(method, parties, Here)
+    require_sent(booked, sent)
+    x = np.random.default_rng(2).uniform(0, 1, (60, D))
+    np.testing.assert_allclose(method.assembled(parts, held).decision(x), pooled.decision(x), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=10)
+@given(
+    st.builds(
+        Fdskl,
+        iterations=st.integers(1, 12),
+        loss=st.sampled_from(["logistic", "square"]),
+        lam=st.sampled_from([0.0, 0.2]),
+        batch=st.integers(1, 4),
+        features=st.integers(1, 3),
+        bank=st.sampled_from([None, 6]),
+    ),
+    st.integers(2, 6),
+    st.integers(1, 6),
+)
+@pytest.mark.parametrize("masks", MASKS)
+def test_fdskl_s_workers_are_its_fast_path(masks: str, method: Fdskl, q: int, active: int) -> None:
+    """Batches come again, so that what is saved is used."""
+    split = masks == "split"
+    method = replace(method, masks=masks, marks=1, bank=6 * method.features if method.bank and not split else None)
+    q = max(q, 3) if split else q
+    table = Table.of_one_site(np.hstack([X[:16], X[16:32]]), Y[:16], tuple("abcdefghij"))
+    problem = FeatureGroups(q, active=min(active, q)).split(table, np.random.default_rng(1))
+    given = Experiment(replace(problem, rounds=method.rounds), Dictionary(), Network(), method, 5, 1, "float64")
+    method.require_apart(lambda: make_world(given, (0,))[0], Here)
+
+
+@pytest.mark.parametrize("algo", VERTICAL)
+def test_only_comparators_on_pooled_data_have_no_protocol(algo: str) -> None:
+    method = Conformance.of(f"algo={algo}").experiment.algorithm
+    assert method.pooled == (algo in ("libsvm", "dsg"))
+    assert method.pooled == (type(method).party is OverParties.party)
+
+
+def test_ciphers_that_letters_cannot_carry_are_refused() -> None:
+    boost = SecureBoost(cipher="paillier")
+    own, *_ = dealt(Held(X, Y, (np.arange(2), np.arange(2, D)), (0,)), [None, None])
+    with pytest.raises(FklError, match=r"algo\.cipher=plain"):
+        boost.party(own, Wire())
+
+
+# --- letters
+
+
+class Numbers(Letter):
+    """Of 64 bits."""
+
+    kind = "numbers"
+
+
+class Flags(Letter):
+    """A bit each."""
+
+    kind = "flags"
+    dtype = "?"
+
+
+@given(st.lists(st.booleans(), max_size=20))
+def test_letters_arrive_as_they_were_sent_and_weigh_what_their_class_says(flags: list[bool]) -> None:
+    for letter in (Flags(np.array(flags, np.bool_), (3,)), Numbers(np.array(flags, np.float64).reshape(-1, 1))):
+        post = posted(letter, 1)
+        assert (post.scalars, len(post.body)) == (len(flags), type(letter).size(len(flags)))
+        arrived = read(post)
+        assert type(arrived) is type(letter) and arrived.about == letter.about
+        np.testing.assert_array_equal(arrived.values, letter.values)
+
+
+def test_a_letter_of_other_numbers_than_its_class_says_is_refused() -> None:
+    with pytest.raises(TypeError, match="Flags holds float64, where its class says"):
+        posted(Flags(np.ones(3)), 0)
+
+
+# --- whoever cheats is found
+
+
+@dataclass(frozen=True)
+class Honest(FdSvrg):
+    """A method to be spoiled."""
+
+    passes: int = 1
+    inner: int | None = 3
+
+
+@dataclass(frozen=True)
+class CountsTooLittle(Honest):
+    """Forgets a letter."""
+
+    def advance(self, held: Held, learned: Any, count: Count) -> Any:
+        """The slopes of the last step are not counted."""
+        found = super().advance(held, learned, count)
+        Slopes.book(count, held.active[0], 1 - held.active[0], -1, messages=-1)
+        return found
+
+
+@dataclass(frozen=True)
+class SendsMore(Honest):
+    """Sends its features to the active party, which nobody counts."""
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """A letter ahead of the others."""
+        if own.number != own.root:
+            wire.send(own.root, Numbers(own.x))
+        return super().party(own, wire)
+
+
+@dataclass(frozen=True)
+class KnowsLabels(Honest):
+    """A party that is not active uses labels."""
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """All parties look."""
+        assert own.labels.any()
+        return super().party(own, wire)
+
+
+@dataclass(frozen=True)
+class LearnsMorePooled(Honest):
+    """The pooled path uses products of two parties' features, of which no letter tells."""
+
+    def advance(self, held: Held, learned: Any, count: Count) -> tuple[Any, Linear]:
+        """A bias from both."""
+        learned, model = super().advance(held, learned, count)
+        return learned, replace(model, bias=model.bias + 1e-6 * float((held.x[:, 0] * held.x[:, -1]).sum()))
+
+
+@dataclass(frozen=True)
+class WaitsForEver(Honest):
+    """All wait for the next one."""
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """Nobody begins."""
+        yield (own.number + 1) % own.parties
+
+
+@dataclass(frozen=True)
+class BooksThoughPooled(LibsvmSvc):
+    """Says that it is on pooled data, and counts letters."""
+
+    def advance(self, held: Held, learned: None, count: Count) -> Any:
+        """One letter."""
+        Products.book(count, 0, 1, 5)
+        return super().advance(held, learned, count)
+
+
+@dataclass(frozen=True)
+class HasNoProtocol(Honest):
+    """Says nothing of parties."""
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """As a method that has only a pooled path."""
+        return OverParties.party(self, own, wire)
+
+
+CHEATS = {
+    CountsTooLittle: r"slopes of party 0: messages, scalars and bytes \[.*\] are booked and \[.*\] sent",
+    SendsMore: "a party, alone with messages, cannot work: AssertionError: Products was due, not Numbers",
+    KnowsLabels: "a party, alone with messages, cannot work: AssertionError: party 1 has no labels",
+    LearnsMorePooled: "f is another where parties are alone: the pooled path is not the protocol's",
+    WaitsForEver: r"parties wait for one another for ever: \{0: 1, 1: 0\}",
+    BooksThoughPooled: "LIBSVM is on pooled data, and yet books products",
+    HasNoProtocol: "NotImplementedError",
+}
+
+
+def apart(method: Any) -> None:
+    """Two parties."""
+    table = Table.of_one_site(X, Y, tuple("abcde"))
+    problem = FeatureGroups(2, active=1).split(table, np.random.default_rng(1))
+    given = Experiment(replace(problem, rounds=method.rounds), Dictionary(), Network(), method, 0, 1, "float64")
+    method.require_apart(lambda: make_world(given, (0,))[0], Here)
+
+
+def test_an_honest_method_is_not_blamed() -> None:
+    apart(Honest())
+
+
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.__name__)
+def test_cheats_are_found(cheat: type) -> None:
+    with pytest.raises(BrokenPromiseError, match=CHEATS[cheat]):
+        apart(cheat())
+
+
+@pytest.fixture(autouse=True)
+def _blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Of few rows, so that there are several."""
+    monkeypatch.setattr(feature_ridge, "BLOCK", 16)
+    yield
