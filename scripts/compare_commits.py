@@ -2,9 +2,10 @@
 
 Usage: compare_commits.py [OLD [NEW]], commits of this repository or folders that hold one; by default the last commit
 before methods became parties, and HEAD. Each commit is laid out in a temporary folder and runs with this Python, every
-scenario in float64 and float32. Tables are compared column by column with all digits of a float64, times excepted. Two
-float64 values agree where they differ by at most 1e-9 of the larger one; a difference below 1e-12 of the column's
-largest value is rounding of what cancels, such as a regret near 0, and is let pass. Runs in float32 are information.
+scenario in float64 and float32; of the papers' runs the latter is the full one, the former has two replicates. Tables
+are compared column by column with all digits of a float64, times excepted. Two float64 values agree where they differ
+by at most 1e-9 of the larger one; a difference below 1e-12 of the column's largest value is rounding of what cancels,
+such as a regret near 0, and is let pass. Runs in float32 are information.
 
 The exit code is 1 where a column of a float64 run differs by more, is missing, or a scenario could not run in both.
 """
@@ -263,14 +264,12 @@ def scenarios_of(arguments: Namespace, algorithms: set[str]) -> list[Scenario]:
         return [Scenario(name, words) for name, words in named.items() if _wanted(name, arguments.only)]
     small = {name: (f"algo={name}", *SMALL[name]) for name in sorted(algorithms)} | DIFFICULT
     named = {name: (*words, REPLICATES, "chunk=3") for name, words in small.items()}
+    runs = [(name, precision, words) for precision in PRECISIONS for name, words in named.items()]
     if not arguments.small:
-        named |= TABLES
-    return [
-        Scenario(f"{name}, {precision}", (*words, f"precision={precision}"))
-        for precision in PRECISIONS
-        for name, words in named.items()
-        if _wanted(name, arguments.only)
-    ]
+        runs += [(name, "float32", words) for name, words in TABLES.items()]
+        runs += [(name, "float64", ("replicates=2", *words)) for name, words in TABLES.items()]
+    wanted = [run for run in runs if _wanted(run[0], arguments.only)]
+    return [Scenario(f"{name}, {precision}", (*words, f"precision={precision}")) for name, precision, words in wanted]
 
 
 def _wanted(name: str, only: str | None) -> bool:

@@ -75,7 +75,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "FDSKL, phishing": ("algo=fdskl", *PHISHING, "replicates=1"),
     "parsimonious functions, walking": ("algo=parsimonious_federated", *WISDM, "algo.gamma=120", "replicates=2"),
 }
-"""A full run of each paper's main table; the last two with fewer replicates than the table has."""
+"""A full run of each paper's main table; the last two with fewer replicates than the table has, others in float64."""
 
 SIZED: dict[str, tuple[str, ...]] = {
     **{

@@ -2,13 +2,14 @@
 
 `FeatureBank` is the readable reference in numpy, of `engine=numpy`; `CompiledBank`, of `engine=numba`, does the same
 with the loops of `fkl.kernels.compiled` and `fkl.kernels.stream`. Both work in float32 and in float64. Algorithms know
-only the methods they share, and take functions of arrays from `bank.xp`.
+only the methods they share, and take functions of arrays from `bank.xp`. What a method of a bank uses up must not be
+read afterwards: its memory may be that of the result.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from fkl.kernels.threads import share as divide
 from fkl.kernels.threads import wake_for
 
 Array = NDArray[np.floating]
+Stepped = tuple[NDArray[np.float64], NDArray[np.float64], Array]
+"""Predictions, |theta|^2 and the theta that follows."""
 DOUBLE: np.dtype[np.floating] = np.dtype(np.float64)
 
 
@@ -93,7 +96,7 @@ class FeatureBank:
         weight = update.astype(self.precision).swapaxes(1, 2)[:, :, None, :]
         return np.matmul(weight, self.features(x))[:, :, 0].astype(np.float64)
 
-    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> tuple[Array, Array]:
+    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> Stepped:
         """One gradient step on (theta'z - y)^2 + lam |theta|^2 for each client's own copy of each kernel.
 
         Parameters
@@ -101,25 +104,25 @@ class FeatureBank:
         x : (K, d)
         y, share : (K,)
             Clients with share 0 are absent and keep their copy.
-        theta : (R, N, K, width)
-            Changed in place.
+        theta : (R, N, K, width), in the bank's precision
+            Used up.
         step, lam : float
 
         Returns
         -------
         f, squared_norm : (R, K, N) float64
             Predictions and |theta|^2 before the step.
+        theta : (R, N, K, width)
+            After it.
         """
         z = self.features(x)
         f = (z * theta).sum(-1)
         gradient = 2 * (f - y)[..., None] * z + 2 * lam * theta
         squared_norm = (theta**2).sum(-1)
         theta -= step * (share > 0)[:, None] * gradient
-        return _by_client(f), _by_client(squared_norm)
+        return _by_client(f), _by_client(squared_norm), theta
 
-    def follow(
-        self, x: Array, y: Array, eta: Array, lam: float, theta: Array
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
         """Let every kernel follow one stream: predict x_b, see y_b, take a gradient step, and so on.
 
         theta_i <- theta_i - eta_b (2 (theta_i'z_i(x_b) - y_b) z_i(x_b) + 2 lam theta_i)
@@ -130,19 +133,26 @@ class FeatureBank:
         y, eta : (B,)
         lam : float
         theta : (R, N, width), in the bank's precision
-            Changed in place.
+            Used up.
 
         Returns
         -------
         f, squared_norm : (R, B, N) float64
             Predictions and |theta_i|^2, both before the step of their round.
+        theta : (R, N, width)
+            After all steps.
         """
         f = np.empty((self.replicates, len(x), self.kernels))
         squared_norm = np.empty_like(f)
         for b, z in enumerate(np.moveaxis(self.features(x), 2, 0)):
             f[:, b], squared_norm[:, b] = (theta * z).sum(-1), (theta**2).sum(-1)
             theta -= eta[b] * (2 * (f[:, b] - y[b])[..., None] * z + 2 * lam * theta)
-        return f, squared_norm
+        return f, squared_norm, theta
+
+    def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
+        """`theta`, which is used up, with other values at an index."""
+        theta[index] = values
+        return theta
 
     def split(self, theta: Array) -> Array:
         """View (..., width) as (..., maps, D): sine and cosine parts apart."""
@@ -190,7 +200,7 @@ class CompiledBank(FeatureBank):
         compiled.accumulate(*self._operands(x), update, weight, self.norm, like, self.split(out))
         return out
 
-    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> tuple[Array, Array]:
+    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> Stepped:
         """As `FeatureBank.descend`."""
         from fkl.kernels import compiled
 
@@ -199,11 +209,9 @@ class CompiledBank(FeatureBank):
         samples, *draws = self._operands(x)
         wake_for(theta.size)
         compiled.descend(samples, y, share, *draws, self.norm, step, lam, self.split(theta), f, squared_norm)
-        return f, squared_norm
+        return f, squared_norm, theta
 
-    def follow(
-        self, x: Array, y: Array, eta: Array, lam: float, theta: Array
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
         """As `FeatureBank.follow`."""
         from fkl.kernels import stream
 
@@ -215,7 +223,7 @@ class CompiledBank(FeatureBank):
             if omega.size:
                 arguments = np.ascontiguousarray(x, omega.dtype), omega, first, *rest
                 divide(stream.follow, self.replicates * omega.shape[1], *arguments)
-        return f, squared_norm
+        return f, squared_norm, theta
 
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
         return np.ascontiguousarray(x, self.rho.dtype), self.rho, self.scale, self.phase

@@ -137,14 +137,15 @@ class EmKofl(Descent):
             client = Client(client.theta, down.index.values)
             if averages_first:
                 return client, Copies(Each(client.theta[each, client.index])), None
-            losses, outcome = self._learn(common, client, samples)
+            client, losses, outcome = self._learn(common, client, samples)
             return client, LossesAndCopies(losses, Each(client.theta[each, client.index])), outcome
         here = samples.present[:, None]  # who is absent hears nothing
         mean = down.theta.values[:, None]
-        client.theta[each, client.index] = common.xp.where(here, mean, client.theta[each, client.index])
+        copies = common.xp.where(here, mean, client.theta[each, client.index])
+        client = Client(common.bank.put(client.theta, (each, client.index), copies), client.index)
         if not averages_first:
             return client, None, None
-        losses, outcome = self._learn(common, client, samples)
+        client, losses, outcome = self._learn(common, client, samples)
         return client, Losses(losses), outcome
 
     def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
@@ -157,11 +158,12 @@ class EmKofl(Descent):
             log_w = log_w - self.weight_factor * self.rate(common.rounds) * total * up.losses.mean(share)
         return Server(log_w, average)
 
-    def _learn(self, common: Common, client: Client, samples: Samples) -> tuple[Each, Outcome]:
-        """One step of all kernels, theta in place: losses and predictions before it."""
+    def _learn(self, common: Common, client: Client, samples: Samples) -> tuple[Client, Each, Outcome]:
+        """One step of all kernels; losses and predictions before it."""
         bank, index = common.bank, client.index
         each = common.xp.arange(bank.replicates)
         step, here = self.step_factor * self.rate(common.rounds), samples.present.astype(np.float64)
-        f, squared_norm = bank.descend(samples.x, samples.y, here, client.theta, step, self.lam)
+        f, squared_norm, theta = bank.descend(samples.x, samples.y, here, client.theta, step, self.lam)
         loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm
-        return Each(loss), Outcome(f[each, :, index], loss, lambda: squared_norm[each, :, index])
+        learned = Client(theta, index)
+        return learned, Each(loss), Outcome(f[each, :, index], loss, lambda: squared_norm[each, :, index])

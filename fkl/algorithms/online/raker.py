@@ -58,9 +58,9 @@ class Raker(Learner):
         """The kernels do not see each other, so each follows the block alone; their mixture follows from the losses."""
         x, y = samples(world, rounds)
         eta = self.rates(rounds)
-        f, squared_norm = world.bank.follow(x, y, eta, self.lam, state.theta)
+        f, squared_norm, theta = world.bank.follow(x, y, eta, self.lam, state.theta)
         loss = (f - y[:, None]) ** 2 + self.lam * squared_norm
         log_w, after = falling(state.log_w, eta[:, None] * loss)
         w = softmax(log_w)
         played = Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss)
-        return State(state.theta, after, played)
+        return State(theta, after, played)

@@ -42,8 +42,8 @@ class Rfomkr(Learner):
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Each kernel follows the block alone; their mixture follows from the losses."""
         x, y = samples(world, rounds)
-        f, squared_norm = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)
+        f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)
         loss = (f - y[:, None]) ** 2
         log_w, after = falling(state.log_w, np.log(2) * loss)
         w = softmax(log_w) if self.normalised else np.exp(log_w)
-        return State(state.theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
+        return State(theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
