@@ -112,7 +112,7 @@ def test_fdskl_s_workers_are_its_fast_path(masks: str, method: Fdskl, q: int, ac
     method.require_apart(lambda: make_world(given, (0,))[0], Here)
 
 
-@pytest.mark.parametrize("algo", VERTICAL)
+@pytest.mark.parametrize("algo", sorted(VERTICAL))
 def test_only_comparators_on_pooled_data_have_no_protocol(algo: str) -> None:
     method = Conformance.of(f"algo={algo}").experiment.algorithm
     assert method.pooled == (algo in ("libsvm", "dsg"))
