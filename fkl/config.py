@@ -106,16 +106,16 @@ class Settings:
     out: str | None = None
 
     def __post_init__(self) -> None:
-        require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0, below 2^63")
-        allowed = f"a whole number from 1 to {MOST_REPLICATES}"
+        require(0 <= self.seed < 2**63, "seed", self.seed, "an integer >= 0, below 2^63")
+        allowed = f"an integer from 1 to {MOST_REPLICATES}"
         require(1 <= self.replicates <= MOST_REPLICATES, "replicates", self.replicates, allowed)
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
         require(self.engine in ENGINES, "engine", self.engine, " or ".join(ENGINES))
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
-        require(self.threads is None or self.threads >= 1, "threads", self.threads, "a whole number from 1, or null")
-        require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "a whole number from 1, or null")
+        require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")
+        require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "an integer >= 1, or null")
         every = self.checkpoint_s
-        require(every is None or 0 <= every < float("inf"), "checkpoint_s", every, "seconds from 0, or null")
+        require(every is None or 0 <= every < float("inf"), "checkpoint_s", every, "seconds >= 0, or null")
         named = self.objective is None or self.objective.strip() != ""
         require(named, "objective", self.objective, "a column of summary.csv, or null")
         if self.out is not None:
@@ -215,7 +215,7 @@ def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
 
 
 def _without_points(value: Any) -> Any:
-    """A copy of plain data, in which whole numbers are written as such."""
+    """A copy of plain data, in which integers are written as such."""
     if isinstance(value, dict):
         return {key: _without_points(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -343,7 +343,7 @@ def _require_folder(key: str, value: str, allowed: str) -> None:
 
 
 def _require_bool(taken: Any, key: str, given: Any) -> None:
-    """Refuse the whole numbers above 1 that OmegaConf takes for true."""
+    """Refuse the integers above 1 that OmegaConf takes for true."""
     if isinstance(taken, bool) and isinstance(given, int | float):
         require(given in (0, 1), key, given, "true or false")
 
@@ -354,7 +354,7 @@ def _require_number(key: str, value: Any) -> None:
         if isinstance(number, float):
             require(math.isfinite(number), key, value, "a finite number" if number is value else "finite numbers")
         elif isinstance(number, int):
-            require(abs(number) < 2**63, key, value, "a whole number below 2^63")
+            require(abs(number) < 2**63, key, value, "an integer below 2^63")
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -368,7 +368,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 def _allowed(target: type, key: str, error: Exception) -> str:
     """What a field's type lets in, in words."""
     annotation = str(next(field.type for field in target.__dataclass_fields__.values() if field.name == key))  # type: ignore[attr-defined]
-    words = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
+    words = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a word"}
     for name, meaning in words.items():
         if name in annotation:
             listed = f"{annotation.count('list') * 'a list of '}{meaning}"

@@ -32,7 +32,7 @@ class BadValue(FklError):
     value : object
         What was given.
     allowed : str
-        What may be given, for example ``"a whole number from 1 to 51"``.
+        What may be given, for example ``"an integer from 1 to 51"``.
     """
 
     def __init__(self, key: str, value: object, allowed: str) -> None:

@@ -115,7 +115,7 @@ def within_memory(experiment: Experiment, chunk: int | None) -> Iterator[None]:
 
 
 def _largest_keys(experiment: Experiment, chunk: int | None = None) -> str:
-    """The whole numbers of a configuration that memory may depend on, the largest ones with their values."""
+    """The integers of a configuration that memory may depend on, the largest ones with their values."""
     problem, algorithm, dictionary = experiment.problem, experiment.algorithm, experiment.dictionary
     sizes = {f"algo.{key.name}": getattr(algorithm, key.name) for key in fields(algorithm)}  # type: ignore[arg-type]
     sizes |= {"partition.clients": problem.clients, "chunk": chunk}

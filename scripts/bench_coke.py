@@ -26,7 +26,7 @@ from fkl.network.topology import connected
 from fkl.simulation import Experiment, make_world, simulate
 
 K, SIZE, DIMENSION, EDGES, T, R, L = 10, 1860, 25, 14, 2000, 20, 100
-DICTIONARY = Dictionary(N=1, D=L, bandwidth_is="deviation", smallest=1.0, largest=1.0)
+DICTIONARY = Dictionary(N=1, D=L, bandwidth_convention="deviation", smallest=1.0, largest=1.0)
 CHUNK = 4
 LITERAL_ITERATIONS = 5
 REPEATS = 3
@@ -101,7 +101,7 @@ def main() -> None:
 
 def many_agents() -> None:
     """1000 agents on Watts-Strogatz graphs: memory of the whole process, time against the number of edges."""
-    features = Dictionary(N=1, D=MANY_L, bandwidth_is="deviation", smallest=1.0, largest=1.0)
+    features = Dictionary(N=1, D=MANY_L, bandwidth_convention="deviation", smallest=1.0, largest=1.0)
     edges, each = [], []
     for neighbours in (4, 8, 16, 32, 64):
         graph = nx.connected_watts_strogatz_graph(MANY, neighbours, 0.1, seed=0)

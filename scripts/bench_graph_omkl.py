@@ -29,7 +29,7 @@ T, DIMENSION, R = 1503, 5, 20
 NAVAL = 11934, 17
 REPEATS = 5
 FEATURES = Dictionary(N=76, laplacians=25, D=50)
-EXACT = Dictionary(N=76, laplacians=25, bandwidth_is="divisor")
+EXACT = Dictionary(N=76, laplacians=25, bandwidth_convention="divisor")
 
 
 def make_problem(T: int, dimension: int) -> Problem:

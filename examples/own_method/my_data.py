@@ -28,8 +28,8 @@ class Friedman:
     noise: float = 1.0
 
     def __post_init__(self) -> None:
-        require(self.rows >= 1, "rows", self.rows, "a whole number from 1")
-        require(0 <= self.noise < np.inf, "noise", self.noise, "a number from 0")
+        require(self.rows >= 1, "rows", self.rows, "an integer >= 1")
+        require(0 <= self.noise < np.inf, "noise", self.noise, "a number >= 0")
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Draw the rows; a data set with files would ask `store` for them."""

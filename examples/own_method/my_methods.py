@@ -53,7 +53,7 @@ class Quiet(Descent):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 <= self.enough < np.inf, "enough", self.enough, "a number from 0")
+        require(0 <= self.enough < np.inf, "enough", self.enough, "a number >= 0")
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
         """All theta are 0; clients hold nothing."""

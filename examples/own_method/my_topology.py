@@ -22,7 +22,7 @@ class Barbell:
     crowd: int = 4
 
     def __post_init__(self) -> None:
-        require(self.crowd >= 3, "crowd", self.crowd, "a whole number from 3")
+        require(self.crowd >= 3, "crowd", self.crowd, "an integer >= 3")
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is for graphs that are drawn."""

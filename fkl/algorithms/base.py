@@ -19,9 +19,9 @@ __all__ = [
     "Array",
     "Batched",
     "Fitted",
+    "HoldOut",
     "Outcome",
     "Scored",
-    "Split",
     "World",
     "mixture_norm",
     "softmax",
@@ -30,7 +30,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Split:
+class HoldOut:
     """Keys of every method that learns from some of the samples and is tested on others.
 
     Parameters
@@ -52,8 +52,8 @@ class Split:
     fold: int | None = None
 
     def __post_init__(self) -> None:
-        require(0 <= self.test_share < 1, "test_share", self.test_share, "a share from 0, below 1")
-        folds = f"a whole number from 0 to {FOLDS - 1}, or null"
+        require(0 <= self.test_share < 1, "test_share", self.test_share, "a share >= 0 and < 1")
+        folds = f"an integer from 0 to {FOLDS - 1}, or null"
         require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
 
     @property
@@ -67,7 +67,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Batched(Split):
+class Batched(HoldOut):
     """Keys of every method that goes over the same samples in each iteration.
 
     Parameters
@@ -94,9 +94,9 @@ class Batched(Split):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "a whole number from 1")
+        require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "an integer >= 1")
         require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
-        require(0 < self.lam < np.inf, "lam", self.lam, "a number above 0")
+        require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
         require(self.test_on in ("drawn", "last"), "test_on", self.test_on, "drawn or last")
 
     @property
@@ -105,7 +105,7 @@ class Batched(Split):
         return self.iterations
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
-        """As `Split.batch`, with labels -1 and 1 for the logistic loss."""
+        """As `HoldOut.batch`, with labels -1 and 1 for the logistic loss."""
         if self.test_on == "last" and problem.tested is None:
             problem = problem.testing_last(self.test_share)
         batch = super().batch(problem, rng)

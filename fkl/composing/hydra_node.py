@@ -59,9 +59,9 @@ def _can_be_made(folder: Any) -> bool:
 
 
 A_FOLDER = Limit(_can_be_made, "a folder that can be written to")
-AT_LEAST_1 = Limit(lambda value: _whole(value) and value >= 1, "a whole number from 1")
-AT_LEAST_1_OR_NULL = Limit(lambda value: value is None or AT_LEAST_1.holds(value), "a whole number from 1, or null")
-AT_LEAST_0 = Limit(lambda value: _whole(value) and value >= 0, "a whole number from 0")
+AT_LEAST_1 = Limit(lambda value: _whole(value) and value >= 1, "an integer >= 1")
+AT_LEAST_1_OR_NULL = Limit(lambda value: value is None or AT_LEAST_1.holds(value), "an integer >= 1, or null")
+AT_LEAST_0 = Limit(lambda value: _whole(value) and value >= 0, "an integer >= 0")
 NULL = Limit(lambda value: value is None, "null")
 MOST_WORKERS = 4096
 STORAGE = re.compile(r"sqlite:///.+|(mysql|postgresql)(\+[a-z0-9]+)?://.+")
@@ -82,20 +82,20 @@ SUBMITIT = {
 JOBLIB = {
     "n_jobs": Limit(
         lambda value: _whole(value) and 0 < abs(value) <= MOST_WORKERS,
-        f"a whole number from 1 to {MOST_WORKERS}, or -1 for all cores",
+        f"an integer from 1 to {MOST_WORKERS}, or -1 for all cores",
     ),
     "temp_folder": A_FOLDER,
     "backend": _one_of(None, "loky"),
     "prefer": _one_of("processes"),
     "require": NULL,
     "verbose": AT_LEAST_0,
-    "timeout": Limit(lambda value: value is None or value > 0, "seconds above 0, or null"),
+    "timeout": Limit(lambda value: value is None or value > 0, "seconds > 0, or null"),
     "pre_dispatch": Limit(
         lambda value: re.fullmatch(r"all|[1-9]\d{0,8}( ?\* ?n_jobs)?", str(value)) is not None,
-        "all, a whole number from 1, or that times n_jobs, for example 2*n_jobs",
+        "all, an integer >= 1, or that times n_jobs, for example 2*n_jobs",
     ),
     "batch_size": Limit(
-        lambda value: re.fullmatch(r"auto|[1-9]\d{0,8}", str(value)) is not None, "auto or a whole number from 1"
+        lambda value: re.fullmatch(r"auto|[1-9]\d{0,8}", str(value)) is not None, "auto or an integer >= 1"
     ),
     "max_nbytes": Limit(
         lambda value: value is None or re.fullmatch(r"\d{1,15}[KMG]?", str(value)) is not None,

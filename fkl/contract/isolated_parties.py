@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fkl.contract.isolated import Elsewhere, Here, PartyError
-from fkl.contract.parties import Actor, Booked, OverParties, Own, Wire
+from fkl.contract.parties import Actor, Booked, Own, VerticalMethod, Wire
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError
 from fkl.network import Channel
@@ -21,7 +21,7 @@ class PartyAlone:
 
     who = "a party"
 
-    def __init__(self, method: OverParties, own: Own) -> None:
+    def __init__(self, method: VerticalMethod, own: Own) -> None:
         self._method, self._own, self._wire = method, own, Wire()
         self._actor: Actor | None = None
 
@@ -91,21 +91,21 @@ class Watched(Channel):
         super().record_messages(kind, messages, scalars, size, timed)
 
 
-def play(method: OverParties, parties: list[Own], party: type[Here] | type[Elsewhere]) -> tuple[list[Any], Booked]:
+def play(method: VerticalMethod, parties: list[Own], party: type[Here] | type[Elsewhere]) -> tuple[list[Any], Booked]:
     """What the parties learn on their own, and what they send."""
     with ExitStack() as ends:
         mail = Mail([ends.enter_context(closing(party(PartyAlone, method, own))) for own in parties])
         return mail.deliver(), mail.sent
 
 
-def require_alone(method: OverParties, world: Callable[[], World], party: type[Here] | type[Elsewhere]) -> None:
+def require_alone(method: VerticalMethod, world: Callable[[], World], party: type[Here] | type[Elsewhere]) -> None:
     """Compare parties on their own with the pooled path: the same f, and all that is booked is sent, to the byte.
 
     Features are scaled to at most 1, so that no step is so long that the two paths' rounding grows without end.
 
     Parameters
     ----------
-    method : OverParties
+    method : VerticalMethod
     world : callable
         Makes worlds of one replicate, in float64.
     party : Here or Elsewhere

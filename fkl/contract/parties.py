@@ -86,7 +86,7 @@ class Own:
         Which features each party has.
     active : tuple of int
     rng : numpy.random.Generator or None
-        Its own, or the common seed's, as `OverParties.generators` deals them.
+        Its own, or the common seed's, as `VerticalMethod.generators` deals them.
     """
 
     number: int
@@ -129,7 +129,7 @@ class Wire:
         self.outbox.append(posted(letter, receiver))
 
 
-class OverParties:
+class VerticalMethod:
     """A method over parties. Its class says `pooled` where there is no protocol: a comparator on pooled data."""
 
     label: ClassVar[str]
@@ -173,7 +173,7 @@ class State:
         return {**vars(self), "held": []}
 
 
-class Learning(OverParties):
+class Learning(VerticalMethod):
     """A method that has a model after each of its rounds."""
 
     @property

@@ -57,7 +57,7 @@ class Air:
     target: str = "NO2"
 
     def __post_init__(self) -> None:
-        allowed = f"a whole number from 2 to {COMPLETE_ROWS}"
+        allowed = f"an integer from 2 to {COMPLETE_ROWS}"
         require(2 <= self.rows_per_site <= COMPLETE_ROWS, "rows_per_site", self.rows_per_site, allowed)
         require(self.target in POLLUTANTS, "target", self.target, f"one of {', '.join(POLLUTANTS)}")
 

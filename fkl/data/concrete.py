@@ -64,7 +64,7 @@ class Concrete:
 
     def __post_init__(self) -> None:
         possible = self.decimals is None or 0 <= self.decimals <= MOST_DECIMALS
-        require(possible, "decimals", self.decimals, f"a whole number from 0 to {MOST_DECIMALS}, or null")
+        require(possible, "decimals", self.decimals, f"an integer from 0 to {MOST_DECIMALS}, or null")
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Read the conversion or the sheet; `rng` is not used.

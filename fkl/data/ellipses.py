@@ -65,11 +65,11 @@ class Ellipses:
     noise_variance: float = 0.2
 
     def __post_init__(self) -> None:
-        require(1 <= self.per_side <= 100, "per_side", self.per_side, "a whole number from 1 to 100")
+        require(1 <= self.per_side <= 100, "per_side", self.per_side, "an integer from 1 to 100")
         least = self.per_side**2
-        allowed = f"a whole number from {least}, one for each subspace, to {MAX_ROWS}"
+        allowed = f"an integer >= {least}, one for each subspace, to {MAX_ROWS}"
         require(least <= self.rows <= MAX_ROWS, "rows", self.rows, allowed)
-        require(0 <= self.test_rows <= MAX_ROWS, "test_rows", self.test_rows, f"a whole number from 0 to {MAX_ROWS}")
+        require(0 <= self.test_rows <= MAX_ROWS, "test_rows", self.test_rows, f"an integer from 0 to {MAX_ROWS}")
         require(0 <= self.overlap <= 1, "overlap", self.overlap, "a number from 0 to 1")
         require(0 <= self.noise_variance < np.inf, "noise_variance", self.noise_variance, "a finite number from 0 up")
 

@@ -50,7 +50,7 @@ class Naval:
     decay: bool = False
 
     def __post_init__(self) -> None:
-        require(2 <= self.rows <= FILE_ROWS, "rows", self.rows, f"a whole number from 2 to {FILE_ROWS}")
+        require(2 <= self.rows <= FILE_ROWS, "rows", self.rows, f"an integer from 2 to {FILE_ROWS}")
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Read the file; `rng` is not used.

@@ -302,7 +302,7 @@ def _require_room(table: Table, clients: int, rounds: int, keys: str) -> None:
 
 
 def _require_whole(key: str, value: int, least: int) -> None:
-    require(value >= least, key, value, f"a whole number from {least} up")
+    require(value >= least, key, value, f"an integer >= {least}")
 
 
 def _require_alpha(alpha: float) -> None:

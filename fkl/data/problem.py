@@ -225,7 +225,7 @@ def _random_ranks(
 
 
 @dataclass(frozen=True)
-class Repeated:
+class PerReplicate:
     """A batch for every replicate: each has a split of its own, and samples of its own where the data are simulated.
 
     Parameters

@@ -56,14 +56,14 @@ class Synthetic:
     site_shift: float = 0.0
 
     def __post_init__(self) -> None:
-        require(2 <= self.rows <= MAX_ROWS, "rows", self.rows, f"a whole number from 2 to {MAX_ROWS}")
-        require(1 <= self.dimension <= 10_000, "dimension", self.dimension, "a whole number from 1 to 10000")
-        require(1 <= self.centres <= 10_000, "centres", self.centres, "a whole number from 1 to 10000")
-        allowed = f"a number above 0, from {1 / MOST:g} to {MOST:g}"
+        require(2 <= self.rows <= MAX_ROWS, "rows", self.rows, f"an integer from 2 to {MAX_ROWS}")
+        require(1 <= self.dimension <= 10_000, "dimension", self.dimension, "an integer from 1 to 10000")
+        require(1 <= self.centres <= 10_000, "centres", self.centres, "an integer from 1 to 10000")
+        allowed = f"a number > 0, from {1 / MOST:g} to {MOST:g}"
         require(1 / MOST <= self.bandwidth <= MOST, "bandwidth", self.bandwidth, allowed)
         allowed = f"a number from 0 to {MOST:g}"
         require(0 <= self.noise_variance <= MOST, "noise_variance", self.noise_variance, allowed)
-        require(1 <= self.sites <= self.rows, "sites", self.sites, f"a whole number from 1 to {self.rows}, the rows")
+        require(1 <= self.sites <= self.rows, "sites", self.sites, f"an integer from 1 to {self.rows}, the rows")
         require(0 <= self.site_shift <= MOST, "site_shift", self.site_shift, allowed)
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:

@@ -62,7 +62,7 @@ class Uji:
     no_signal: float = NO_SIGNAL
 
     def __post_init__(self) -> None:
-        require(2 <= self.rows <= FILE_ROWS, "rows", self.rows, f"a whole number from 2 to {FILE_ROWS}")
+        require(2 <= self.rows <= FILE_ROWS, "rows", self.rows, f"an integer from 2 to {FILE_ROWS}")
         require(self.target in TARGETS, "target", self.target, f"one of {', '.join(TARGETS)}")
         require(bool(np.isfinite(self.no_signal)), "no_signal", self.no_signal, "a finite number")
 

@@ -141,16 +141,16 @@ class FeatureGroups:
 
     def __post_init__(self) -> None:
         q, given = self.parties, self.how == "given"
-        require(q >= 2, "parties", q, "a whole number from 2: features of one party are not partitioned")
+        require(q >= 2, "parties", q, "an integer >= 2: features of one party are not partitioned")
         require(self.how in HOWS, "how", self.how, f"one of {', '.join(HOWS)}")
         require(
             given == (self.groups is not None), "groups", self.groups, "lists of features with how=given, else null"
         )
         if self.groups is not None:
             require(len(self.groups) == q, "groups", f"{len(self.groups)} lists", f"{q} lists, one a party")
-        allowed = f"a whole number from 1 to {q}, the parties, or null"
+        allowed = f"an integer from 1 to {q}, the parties, or null"
         require(self.active is None or 1 <= self.active <= q, "active", self.active, allowed)
-        require(0 < self.test_share < 1, "test_share", self.test_share, "a share above 0, below 1")
+        require(0 < self.test_share < 1, "test_share", self.test_share, "a share > 0 and < 1")
 
     def split(self, table: Table, rng: np.random.Generator) -> Vertical:
         """Give out the columns of a table; `rng` is used only for ``random``.
@@ -182,7 +182,7 @@ def _partition(groups: list[list[int]], features: int) -> tuple[NDArray[np.int64
     for party, group in enumerate(groups):
         require(len(group) > 0, "groups", f"party {party}: []", "at least one feature a party")
         for feature in group:
-            allowed = f"whole numbers from 0 to {features - 1}, the features of the data set"
+            allowed = f"integers from 0 to {features - 1}, the features of the data set"
             require(0 <= feature < features, "groups", f"party {party}: {feature}", allowed)
             claimed = f"a feature of one party; party {owner.get(feature)} has it too"
             require(feature not in owner, "groups", f"party {party}: {feature}", claimed)

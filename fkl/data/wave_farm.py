@@ -106,7 +106,7 @@ class WaveFarm:
     rows_per_site: int = 3000
 
     def __post_init__(self) -> None:
-        allowed = f"a whole number from 2 to {MAX_ROWS_PER_SITE}"
+        allowed = f"an integer from 2 to {MAX_ROWS_PER_SITE}"
         require(2 <= self.rows_per_site <= MAX_ROWS_PER_SITE, "rows_per_site", self.rows_per_site, allowed)
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:

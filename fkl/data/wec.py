@@ -40,7 +40,7 @@ class Wec:
     rows_per_site: int = 70000
 
     def __post_init__(self) -> None:
-        allowed = f"a whole number from 2 to {FILE_ROWS}"
+        allowed = f"an integer from 2 to {FILE_ROWS}"
         require(2 <= self.rows_per_site <= FILE_ROWS, "rows_per_site", self.rows_per_site, allowed)
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:

@@ -148,7 +148,7 @@ class Wisdm:
             require(differs, "against", self.against, f"one of {others}")
         require(0.5 <= self.seconds <= 60, "seconds", self.seconds, "a number from 0.5 to 60")
         fits = self.participants is None or 1 <= self.participants <= len(PARTICIPANTS)
-        require(fits, "participants", self.participants, f"a whole number from 1 to {len(PARTICIPANTS)}, or null")
+        require(fits, "participants", self.participants, f"an integer from 1 to {len(PARTICIPANTS)}, or null")
 
     @property
     def drawn(self) -> bool:

@@ -1,4 +1,4 @@
-"""Kernels, dictionaries and random-feature banks: all heavy arithmetic of the house."""
+"""Kernels, dictionaries and random-feature banks: all heavy arithmetic."""
 
 from fkl.kernels.bank import BANKS, FeatureBank
 from fkl.kernels.dictionary import Dictionary

@@ -41,7 +41,7 @@ class Dictionary:
         How many of the N, the last ones, are Laplacian instead, on a grid of their own between the same ends.
     smallest, largest : float
         Ends of the grid of bandwidths; equal where N = 1.
-    bandwidth_is : {"variance", "deviation", "divisor"}
+    bandwidth_convention : {"variance", "deviation", "divisor"}
         Whether an rbf bandwidth is s^2 (which is what the published numbers of POF-MKL and graph-aided OMKL come
         from), s (what POF-MKL's text writes), or 2 s^2, the divisor of exp(-|x - x'|^2 / g).
     D : int
@@ -63,7 +63,7 @@ class Dictionary:
     laplacians: int = 0
     smallest: float = 0.01
     largest: float = 100.0
-    bandwidth_is: str = "variance"
+    bandwidth_convention: str = "variance"
     D: int = 100
     map: str = "pairs"
     orthogonal: bool = False
@@ -71,11 +71,11 @@ class Dictionary:
 
     def __post_init__(self) -> None:
         require(self.family in FAMILIES, "family", self.family, ", ".join(FAMILIES))
-        require(1 <= self.N <= MOST_KERNELS, "N", self.N, f"a whole number from 1 to {MOST_KERNELS}")
+        require(1 <= self.N <= MOST_KERNELS, "N", self.N, f"an integer from 1 to {MOST_KERNELS}")
         mixed = self.laplacians > 0
-        require(0 <= self.laplacians <= self.N, "laplacians", self.laplacians, f"a whole number from 0 to N={self.N}")
+        require(0 <= self.laplacians <= self.N, "laplacians", self.laplacians, f"an integer from 0 to N={self.N}")
         require(not mixed or self.family == "rbf", "laplacians", self.laplacians, f"0 where family={self.family}")
-        allowed = f"a bandwidth above 0, from {NARROWEST:g} to {WIDEST:g}"
+        allowed = f"a bandwidth > 0, from {NARROWEST:g} to {WIDEST:g}"
         require(NARROWEST <= self.smallest <= WIDEST, "smallest", self.smallest, allowed)
         require(
             self.smallest <= self.largest <= WIDEST,
@@ -91,10 +91,12 @@ class Dictionary:
         )
         if self.family == "polynomial":
             whole = self.smallest >= 1 and self.largest <= HIGHEST_DEGREE and bool(np.all(self.bandwidths % 1 == 0))
-            allowed = f"degrees that are whole numbers from 1 to {HIGHEST_DEGREE}, as are those between it and largest"
+            allowed = f"degrees that are integers from 1 to {HIGHEST_DEGREE}, as are those between it and largest"
             require(whole, "smallest", self.smallest, allowed)
-        require(self.bandwidth_is in SQUARES, "bandwidth_is", self.bandwidth_is, ", ".join(SQUARES))
-        require(1 <= self.D <= MOST_FEATURES, "D", self.D, f"a whole number from 1 to {MOST_FEATURES}")
+        require(
+            self.bandwidth_convention in SQUARES, "bandwidth_convention", self.bandwidth_convention, ", ".join(SQUARES)
+        )
+        require(1 <= self.D <= MOST_FEATURES, "D", self.D, f"an integer from 1 to {MOST_FEATURES}")
         require(self.map in ("pairs", "cosine"), "map", self.map, "pairs or cosine")
         rbf_only = self.family == "rbf" and not mixed
         require(rbf_only or not self.orthogonal, "orthogonal", self.orthogonal, "false unless all kernels are rbf")
@@ -120,7 +122,7 @@ class Dictionary:
     def scales(self) -> NDArray[np.float64]:
         """1 / s of each kernel: what it multiplies a standard draw of frequencies by (the degree of a polynomial)."""
         inverse = 1 / self.bandwidths
-        rbf = np.sqrt(SQUARES[self.bandwidth_is](inverse))
+        rbf = np.sqrt(SQUARES[self.bandwidth_convention](inverse))
         families = np.array(self.families)
         return np.select([families == "rbf", families == "laplacian"], [rbf, inverse], self.bandwidths)
 

@@ -45,16 +45,16 @@ class Network:
             self.uplink_budget is None or self.uplink_budget >= 1,
             "uplink_budget",
             self.uplink_budget,
-            "a number of scalars from 1, or null",
+            "a number of scalars >= 1, or null",
         )
-        require(0 <= self.loss < 1, "loss", self.loss, "a probability from 0, below 1")
+        require(0 <= self.loss < 1, "loss", self.loss, "a probability >= 0 and < 1")
         latency, bandwidth = self.latency_s, self.bandwidth_bytes_per_s
-        require(latency is None or 0 <= latency < np.inf, "latency_s", latency, "seconds from 0, or null")
+        require(latency is None or 0 <= latency < np.inf, "latency_s", latency, "seconds >= 0, or null")
         require(
             bandwidth is None or 0 < bandwidth < np.inf,
             "bandwidth_bytes_per_s",
             bandwidth,
-            "bytes a second above 0, or null",
+            "bytes a second > 0, or null",
         )
         require(
             (latency is None) == (bandwidth is None),

@@ -32,7 +32,7 @@ class Keys(Protocol):
     operations: Operations
 
     def encrypt(self, values: Integers) -> Any:
-        """Ciphertexts of pairs of whole numbers (n, 2), as an array of that shape."""
+        """Ciphertexts of pairs of integers (n, 2), as an array of that shape."""
         ...
 
     def sums(self, ciphertexts: Any, rows: Integers, bins: Integers, starts: Integers) -> Any:
@@ -85,7 +85,7 @@ class Plain:
     width: int = 8
 
     def __post_init__(self) -> None:
-        require(self.width >= 1, "width", self.width, "a whole number of bytes from 1")
+        require(self.width >= 1, "width", self.width, "a number of bytes >= 1")
 
     def keys(self) -> Keys:
         """A tally."""

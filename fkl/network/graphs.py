@@ -48,9 +48,9 @@ class ErdosRenyi:
 
     def __post_init__(self) -> None:
         # networkx divides by the logarithm of 1 - p
-        allowed = f"a probability above 0, or null; at least {LEAST_PROBABILITY:g}"
+        allowed = f"a probability > 0, or null; at least {LEAST_PROBABILITY:g}"
         require(self.p is None or LEAST_PROBABILITY <= self.p <= 1, "p", self.p, allowed)
-        require(self.edges is None or self.edges >= 0, "edges", self.edges, "a whole number from 0, or null")
+        require(self.edges is None or self.edges >= 0, "edges", self.edges, "an integer >= 0, or null")
         allowed = "given where p is null, and null where p is given"
         require((self.p is None) != (self.edges is None), "edges", self.edges, allowed)
         _require_resample(self.resample)
@@ -70,7 +70,7 @@ class ErdosRenyi:
             mend = f"raise topology.p={self.p} or topology.resample={self.resample}"
             return _drawn(lambda: nx.fast_gnp_random_graph(agents, self.p, seed=rng), self.resample, mend)
         least, most = agents - 1, agents * (agents - 1) // 2
-        allowed = f"a whole number from {least} to {most} to join {agents} agents"
+        allowed = f"an integer from {least} to {most} to join {agents} agents"
         require(least <= self.edges <= most, "edges", self.edges, allowed)
         _require_room(self.edges, "topology.edges or partition.clients")
         mend = f"raise topology.edges={self.edges} or topology.resample={self.resample}"
@@ -121,7 +121,7 @@ class Grid:
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        require(self.rows is None or self.rows >= 1, "rows", self.rows, "a whole number from 1, or null")
+        require(self.rows is None or self.rows >= 1, "rows", self.rows, "an integer >= 1, or null")
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used.
@@ -166,7 +166,7 @@ class Tree:
     branching: int = 2
 
     def __post_init__(self) -> None:
-        require(self.branching >= 1, "branching", self.branching, "a whole number from 1 up")
+        require(self.branching >= 1, "branching", self.branching, "an integer >= 1")
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
@@ -278,7 +278,7 @@ def _edge(words: list[str], agents: int, where: str) -> tuple[int, int]:
     if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
         shown = " ".join(words)
         shown = shown if len(shown) <= LETTERS_SHOWN else shown[:LETTERS_SHOWN] + "..."
-        raise FklError(f"{where}: {shown!r} is not an edge, which is two whole numbers with a space between")
+        raise FklError(f"{where}: {shown!r} is not an edge, which is two integers with a space between")
     low, high = sorted(map(int, words))
     if low < 0 or high >= agents:
         raise FklError(f"{where}: there is no agent {low if low < 0 else high}; must be from 0 to {agents - 1}")
@@ -302,5 +302,5 @@ def _require_room(edges: int, keys: str) -> None:
 
 
 def _require_resample(resample: int) -> None:
-    allowed = f"a whole number from 0 to {MOST_DRAWS}"
+    allowed = f"an integer from 0 to {MOST_DRAWS}"
     require(0 <= resample <= MOST_DRAWS, "resample", resample, allowed)

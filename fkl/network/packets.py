@@ -86,7 +86,7 @@ def _part(payload: Payload, k: int, width: int) -> Part:
 
 
 def _coded(dense: Quantised, k: int, width: int) -> Part:
-    """Codes one after another, moved to whole numbers from 0."""
+    """Codes one after another, moved to integers from 0."""
     codes, unit = dense.codes[0, k], dense.unit[0, k]
     from_0 = (codes.astype(np.int64) + 2 ** (dense.bits - 1)).astype(">u2").view(np.uint8)
     bits = np.unpackbits(from_0.reshape(-1, 2), axis=1)[:, -dense.bits :]

@@ -40,7 +40,7 @@ class Wire:
     def send(
         self, sender: int, receiver: int, kind: str, payload: NDArray[Any], about: tuple[object, ...] = ()
     ) -> NDArray[Any]:
-        """Pass a copy of the payload on, whole numbers modulo 2^64 as such; one that is empty is not sent."""
+        """Pass a copy of the payload on, integers modulo 2^64 as such; one that is empty is not sent."""
         payload = np.array(payload, np.uint64 if payload.dtype == np.uint64 else np.float64)
         if payload.size:
             self.counts.setdefault(kind, np.zeros((self.workers, 2), np.int64))[sender] += 1, payload.size

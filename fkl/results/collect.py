@@ -36,7 +36,7 @@ CONFIG: dict[str, type] = {
 }  # fmt: skip
 """Types of the keys that every run has, in what it tells of itself and in its configuration."""
 
-ALLOWED = {str: "text", int: "a whole number from 0, below 2^63", dict: "keys with values", list: "a list"}
+ALLOWED = {str: "text", int: "an integer >= 0, below 2^63", dict: "keys with values", list: "a list"}
 DEEPEST = 20
 """Levels of keys and lists."""
 LARGEST_CONFIG = 2**20

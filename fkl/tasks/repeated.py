@@ -11,7 +11,7 @@ import numpy as np
 from fkl.config import Run
 from fkl.contract.one_shot import Fitted
 from fkl.contract.world import Algorithm, Array, World
-from fkl.data.problem import Batch, Repeated
+from fkl.data.problem import Batch, PerReplicate
 from fkl.errors import FklError
 from fkl.memory import nbytes, require_memory
 from fkl.streams import Role, Streams, shared_generator
@@ -25,8 +25,8 @@ FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
 """Keys that make a method quick, of whatever method has them."""
 
 
-class RepeatedTask(Task):
-    """Learning functions from `fkl.data.problem.Repeated`; simulated samples are drawn for each."""
+class PerReplicateTask(Task):
+    """Learning functions from `fkl.data.problem.PerReplicate`; simulated samples are drawn for each."""
 
     uses_kernels: ClassVar[bool] = False
     judge_counts: ClassVar[bool] = False
@@ -46,7 +46,7 @@ class RepeatedTask(Task):
             if len(batches) == 1:
                 rest = settings.replicates - 1
                 require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
-        return cls(Repeated(tuple(batches)))
+        return cls(PerReplicate(tuple(batches)))
 
     @property
     def amount(self) -> str:
@@ -61,7 +61,7 @@ class RepeatedTask(Task):
         """One a thread: they share nothing, and a round of theirs is long."""
         return int(numba.get_num_threads())
 
-    def first_round(self) -> Repeated:
+    def first_round(self) -> PerReplicate:
         """Of one replicate."""
         return replace(self.problem, batches=self.problem.batches[:1])
 
@@ -80,14 +80,14 @@ class RepeatedTask(Task):
         predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
         return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
 
-    def in_doubles(self) -> Repeated:
+    def in_doubles(self) -> PerReplicate:
         """As they are: features of these methods are never in less."""
-        problem: Repeated = self.problem
+        problem: PerReplicate = self.problem
         return problem
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets to be tested on."""
-        yield Probe(Repeated(tuple(map(mirrored_tests, self.problem.batches))), "other targets to be tested on")
+        yield Probe(PerReplicate(tuple(map(mirrored_tests, self.problem.batches))), "other targets to be tested on")
 
 
 class FittedJudge(Books):
@@ -98,11 +98,11 @@ class FittedJudge(Books):
 
     Parameters
     ----------
-    problem : Repeated
+    problem : PerReplicate
     replicates : tuple of int
     """
 
-    def __init__(self, problem: Repeated, replicates: tuple[int, ...]) -> None:
+    def __init__(self, problem: PerReplicate, replicates: tuple[int, ...]) -> None:
         self._batches = [problem.batches[replicate] for replicate in replicates]
         super().__init__(problem.rounds, len(replicates))
         self.by_client = {

@@ -301,7 +301,7 @@ def test_theorem_3_s_number_of_features_is_enough() -> None:
     enough = least_features(kernel, lam, 0.9, delta)
 
     def share_too_far(features: int) -> float:
-        bank = replace(DICTIONARY, D=features, bandwidth_is="deviation").bank(
+        bank = replace(DICTIONARY, D=features, bandwidth_convention="deviation").bank(
             2, Streams(0, tuple(range(draws))), "float64"
         )
         return float(np.mean([furthest(kernel, phi, lam) > 2 * lam for phi in bank.features(x)[:, 0]]))

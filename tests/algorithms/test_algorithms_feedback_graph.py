@@ -122,5 +122,5 @@ def test_extremes() -> None:
 @pytest.mark.parametrize("M", [0, 7])
 def test_too_few_or_too_many_neighbours_are_refused(M: int) -> None:
     """M names itself."""
-    with pytest.raises(BadValue, match=f"M={M}: must be a whole number from 1 to 6"):
+    with pytest.raises(BadValue, match=f"M={M}: must be an integer from 1 to 6"):
         similarity_graph(np.zeros((6, 6)), M)

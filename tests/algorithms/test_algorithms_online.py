@@ -53,10 +53,10 @@ METHODS: list[Learner] = [
 EXACT: list[tuple[Learner, Dictionary, list[omkr.Kernel]]] = [
     (
         Omkr(),
-        Dictionary(N=5, laplacians=2, smallest=0.1, largest=10, bandwidth_is="divisor"),
+        Dictionary(N=5, laplacians=2, smallest=0.1, largest=10, bandwidth_convention="divisor"),
         [*(omkr.rbf(g) for g in (0.1, 1, 10)), *(omkr.laplacian(g) for g in (0.1, 10))],
     ),
-    (Rbf1(eta=0.5), Dictionary(N=1, smallest=1, largest=1, bandwidth_is="divisor"), [omkr.rbf(1)]),
+    (Rbf1(eta=0.5), Dictionary(N=1, smallest=1, largest=1, bandwidth_convention="divisor"), [omkr.rbf(1)]),
     (Poly2(), Dictionary(family="polynomial", N=1, smallest=2, largest=2), [omkr.polynomial(2)]),
 ]
 

@@ -455,7 +455,7 @@ def test_representation_of_drawn_centres():
             "rule=newton: must be one of interior, accelerated",
         ),
         (lambda x, y: solved(x, y, steps=-1), "steps=-1: must be"),
-        (lambda x, y: solved(x, y, eta=0.0), "eta=0.0: must be a number above 0"),
+        (lambda x, y: solved(x, y, eta=0.0), "eta=0.0: must be a number > 0"),
         (lambda x, y: Quadrature.over(BOX, 0, WIDTHS), "centres=0: must be"),
         (lambda x, y: Quadrature.over(BOX, 4, ()), "widths=(): must be"),
         (lambda x, y: Quadrature.over(BOX, 4, (1.0, 1.0)), "widths=(1.0, 1.0): must be different"),

@@ -16,7 +16,7 @@ from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, Pooled
 from fkl.contract.isolated import Here
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
-from fkl.data.problem import Batch, Problem, Repeated, Table
+from fkl.data.problem import Batch, PerReplicate, Problem, Table
 from fkl.data.store import Store
 from fkl.errors import BadValue, FklError
 from fkl.kernels import Dictionary
@@ -28,27 +28,29 @@ SMALL = {"steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
 KEYS: dict[str, Any] = {"gamma": 1.0, "eps": 0.1, **SMALL}
 
 
-def ellipses(method: Parsimonious | Machine, rows: int = 90, replicates: int = 2, per_side: int = 3) -> Repeated:
+def ellipses(method: Parsimonious | Machine, rows: int = 90, replicates: int = 2, per_side: int = 3) -> PerReplicate:
     """Simulated samples, others in each replicate."""
     batches = []
     for seed in range(replicates):
         rng = np.random.default_rng(seed)
         table = Ellipses(rows=rows, test_rows=200, per_side=per_side).load(Store(Path("nowhere")), rng)
         batches.append(method.batch(Sites().split(table, rng), rng))
-    return Repeated(tuple(batches))
+    return PerReplicate(tuple(batches))
 
 
-def of_classes(count: int) -> Repeated:
+def of_classes(count: int) -> PerReplicate:
     """Samples of some classes around points of a circle, two agents."""
     rng = np.random.default_rng(0)
     label = np.arange(120) % count
     angle = 2 * np.pi * label / count
     x = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.15 * rng.standard_normal((120, 2))
     table = Table(x, label.astype(float), np.arange(120) // 60, ("a", "b"), ("one", "two"))
-    return Repeated((Batch.of(Sites().split(table, rng), 1, 0.25, None, rng),))
+    return PerReplicate((Batch.of(Sites().split(table, rng), 1, 0.25, None, rng),))
 
 
-def play(method: Parsimonious | Machine, problem: Repeated, network: Network | None = None) -> tuple[Fitted, Ledger]:
+def play(
+    method: Parsimonious | Machine, problem: PerReplicate, network: Network | None = None
+) -> tuple[Fitted, Ledger]:
     """Play the one round."""
     given = Experiment(problem, Dictionary(), network or Network(), method, 0, len(problem.batches), "float64")
     world, ledger = make_world(given, tuple(range(len(problem.batches))))
@@ -57,7 +59,7 @@ def play(method: Parsimonious | Machine, problem: Repeated, network: Network | N
     return fitted, ledger
 
 
-def states(method: Parsimonious, problem: Repeated) -> tuple[Any, Any]:
+def states(method: Parsimonious, problem: PerReplicate) -> tuple[Any, Any]:
     """What the parties hold in the end."""
     kept = []
 
@@ -71,7 +73,7 @@ def states(method: Parsimonious, problem: Repeated) -> tuple[Any, Any]:
     return kept[0]
 
 
-def correct(fitted: Fitted, problem: Repeated, r: int = 0) -> float:
+def correct(fitted: Fitted, problem: PerReplicate, r: int = 0) -> float:
     """Accuracy on a replicate's test samples."""
     x, y, _ = problem.batches[r].part(False)
     return float((fitted.predict[r](x) == y).mean())
@@ -200,8 +202,8 @@ def test_agents_of_one_class_work() -> None:
         batch.x[order], batch.y[order], one_sided.client[order], batch.training[order], 1, np.zeros(2, np.int64),
         ("one", "two"),
     )  # fmt: skip
-    fitted, _ = play(Federated(**{**KEYS, "box": None, "gamma": 0.0}), Repeated((one_sided,)))
-    assert correct(fitted, Repeated((one_sided,))) > 0.9
+    fitted, _ = play(Federated(**{**KEYS, "box": None, "gamma": 0.0}), PerReplicate((one_sided,)))
+    assert correct(fitted, PerReplicate((one_sided,))) > 0.9
 
 
 def test_the_judge_counts_nan_as_wrong() -> None:

@@ -18,7 +18,7 @@ from fkl.algorithms.vertical.feature_ridge import FeatureRidge
 from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
 from fkl.algorithms.vertical.messages import Count, Groups
 from fkl.algorithms.vertical.nystroem import Nystroem
-from fkl.algorithms.vertical.parties import Actor, Held, Learning, OverParties, Own, Wire
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, VerticalMethod, Wire
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import SecureBoost
 from fkl.conformance import Conformance
@@ -116,7 +116,7 @@ def test_fdskl_s_workers_are_its_fast_path(masks: str, method: Fdskl, q: int, ac
 def test_only_comparators_on_pooled_data_have_no_protocol(algo: str) -> None:
     method = Conformance.of(f"algo={algo}").experiment.algorithm
     assert method.pooled == (algo in ("libsvm", "dsg"))
-    assert method.pooled == (type(method).party is OverParties.party)
+    assert method.pooled == (type(method).party is VerticalMethod.party)
 
 
 def test_ciphers_that_letters_cannot_carry_are_refused() -> None:
@@ -235,7 +235,7 @@ class HasNoProtocol(Honest):
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """As a method that has only a pooled path."""
-        return OverParties.party(self, own, wire)
+        return VerticalMethod.party(self, own, wire)
 
 
 CHEATS = {

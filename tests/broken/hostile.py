@@ -310,7 +310,7 @@ PLACES: dict[str, tuple[Callable[[Path], str], str]] = {
 }
 """Paths that are given for a user's own table: what makes them in a folder, and what is said."""
 
-EDGE = "is not an edge, which is two whole numbers"
+EDGE = "is not an edge, which is two integers"
 GRAPHS: dict[str, Hostile] = {
     "zero byte": Hostile(b"0 1\n1 2\0\n", r"edges\.txt, line 2: the control character U\+0000"),
     "a terminal's colours": Hostile(b"0 1\n\x1b[31m1 2\n", r"edges\.txt, line 2: the control character U\+001B"),

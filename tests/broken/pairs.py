@@ -4,7 +4,7 @@ RBF_1, POLY_2 = (
     r"RBF-1 has the one kernel exp\(-\|x - x'\|\^2\): kernels=rbf_1",
     r"POLY-2 has the one kernel \(x'x'\)\^2",
 )
-DEGREES = "must be degrees that are whole numbers from 1 to 100"
+DEGREES = "must be degrees that are integers from 1 to 100"
 
 PAIRS = {
     "algo=rbf_1 kernels=rbf": f"kernels.N=51: must be 1: {RBF_1}",
@@ -17,8 +17,8 @@ PAIRS = {
     "algo=rbf_1 kernels=poly_2": f"kernels.family=polynomial: must be rbf: {RBF_1}",
     "algo=rbf_1 kernels.family=laplacian": f"kernels.family=laplacian: must be rbf: {RBF_1}",
     "algo=rbf_1 kernels.laplacians=1": f"kernels.family=laplacian: must be rbf: {RBF_1}",
-    "algo=rbf_1 kernels.bandwidth_is=variance": f"kernels.smallest=1.0: must be such that {RBF_1}",
-    "algo=rbf_1 kernels.bandwidth_is=deviation": f"kernels.smallest=1.0: must be such that {RBF_1}",
+    "algo=rbf_1 kernels.bandwidth_convention=variance": f"kernels.smallest=1.0: must be such that {RBF_1}",
+    "algo=rbf_1 kernels.bandwidth_convention=deviation": f"kernels.smallest=1.0: must be such that {RBF_1}",
     "algo=rbf_1 kernels.smallest=2 kernels.largest=2": f"kernels.smallest=2.0: must be such that {RBF_1}",
     "algo=rbf_1 kernels.smallest=1.001 kernels.largest=1.001": f"kernels.smallest=1.001: must be such that {RBF_1}",
     "algo=poly_2 kernels=rbf": f"kernels.N=51: must be 1: {POLY_2}",

@@ -275,7 +275,7 @@ FOLDERS: dict[str, Folder] = {
     "a target that is a function": Folder("must be the import path of a dataclass", "_target_: joblib.load\n"),
     "a target that ends": Folder(r"ends.py, line 1: SystemExit: 0\)", "_target_: ends.Ends\n"),
     "a target that cannot be parsed": Folder(r"halved.py, line 1\)", "_target_: halved.Halved\n"),
-    "a target inside": Folder("algo.M=.*: must be a whole number", f"{POF}M: {{_target_: evil.Evil}}\n"),
+    "a target inside": Folder("algo.M=.*: must be an integer", f"{POF}M: {{_target_: evil.Evil}}\n"),
     "a null byte": setting("out=.*: must be .*, without control", r'out: "a\0b"'),
     "a line break": setting("out=a b: must be .*, without control", r'out: "a\nb"'),
     "an escape code": setting(r"out=\\x1b\[31mred: must be", r'out: "\e[31mred"'),
@@ -286,7 +286,7 @@ FOLDERS: dict[str, Folder] = {
     "a folder above all": setting("out=/: must be", "out: /"),
     "an empty folder": setting("paths.outputs=: must be", "paths: {outputs: ''}"),
     "a long folder": setting("out=.*no name longer", f"out: {'x' * 5000}"),
-    "a mapping as a seed": setting("seed=.*: must be a whole number", "seed: {a: b}"),
+    "a mapping as a seed": setting("seed=.*: must be an integer", "seed: {a: b}"),
     "an interpolated key": setting("an interpolation that makes keys", "out: '${${paths.data}}'"),
     "yaml in an interpolation": setting("an interpolation that makes keys", "seed: ${oc.create:'[1,2]'}"),
 }

@@ -169,7 +169,7 @@ def test_epsilon_takes_its_first_rows(monkeypatch, tmp_path):
     assert table.x.shape == (3, 2000)
     assert np.argwhere(table.x).tolist() == [[0, 0], [1, 1], [2, 1999]]
     for rows in (1, 400001):
-        with pytest.raises(BadValue, match=f"rows={rows}: must be a whole number from 2 to 400000"):
+        with pytest.raises(BadValue, match=f"rows={rows}: must be an integer from 2 to 400000"):
             Epsilon(rows=rows)
 
 

@@ -186,7 +186,7 @@ def test_no_file_at_all_is_one_line_and_a_file_of_something_else_too(folder):
         ({"against": "walking"}, "against=walking: must be one of jogging, stairs"),
         ({"seconds": 0.1}, "seconds=0.1: must be a number from 0.5 to 60"),
         ({"seconds": float("nan")}, "seconds=nan: must be"),
-        ({"participants": 0}, "participants=0: must be a whole number from 1 to 51, or null"),
+        ({"participants": 0}, "participants=0: must be an integer from 1 to 51, or null"),
         ({"participants": 52}, "participants=52: must be"),
     ],
 )

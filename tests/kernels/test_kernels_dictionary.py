@@ -29,17 +29,17 @@ def kernel_error(dictionary: Dictionary, replicates: int, dimension: int = 3, pr
     ("options", "formula"),
     [
         ({}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s))),
-        ({"bandwidth_is": "deviation"}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s**2))),
-        ({"bandwidth_is": "divisor"}, lambda difference, s: np.exp(-(difference @ difference) / s)),
+        ({"bandwidth_convention": "deviation"}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s**2))),
+        ({"bandwidth_convention": "divisor"}, lambda difference, s: np.exp(-(difference @ difference) / s)),
         ({"family": "laplacian"}, lambda difference, s: np.exp(-np.abs(difference).sum() / s)),
         (
-            {"family": "laplacian", "bandwidth_is": "deviation"},
+            {"family": "laplacian", "bandwidth_convention": "deviation"},
             lambda difference, s: np.exp(-np.abs(difference).sum() / s),
         ),
     ],
 )
 def test_gram_is_the_kernels_formula(options: dict[str, Any], formula: Any) -> None:
-    """Bandwidths 0.1, 1 and 10 of each family; `bandwidth_is` decides between s^2 and s for the rbf alone."""
+    """Bandwidths 0.1, 1 and 10 of each family; `bandwidth_convention` decides between s^2 and s for the rbf alone."""
     dictionary = Dictionary(N=3, smallest=0.1, largest=10, **options)
     a, b = points(4, 3), points(9, 3)[4:]
     np.testing.assert_allclose(dictionary.bandwidths, [0.1, 1, 10])
@@ -80,8 +80,8 @@ def test_a_polynomial_has_a_degree_and_no_random_features() -> None:
 @pytest.mark.parametrize("mapping", ["pairs", "cosine"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"bandwidth_is": "deviation"}, {"bandwidth_is": "divisor"}, {"shared": True}, {"family": "laplacian"},
-     {"laplacians": 2}],
+    [{}, {"bandwidth_convention": "deviation"}, {"bandwidth_convention": "divisor"}, {"shared": True},
+     {"family": "laplacian"}, {"laplacians": 2}],
     ids=repr,
 )  # fmt: skip
 def test_error_falls_with_the_root_of_features(options: dict[str, Any], mapping: str, precision: str) -> None:
@@ -177,7 +177,7 @@ def test_precision_rounds_the_same_draw() -> None:
         ("largest", {"largest": float("inf")}),
         ("largest", {"largest": float("nan")}),
         ("largest", {"N": 1, "smallest": 1.0, "largest": 2.0}),
-        ("bandwidth_is", {"bandwidth_is": "width"}),
+        ("bandwidth_convention", {"bandwidth_convention": "width"}),
         ("D", {"D": 0}),
         ("map", {"map": "sine"}),
         ("orthogonal", {"family": "laplacian", "orthogonal": True}),

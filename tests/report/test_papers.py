@@ -111,7 +111,7 @@ def test_the_configuration_s_readings_are_the_table_s(dataset: str, row: str) ->
     assert read_as(*as_published) == [AS_PUBLISHED]
     if row != "perfedavg":
         assert read_as(*as_published, "algo.step_factor=1.5") == []
-        assert read_as(*stated, "kernels.bandwidth_is=variance") in ([], [""]), "a switch, or nothing"
+        assert read_as(*stated, "kernels.bandwidth_convention=variance") in ([], [""]), "a switch, or nothing"
     if row == "pof_mkl_m25":
         assert read_as(*as_published, "algo.step_factor=1.0") == ["one step"]
 

@@ -40,7 +40,7 @@ def test_a_job_has_the_configuration_that_hydra_gives_it(name: str) -> None:
 def test_jobs_leave_each_other_alone() -> None:
     """What one choice says of its cell is not what the next one has."""
     told = [tuple(job.cell.get("untold", ())) for job in jobs("graph_omkl/exact")]
-    assert told == [(), ("kernels.bandwidth_is",), ("kernels.bandwidth_is",)] * 4
+    assert told == [(), ("kernels.bandwidth_convention",), ("kernels.bandwidth_convention",)] * 4
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -24,7 +24,7 @@ def test_a_dictionary_that_the_method_is_not_named_after_is_refused(
 @pytest.mark.parametrize(
     "words",
     [
-        "algo=rbf_1 kernels.bandwidth_is=variance kernels.smallest=0.5 kernels.largest=0.5",
+        "algo=rbf_1 kernels.bandwidth_convention=variance kernels.smallest=0.5 kernels.largest=0.5",
         "algo=omkr kernels=poly_2 kernels.N=3 kernels.smallest=1 kernels.largest=4",
     ],
 )

@@ -146,7 +146,7 @@ def test_a_sweep_makes_a_folder_for_every_combination(fkl: Callable) -> None:
     ]  # fmt: skip
     answer = fkl("run", "-m", *SMALL, "algo.M=9,2", "kernels.N=5")
     assert answer.code == 2
-    assert "algo.M=9: must be a whole number from 1 to kernels.N=5" in answer.err
+    assert "algo.M=9: must be an integer from 1 to kernels.N=5" in answer.err
     assert "2 runs: 1 failed, 1 finished" in answer.out
     assert len(list(Path("outputs/runs").iterdir())) == 5
 

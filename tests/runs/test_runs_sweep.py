@@ -56,7 +56,7 @@ def test_a_sweep_goes_on_past_failures_and_lists_them(fkl, tmp_path):
     assert "[2/3] " in answer.out
     table = jobs(tmp_path)
     assert table["state"].tolist() == ["finished", "failed", "finished"]
-    assert table["message"][1] == "algo.eta=-1.0: must be a number above 0, or null for 1/sqrt(T)"
+    assert table["message"][1] == "algo.eta=-1.0: must be a number > 0, or null for 1/sqrt(T)"
     assert f"{table['overrides'][1]}: {table['message'][1]} (see {table['folder'][1]})" in answer.err
     assert "BadValue" in (tmp_path / table["folder"][1] / "error.txt").read_text()
     assert "eta: -1" in (tmp_path / table["folder"][1] / "config.yaml").read_text()

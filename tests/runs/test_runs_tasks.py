@@ -16,7 +16,7 @@ from fkl.run import prepare
 from fkl.simulation import simulate
 from fkl.tasks import Task, task_of
 from fkl.tasks.batch import BatchTask
-from fkl.tasks.repeated import RepeatedTask
+from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.vertical import VerticalTask
 
@@ -25,7 +25,7 @@ PLAYED: dict[str, tuple[type[Task], tuple[str, ...]]] = {
     "one learner": (StreamTask, ("algo=raker",)),
     "a batch": (BatchTask, ("algo=cta",)),
     "a batch of two classes": (BatchTask, ("algo=cta", "algo.loss=logistic", "dataset=ellipses", "dataset.rows=90")),
-    "a split for each": (RepeatedTask, ("algo=pooled_svm",)),
+    "a split for each": (PerReplicateTask, ("algo=pooled_svm",)),
     "parties": (VerticalTask, ("algo=vertical_ridge",)),
     "parties, no classes": (
         VerticalTask,
@@ -33,7 +33,7 @@ PLAYED: dict[str, tuple[type[Task], tuple[str, ...]]] = {
     ),
 }
 """Of every kind, a method that is quick."""
-KINDS = {"Problem", "Batch", "Repeated", "Vertical", "FeatureGroups"}
+KINDS = {"Problem", "Batch", "PerReplicate", "Vertical", "FeatureGroups"}
 OUTCOMES = {"Outcome", "Fitted", "Scored"}
 FAMILIES = {
     "Federated",
@@ -41,12 +41,12 @@ FAMILIES = {
     "Consensus",
     "Learner",
     "Pooled",
-    "OverParties",
+    "VerticalMethod",
     "Learning",
     "Split",
     "Batched",
 }
-FAMILIES |= {"Parsimonious", "Machine", "StreamTask", "BatchTask", "RepeatedTask", "VerticalTask"}
+FAMILIES |= {"Parsimonious", "Machine", "StreamTask", "BatchTask", "PerReplicateTask", "VerticalTask"}
 
 
 @cache

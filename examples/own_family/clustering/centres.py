@@ -33,8 +33,8 @@ class Clustering(Federated):
     eta: float = 0.2
 
     def __post_init__(self) -> None:
-        require(self.centres >= 1, "centres", self.centres, "a whole number from 1")
-        require(0 < self.eta <= 1, "eta", self.eta, "a number above 0, at most 1")
+        require(self.centres >= 1, "centres", self.centres, "an integer >= 1")
+        require(0 < self.eta <= 1, "eta", self.eta, "a number > 0, at most 1")
 
     def first_centres(self, common: Common) -> Array:
         """Features of points in the unit ball that all parties draw alike, (R, C, P)."""

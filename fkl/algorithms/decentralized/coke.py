@@ -59,11 +59,11 @@ class Coke(Dkla):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 <= self.v < np.inf, "v", self.v, "a number from 0")
-        require(0 < self.mu <= 1, "mu", self.mu, "a number above 0, at most 1")
+        require(0 <= self.v < np.inf, "v", self.v, "a number >= 0")
+        require(0 < self.mu <= 1, "mu", self.mu, "a number > 0, at most 1")
         require(self.censored in CENSORED, "censored", self.censored, ", ".join(CENSORED))
         bits = self.bits
-        require(bits is None or 2 <= bits <= 16, "bits", bits, "a whole number from 2 to 16, or null")
+        require(bits is None or 2 <= bits <= 16, "bits", bits, "an integer from 2 to 16, or null")
 
     def init(self, world: World) -> Agents:
         """Refuse what a lossy network makes of differences."""

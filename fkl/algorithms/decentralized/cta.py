@@ -39,7 +39,7 @@ class Cta(Consensus):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 < self.eta < np.inf, "eta", self.eta, "a number above 0")
+        require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Start from theta = 0."""

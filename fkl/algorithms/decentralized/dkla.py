@@ -46,7 +46,7 @@ class Dkla(Consensus):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 < self.rho < np.inf, "rho", self.rho, "a number above 0")
+        require(0 < self.rho < np.inf, "rho", self.rho, "a number > 0")
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Algorithm 1, Initialize: theta = gamma = 0."""

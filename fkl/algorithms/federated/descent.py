@@ -57,9 +57,9 @@ class Descent(Federated):
     lam: float = 1e-3
 
     def __post_init__(self) -> None:
-        require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number above 0, or null for 1/sqrt(T)")
-        require(0 < self.step_factor < np.inf, "step_factor", self.step_factor, "a number above 0")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
+        require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for 1/sqrt(T)")
+        require(0 < self.step_factor < np.inf, "step_factor", self.step_factor, "a number > 0")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
 
     def rate(self, rounds: int) -> float:
         """Eta over a horizon of T rounds."""

@@ -110,7 +110,7 @@ class EmKofl(Descent):
         super().__post_init__()
         require(self.predictor in PREDICTORS, "predictor", self.predictor, "average or copy")
         require(self.losses in LOSSES, "losses", self.losses, "mean or sum")
-        require(0 < self.weight_factor < np.inf, "weight_factor", self.weight_factor, "a number above 0")
+        require(0 < self.weight_factor < np.inf, "weight_factor", self.weight_factor, "a number > 0")
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """theta_ik = 0, w_i = 1."""

@@ -75,11 +75,11 @@ class PerFedAvg(Federated):
 
     def __post_init__(self) -> None:
         for key, value in (("eta", self.eta), ("alpha", self.alpha)):
-            require(value is None or 0 < value < np.inf, key, value, "a number above 0, or null for 1/sqrt(T)")
-        require(self.neurons >= 1, "neurons", self.neurons, "a whole number from 1")
-        allowed = f"a whole number from 4 to {MOST_PARAMETERS}"
+            require(value is None or 0 < value < np.inf, key, value, "a number > 0, or null for 1/sqrt(T)")
+        require(self.neurons >= 1, "neurons", self.neurons, "an integer >= 1")
+        allowed = f"an integer from 4 to {MOST_PARAMETERS}"
         require(4 <= self.parameters <= MOST_PARAMETERS, "parameters", self.parameters, allowed)
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
 
     def widths(self, dimension: int) -> list[int]:
         """Sizes of the layers, input and output included."""

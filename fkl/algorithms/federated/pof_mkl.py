@@ -59,15 +59,15 @@ class PofMkl(Descent):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.M >= 1, "M", self.M, "a whole number from 1 to kernels.N")
+        require(self.M >= 1, "M", self.M, "an integer from 1 to kernels.N")
         require(0 < self.xi <= 1, "xi", self.xi, "a number in (0, 1]")
-        require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number above 0, or null")
+        require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number > 0, or null")
         require(self.bins_by in ("current", "updated"), "bins_by", self.bins_by, "current or updated")
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
         N = common.dictionary.N
-        require(self.M <= N, "M", self.M, f"a whole number from 1 to kernels.N={N}")
+        require(self.M <= N, "M", self.M, f"an integer from 1 to kernels.N={N}")
         server, _ = super().start(common, clients)
         return server, Client(common.xp.zeros((common.bank.replicates, clients, N)))
 

@@ -28,7 +28,7 @@ def similarity_graph(log_inner: NDArray[np.float64], M: int) -> Adjacency:
         [i, j] where an edge leads from i to j.
     """
     N = len(log_inner)
-    require(1 <= M <= N, "M", M, f"a whole number from 1 to {N}, the number of kernels")
+    require(1 <= M <= N, "M", M, f"an integer from 1 to {N}, the number of kernels")
     adjacency = np.eye(N, dtype=np.bool_)
     nodes = np.arange(N)
     log_total = log_inner.copy()  # of node i's out-neighbours with kernel j

@@ -57,7 +57,7 @@ class Learner:
     eta: float = 0.1
 
     def __post_init__(self) -> None:
-        require(0 < self.eta < np.inf, "eta", self.eta, "a number above 0")
+        require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
         """Show round t, playing the block that it opens first."""

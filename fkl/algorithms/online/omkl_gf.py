@@ -53,7 +53,7 @@ class OmklGf(Selective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(1 <= self.J <= MOST_NODES, "J", self.J, f"a whole number from 1 to {MOST_NODES}")
+        require(1 <= self.J <= MOST_NODES, "J", self.J, f"an integer from 1 to {MOST_NODES}")
 
     def init(self, world: World) -> State:
         """theta_i = 0, w_i = 1 (Algorithm 3)."""

@@ -46,7 +46,7 @@ class OmklSfgR(OmklSfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.rank >= 1, "rank", self.rank, "a whole number from 1")
+        require(self.rank >= 1, "rank", self.rank, "an integer >= 1")
 
     def init(self, world: World) -> State:
         """As OMKL-SFG; refined graphs come with the first round."""

@@ -45,7 +45,7 @@ class Raker(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
 
     def init(self, world: World) -> State:
         """theta_i = 0, w_i = 1."""

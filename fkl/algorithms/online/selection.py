@@ -63,11 +63,11 @@ class Selective(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
-        allowed = f"a whole number from 1 to kernels.N, and {MOST_KERNELS} at most"
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+        allowed = f"an integer from 1 to kernels.N, and {MOST_KERNELS} at most"
         require(1 <= self.M <= MOST_KERNELS, "M", self.M, allowed)
         require(0 <= self.q_floor <= 1, "q_floor", self.q_floor, "a probability")
-        require(self.exploring >= 1, "exploring", self.exploring, "a whole number from 1")
+        require(self.exploring >= 1, "exploring", self.exploring, "an integer >= 1")
         require(self.divide_by in ("drawn", "observed"), "divide_by", self.divide_by, "drawn or observed")
         require(self.draw in ("exact", "next"), "draw", self.draw, "exact or next")
 

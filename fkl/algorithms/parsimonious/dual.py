@@ -329,8 +329,8 @@ def solve(
     fkl.errors.BadValue
     """
     require(rule in RULES, "rule", rule, f"one of {', '.join(RULES)}")
-    require(steps >= 0, "steps", steps, "a whole number from 0 up")
-    require(0 < eta < np.inf, "eta", eta, "a number above 0")
+    require(steps >= 0, "steps", steps, "an integer >= 0")
+    require(0 < eta < np.inf, "eta", eta, "a number > 0")
     if rule == "interior":
         return _interior(problem, steps, tolerance)
     lam = np.where(problem.present, start, 0.0)

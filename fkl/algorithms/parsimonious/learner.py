@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Split
+from fkl.algorithms.base import HoldOut
 from fkl.algorithms.parsimonious.dual import RULES, Dual, Model, Solution, representation, solve
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, box_of
 from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
@@ -16,7 +16,7 @@ from fkl.errors import require
 from fkl.memory import require_memory
 from fkl.network.messages import Each, Ragged, Shared
 from fkl.streams import Role
-from fkl.tasks.repeated import RepeatedTask
+from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task
 
 FALLBACK_WIDTHS = (1 / 28, 1 / 14, 1 / 7)
@@ -84,7 +84,7 @@ class Client:
 
 
 @dataclass(frozen=True)
-class Parsimonious(OneShot, Split):
+class Parsimonious(OneShot, HoldOut):
     """Classification by f(x) = integral of alpha(s, w) k(x, s; w) over centres s and widths w, few alpha not 0.
 
     More than two classes are learned one against the rest.
@@ -118,7 +118,7 @@ class Parsimonious(OneShot, Split):
     """
 
     exchanges: ClassVar[int] = 3
-    task: ClassVar[type[Task]] = RepeatedTask
+    task: ClassVar[type[Task]] = PerReplicateTask
     engines = ("numba",)
 
     gamma: float = 25.0
@@ -133,13 +133,13 @@ class Parsimonious(OneShot, Split):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 <= self.gamma < np.inf, "gamma", self.gamma, "a number from 0")
+        require(0 <= self.gamma < np.inf, "gamma", self.gamma, "a number >= 0")
         require(-np.inf < self.eps < 1, "eps", self.eps, "a number below 1")
-        require(1 <= self.steps <= 10**9, "steps", self.steps, "a whole number from 1")
+        require(1 <= self.steps <= 10**9, "steps", self.steps, "an integer >= 1")
         require(self.rule in RULES, "rule", self.rule, ", ".join(RULES))
-        require(0 < self.eta < np.inf, "eta", self.eta, "a number above 0")
-        require(0 <= self.tolerance < np.inf, "tolerance", self.tolerance, "a number from 0")
-        require(1 <= self.centres <= 10**6, "centres", self.centres, "a whole number from 1 to 1000000")
+        require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
+        require(0 <= self.tolerance < np.inf, "tolerance", self.tolerance, "a number >= 0")
+        require(1 <= self.centres <= 10**6, "centres", self.centres, "an integer from 1 to 1000000")
 
     def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
         """The box, where it is given."""

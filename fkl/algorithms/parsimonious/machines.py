@@ -12,13 +12,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Split
+from fkl.algorithms.base import HoldOut
 from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
 from fkl.contract.star import Turn
 from fkl.errors import require
 from fkl.network.messages import Ragged
-from fkl.tasks.repeated import RepeatedTask
+from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task
 
 Integers = NDArray[np.int64]
@@ -122,7 +122,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Machine(OneShot, Split):
+class Machine(OneShot, HoldOut):
     """Keys of both: those of scikit-learn's SVC with a Gaussian kernel exp(-|x - x'|^2 / (2 width^2)).
 
     Parameters
@@ -138,15 +138,15 @@ class Machine(OneShot, Split):
     """
 
     exchanges: ClassVar[int] = 2
-    task: ClassVar[type[Task]] = RepeatedTask
+    task: ClassVar[type[Task]] = PerReplicateTask
 
     C: float = 1.0
     width: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 < self.C < np.inf, "C", self.C, "a number above 0")
-        require(self.width is None or 0 < self.width < np.inf, "width", self.width, "a number above 0, or null")
+        require(0 < self.C < np.inf, "C", self.C, "a number > 0")
+        require(self.width is None or 0 < self.width < np.inf, "width", self.width, "a number > 0, or null")
 
     def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
         """Nothing is known yet."""

@@ -73,9 +73,9 @@ class Quadrature:
         """
         low, high = np.asarray(box, np.float64)
         width = np.unique(np.asarray(widths, np.float64))
-        require(centres >= 1, "centres", centres, "a whole number from 1 up")
+        require(centres >= 1, "centres", centres, "an integer >= 1")
         usable = len(width) == len(widths) > 0 and bool(((width > 0) & np.isfinite(width)).all())
-        require(usable, "widths", widths, "different finite numbers above 0, at least one")
+        require(usable, "widths", widths, "different finite numbers > 0, at least one")
         require(bool((low < high).all()), "box", box, "a lower corner and one that is above it in every feature")
         d = len(low)
         if d > GRID_DIMENSIONS:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fkl.algorithms.base import Scored, World
-from fkl.algorithms.vertical.parties import OverParties
+from fkl.algorithms.vertical.parties import VerticalMethod
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import require
 from fkl.kernels.compiled import add_cosines
@@ -101,7 +101,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Dsg(OverParties):
+class Dsg(VerticalMethod):
     """f_t+1 = (1 - gamma_t lambda) f_t - gamma_t mean_{i, k} L'(f_t(x_i), y_i) phi_k(x_i) phi_k(.), FDSKL's eq. (7).
 
     The mean is over the B rows and D features of the iteration; 1 and 1 are the method as the papers write it. Rows
@@ -155,16 +155,16 @@ class Dsg(OverParties):
         super().__post_init__()
         for key in ("iterations", "marks", "batch", "features"):
             value = getattr(self, key)
-            require(1 <= value <= 10**9, key, value, "a whole number from 1")
+            require(1 <= value <= 10**9, key, value, "an integer >= 1")
         whole = self.bank is None or (0 < self.bank <= 10**9 and self.bank % self.features == 0)
         require(whole, "bank", self.bank, f"a multiple of algo.features={self.features} from 1 to 1000000000, or null")
         require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
         require(self.kernel in KERNELS, "kernel", self.kernel, " or ".join(KERNELS))
         require(self.rate in RATES, "rate", self.rate, " or ".join(RATES))
-        allowed = f"a number above 0, from {NARROWEST:g} to {WIDEST:g}"
+        allowed = f"a number > 0, from {NARROWEST:g} to {WIDEST:g}"
         require(NARROWEST <= self.sigma <= WIDEST, "sigma", self.sigma, allowed)
-        require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number above 0")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
+        require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number > 0")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
         below = f"below 1 / lam = {1 / self.lam:g} (FDSKL, Theorem 4)" if self.lam else "any"
         require(self.rate != "constant" or self.gamma * self.lam < 1, "gamma", self.gamma, below)
 

@@ -112,12 +112,12 @@ class FdSvrg(Learning):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number from 0")
-        require(0 < self.eta < np.inf, "eta", self.eta, "a number above 0")
-        require(1 <= self.passes <= 10**9, "passes", self.passes, "a whole number from 1 to 1000000000")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+        require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
+        require(1 <= self.passes <= 10**9, "passes", self.passes, "an integer from 1 to 1000000000")
         inner = self.inner is None or 1 <= self.inner <= 10**9
-        require(inner, "inner", self.inner, "a whole number from 1 to 1000000000, or null")
-        require(self.batch >= 1, "batch", self.batch, "a whole number from 1")
+        require(inner, "inner", self.inner, "an integer from 1 to 1000000000, or null")
+        require(self.batch >= 1, "batch", self.batch, "an integer >= 1")
 
     @property
     def rounds(self) -> int:

@@ -157,7 +157,7 @@ class Fdskl(Dsg):
 
     @property
     def tolerance(self) -> float:
-        """Split angles travel as whole numbers, of 24 binary places."""
+        """Split angles travel as integers, of 24 binary places."""
         return 1e-5 if self.masks == "split" else super().tolerance
 
     def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:

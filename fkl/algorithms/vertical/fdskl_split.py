@@ -3,7 +3,7 @@
 In Algorithm 3 the asking worker l learns w'x + b of every row, and a system of such equations gives it all features of
 all workers, whatever masks the way there had. Two changes keep them from it.
 
-1. Masks are of pairs of workers, who draw the same whole numbers from a seed that only they know; one adds them, the
+1. Masks are of pairs of workers, who draw the same integers from a seed that only they know; one adds them, the
    other subtracts them (Bonawitz et al. 2017, without their care for workers that drop out). They cancel in the sum of
    all, so T2 is not needed. The sum goes over all workers but l', and l' sends nothing: l is left with one share of
    the angle and l' with the other, each of which is uniform, whatever the data are.
@@ -12,7 +12,7 @@ all workers, whatever masks the way there had. Two changes keep them from it.
    2002), and is not told anything.
 
 So l learns f of its batch and its own alpha, which Algorithm 1 is for; and no two of l, l' and the dealer may collude.
-All that travels are whole numbers modulo 2^64; angles are fractions of a turn, other numbers have 24 binary places.
+All that travels are integers modulo 2^64; angles are fractions of a turn, other numbers have 24 binary places.
 """
 
 import numpy as np
@@ -153,17 +153,17 @@ def turns_of(angle: Array) -> Whole:
 
 
 def whole_of(values: Array) -> Whole:
-    """Factors as whole numbers, of `PLACES` binary places."""
+    """Factors as integers, of `PLACES` binary places."""
     return np.round(values * 2.0**PLACES).astype(np.int64).view(np.uint64)
 
 
 def factor_of(whole: Whole) -> Array:
-    """Factors that these whole numbers stand for."""
+    """Factors that these integers stand for."""
     return whole.view(np.int64) / 2.0**PLACES
 
 
 def real(products: Whole) -> Array:
-    """Sum of products that these whole numbers stand for."""
+    """Sum of products that these integers stand for."""
     return products.view(np.int64) / 2.0 ** (2 * PLACES)
 
 

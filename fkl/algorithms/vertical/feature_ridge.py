@@ -84,9 +84,9 @@ class FeatureRidge(Learning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(1 <= self.angles <= 10**6, "angles", self.angles, "a whole number from 1 to 1000000")
+        require(1 <= self.angles <= 10**6, "angles", self.angles, "an integer from 1 to 1000000")
         for key in ("gamma", "lam"):
-            require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number above 0")
+            require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number > 0")
 
     def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
         """Keep the generator that the parties' own are spawned from.

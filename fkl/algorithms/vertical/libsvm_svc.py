@@ -62,7 +62,7 @@ def rbf(products: Array, rows: Array, columns: Array, gamma: float) -> Array:
 def require_stopping(tolerance: float, cache_mib: float) -> None:
     """Refuse what LIBSVM would run with for ever, or until the memory is used up."""
     require(LEAST_TOLERANCE <= tolerance < np.inf, "tolerance", tolerance, f"a number from {LEAST_TOLERANCE:g}")
-    require(0 < cache_mib <= MOST_MIB, "cache_mib", cache_mib, f"a number above 0, at most {MOST_MIB:g}")
+    require(0 < cache_mib <= MOST_MIB, "cache_mib", cache_mib, f"a number > 0, at most {MOST_MIB:g}")
 
 
 def require_cache(cache_mib: float, samples: int) -> None:
@@ -109,8 +109,8 @@ class LibsvmSvc(Learning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 < self.C < np.inf, "C", self.C, "a number above 0")
-        require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number above 0")
+        require(0 < self.C < np.inf, "C", self.C, "a number > 0")
+        require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number > 0")
         require_stopping(self.tolerance, self.cache_mib)
 
     def begin(self, held: Held, rng: np.random.Generator) -> None:

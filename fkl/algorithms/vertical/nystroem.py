@@ -73,10 +73,10 @@ class Nystroem(Learning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(1 <= self.landmarks <= 10**6, "landmarks", self.landmarks, "a whole number from 1 to 1000000")
+        require(1 <= self.landmarks <= 10**6, "landmarks", self.landmarks, "an integer from 1 to 1000000")
         require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
         for key in ("gamma", "lam"):
-            require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number above 0")
+            require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number > 0")
 
     def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
         """Keep the active party's generator, of landmarks and masks.

@@ -10,11 +10,11 @@ from fkl.errors import require
 from fkl.tasks.task import Task
 from fkl.tasks.vertical import VerticalTask
 
-__all__ = ["Actor", "Held", "Learning", "OverParties", "Own", "Wire"]
+__all__ = ["Actor", "Held", "Learning", "Own", "VerticalMethod", "Wire"]
 
 
 @dataclass(frozen=True)
-class OverParties(parties.OverParties):
+class VerticalMethod(parties.VerticalMethod):
     """Keys of every method whose parties hold different features of the same samples.
 
     Parameters
@@ -32,7 +32,7 @@ class OverParties(parties.OverParties):
     fold: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        folds = f"a whole number from 0 to {FOLDS - 1}, or null"
+        folds = f"an integer from 0 to {FOLDS - 1}, or null"
         require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
 
     @property
@@ -42,5 +42,5 @@ class OverParties(parties.OverParties):
 
 
 @dataclass(frozen=True)
-class Learning(parties.Learning, OverParties):
+class Learning(parties.Learning, VerticalMethod):
     """A method that has a model after each of its rounds."""

@@ -78,7 +78,7 @@ class PpSvmv(Learning):
         require(self.kernel in ("rbf", "linear"), "kernel", self.kernel, "rbf or linear")
         for key in ("C", "gamma", "memory_gib"):
             value = getattr(self, key)
-            require(0 < value < np.inf, key, value, "a number above 0")
+            require(0 < value < np.inf, key, value, "a number > 0")
         require_stopping(self.tolerance, self.cache_mib)
 
     def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:

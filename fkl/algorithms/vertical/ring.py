@@ -1,4 +1,4 @@
-"""Sums of the parties' whole numbers round a ring, under a mask that leaves without a trace.
+"""Sums of the parties' integers round a ring, under a mask that leaves without a trace.
 
 Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically partitioned data" (2006), Section 4.
 """

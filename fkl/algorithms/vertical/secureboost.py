@@ -160,12 +160,12 @@ class SecureBoost(Learning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(1 <= self.trees <= 10**6, "trees", self.trees, "a whole number from 1 to 1000000")
-        require(1 <= self.depth <= 16, "depth", self.depth, "a whole number from 1 to 16")
-        require(0 < self.learning_rate < np.inf, "learning_rate", self.learning_rate, "a number above 0")
+        require(1 <= self.trees <= 10**6, "trees", self.trees, "an integer from 1 to 1000000")
+        require(1 <= self.depth <= 16, "depth", self.depth, "an integer from 1 to 16")
+        require(0 < self.learning_rate < np.inf, "learning_rate", self.learning_rate, "a number > 0")
         for key in ("lam", "gamma", "min_child_weight"):
-            require(0 <= getattr(self, key) < np.inf, key, getattr(self, key), "a number from 0")
-        require(2 <= self.bins <= 256, "bins", self.bins, "a whole number from 2 to 256")
+            require(0 <= getattr(self, key) < np.inf, key, getattr(self, key), "a number >= 0")
+        require(2 <= self.bins <= 256, "bins", self.bins, "an integer from 2 to 256")
         named = isinstance(self.cipher, str) and self.cipher in CIPHERS
         require(named or is_dataclass(self.cipher), "cipher", self.cipher, " or ".join(CIPHERS))
         require_key_bits(self.key_bits)

@@ -57,7 +57,7 @@ EVERY_ITERATION, TWO_CELLS = "each agent transmits in every iteration", "COKE's 
 SHOWN = ("synthetic", "twitter")
 # where DKLA's printed training error ends, to four digits
 PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}
-# Errors in Table 6 are rounded to one decimal, its whole numbers too, see differences.md; in Table 3 as printed.
+# Errors in Table 6 are rounded to one decimal, its integers too, see differences.md; in Table 3 as printed.
 ONE_DECIMAL = ("energy", "airquality")
 
 
