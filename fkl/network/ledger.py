@@ -109,7 +109,8 @@ class Ledger:
         timed : bool
             Whether the cost model's seconds for it are counted.
         """
-        counts = np.stack([messages, scalars, size], axis=-1)
+        counts = np.empty((*self.shape, len(UNITS)), np.int64)
+        counts[..., 0], counts[..., 1], counts[..., 2] = messages, scalars, size
         tally = self.tallies[direction]
         tally.by_client += counts
         tally.by_round[t] += counts.sum(axis=1)
