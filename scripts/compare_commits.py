@@ -247,7 +247,7 @@ def _git(*words: str, folder: Path = REPOSITORY) -> str:
 
 
 def in_numpy(scenario: Scenario) -> Scenario:
-    """The same on the numpy engine, where it is of float64 and of an algorithm whose arithmetic is a bank's."""
+    """The same on the numpy engine, where that is what float64 was before."""
     algorithms = {word.removeprefix("algo=") for word in scenario.words if word.startswith("algo=")}
     fits = algorithms <= set(BY_BANK) and "precision=float64" in scenario.words
     return replace(scenario, words=(*scenario.words, "engine=numpy")) if fits else scenario

@@ -29,9 +29,8 @@ SMALL: dict[str, tuple[str, ...]] = {
     "secureboost": (*PARTIES, "algo.trees=20"),
 }
 """Regression scenario of every algorithm, by its name in conf/algo."""
-BY_BANK = ("pof_mkl", "ofmkl_avg", "ofskl", "vm_kofl", "em_kofl", "pooled_raker", "raker", "rfomkr")
-"""Algorithms whose arithmetic is a bank's, which engine=numpy plays by the very operations of float64 before there was
-a key for it."""
+BY_BANK = ("pof_mkl", "ofmkl_avg", "ofskl", "vm_kofl", "em_kofl")
+"""Algorithms that engine=numpy plays by the very operations of float64 before there was a key for it."""
 
 DIFFICULT: dict[str, tuple[str, ...]] = {
     **{
