@@ -43,7 +43,7 @@ UNREADABLE = {
     "dataset._target_=fkl": "dataset._target_=fkl: must be the import path",
     "dataset._target_=fkl.network.Network": "must be a class for dataset: this one has no name, files, load",
     "algo._target_=os.getcwd": "algo._target_=os.getcwd: must be the import path of a dataclass",
-    "algo._target_=fkl.algorithms.federated.descent.Descent": "this one has no label, init, step",
+    "algo._target_=fkl.algorithms.federated.descent.Descent": "this one has no label",
     "kernels._target_=fkl.data.partition.Iid": "this one has no bank, gram",
     "out=/etc/hostname": "out=/etc/hostname: must be a new or empty folder",
     f"out={'x' * 5000}": "out=x*...: must be a folder, or null; no name longer than",
