@@ -1,6 +1,5 @@
 """What federated methods promise besides what all do (`fkl.conformance`): traffic, budgets, absences, refusals."""
 
-from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -50,8 +49,10 @@ KINDS = {
 
 
 def state_bytes(state: Any, r: int) -> list[bytes]:
-    """Return the bytes of replicate r in every array of a state."""
-    values = [getattr(state, field.name) for field in fields(state)]
+    """Return the bytes of replicate r of what server and clients have learned: parameters and weights."""
+    held = [vars(party) for party in (state.server, state.client) if party is not None]
+    values = [party[name] for party in held for name in ("theta", "log_w", "layers") if name in party]
+    assert values
     arrays = [array for value in values for array in (value if isinstance(value, list) else [value])]
     return [array[r].tobytes() for array in arrays]
 
@@ -67,7 +68,8 @@ def test_traffic_is_the_protocols_formula(
     ledger = run(algorithm, problem, make_dictionary(size), precision=precision).ledger
     for direction, scalars in (("uplink", up), ("downlink", down)):
         tally = ledger.tallies[direction]
-        for unit, each in ((1, scalars), (2, scalars * width)):
+        which = -(-size.N // 8) if (algorithm.label, direction) == ("POF-MKL", "uplink") else 0  # a bit for each kernel
+        for unit, each in ((1, scalars), (2, scalars * width + which)):
             by_client, by_round = each * problem.present.sum(axis=0), each * problem.present.sum(axis=1)
             np.testing.assert_array_equal(tally.by_client[..., unit], np.tile(by_client, (size.R, 1)))
             np.testing.assert_array_equal(tally.by_round[..., unit], np.tile(by_round[:, None], size.R))
@@ -125,10 +127,10 @@ def test_em_kofl_absent_clients_receive_nothing() -> None:
     """A client that is absent keeps its own copy of every kernel, the drawn one too."""
     problem = make_problem(SIZE, seed=7)
     trace = run(EmKofl(), problem, make_dictionary(SIZE))
-    before = trace.state.theta.copy()
+    before = trace.state.client.theta.copy()
     problem.present[0] = [True, False, True, False]
     trace.world.channel.open_round(0, problem.present[0])
-    after = EmKofl().step(trace.world, trace.state, 0)[0].theta
+    after = EmKofl().step(trace.world, trace.state, 0)[0].client.theta
     assert after[:, :, [1, 3]].tobytes() == before[:, :, [1, 3]].tobytes()
     assert (after[:, :, [0, 2]] != before[:, :, [0, 2]]).any(axis=(1, 3)).all()
 
@@ -150,7 +152,7 @@ def test_perfedavg_networks(dimension: int, widths: list[int], parameters: int) 
     problem = make_problem(size, seed=8)
     problem.present[:] = True
     trace = run(algorithm, problem, make_dictionary(size))
-    assert [layer.shape[1:] for layer in trace.state.layers] == [
+    assert [layer.shape[1:] for layer in trace.state.server.layers] == [
         (outputs, inputs + 1) for inputs, outputs in pairwise(widths)
     ]
     for direction in ("uplink", "downlink"):
@@ -160,7 +162,7 @@ def test_perfedavg_networks(dimension: int, widths: list[int], parameters: int) 
 def test_perfedavg_starts_with_glorots_weights() -> None:
     """Biases are 0; weights fill [-b, b] with b^2 = 6 / (inputs + outputs), and differ between replicates."""
     trace = run(PerFedAvg(), make_problem(Size(d=15), seed=9), make_dictionary(Size(d=15)))
-    layers = PerFedAvg().init(trace.world).layers
+    layers = PerFedAvg().init(trace.world).server.layers
     for layer in layers[:2]:
         bound = np.sqrt(6 / sum(layer[0, :, :-1].shape))
         assert (layer[..., -1] == 0).all()

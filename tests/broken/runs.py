@@ -263,7 +263,6 @@ BROKEN = {
     "config with a key that is a number": _more("more:\n  1: a\n", "not keys with plain values"),
     "config with a quote left open": _more('more: "x\n', UNREADABLE),
     "config without seed": _set("seed: 0\n", "", "seed=None: must be an integer"),
-    "config without kernels": _set("kernels:", "kernel:", "kernels=None: must be keys"),
     "config with a seed in words": _set("seed: 0", "seed: zero", "seed=zero: must be an integer"),
     "config with a seed below zero": _set("seed: 0", "seed: -1", "seed=-1: must be an integer >= 0"),
     "config with half a replicate": _set("replicates: 2", "replicates: 1.5", "replicates=1.5: must be an integer"),

@@ -82,4 +82,4 @@ def test_conformance_blames_a_cheat_by_promise_and_round(folder: Path) -> None:
 def test_conformance_refuses_what_cannot_be(folder: Path) -> None:
     """One line and exit code 2, as `fkl run`."""
     answer = call(folder, "python -m fkl.conformance --config-dir my_conf algo=quiet algo.enough=-1")
-    assert (answer.returncode, answer.stderr) == (2, "fkl: algo.enough=-1.0: must be a number from 0\n")
+    assert (answer.returncode, answer.stderr) == (2, "fkl: algo.enough=-1.0: must be a number >= 0\n")
