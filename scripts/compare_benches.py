@@ -49,7 +49,7 @@ def measured(tree: Tree, bench: str, cpu: bool) -> dict[str, float]:
     command = [sys.executable, *(["-c", ON_ONE_CORE] if cpu else []), script]
     environment = {**os.environ, "PYTHONPATH": str(tree.folder)}
     environment |= dict.fromkeys(("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1") if cpu else {}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tree.folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"compare_benches.py: {tree.name}, {bench}: {done.stderr.strip()}")
     print(f"{tree.name}, {bench}\n{done.stdout}", file=sys.stderr, flush=True)
