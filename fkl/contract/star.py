@@ -69,8 +69,9 @@ class Federated:
 
     `client` is given the clients that play here: in a simulation all of them at once, as the axis K of its arrays, and
     on a machine of its own one, K = 1. What it does for a client must not depend on the others. `server` sees messages
-    alone: the mean of a payload over the clients, or the values that were sent, and no factors of these. States are dataclasses of arrays, the replicate
-    first; no function changes what it is given, but that a client may use up its own state.
+    alone: the mean of a payload over the clients, or the values that were sent, and no factors of these. States are
+    dataclasses of arrays, the replicate first; no function changes what it is given, but that a client may use up its
+    own state.
 
     A round is `exchanges` times: broadcast, client, server. In one of them, the client predicts.
     """
