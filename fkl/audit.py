@@ -33,7 +33,7 @@ from fkl.errors import FklError, require
 from fkl.memory import require_memory
 from fkl.network.wire import Message, Wire
 from fkl.report.tables import Table
-from fkl.run import prepare
+from fkl.execution import prepare
 from fkl.streams import Streams
 
 Array = NDArray[np.float64]

@@ -32,7 +32,7 @@ from fkl.network import Channel
 from fkl.network.ledger import UNITS
 from fkl.network.messages import Each, Quantised, Ragged, Shared, kinds
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.run import prepare
+from fkl.execution import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
 from fkl.tasks import task_of
 from fkl.tasks.task import Probe

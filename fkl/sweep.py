@@ -26,7 +26,7 @@ from fkl.config import Run, load
 from fkl.errors import FklError, printable, refuse, require
 from fkl.files import CannotWriteError, require_files_in, write_text, writing
 from fkl.results.folder import let_go, made, read_summary, write_failed
-from fkl.run import execute
+from fkl.execution import execute
 from fkl.simulation import DivergedError
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"

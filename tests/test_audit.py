@@ -16,7 +16,7 @@ from fkl import conf_folder
 from fkl.config import instantiate
 from fkl.conformance import scenario
 from fkl.results.records import make_records
-from fkl.run import prepare
+from fkl.execution import prepare
 from fkl.simulation import simulate
 from fkl.streams import Role, shared_generator
 

@@ -23,7 +23,7 @@ LAYERS = {
     "report": ("fkl.report",),
     "papers": ("fkl.papers",),
     "page": ("fkl.report.page", "fkl.report.prose", "fkl.report.verdicts"),
-    "commands": ("fkl.run", "fkl.sweep", "fkl.job", "fkl.audit", "fkl.conformance", "fkl.cli"),
+    "commands": ("fkl.execution", "fkl.sweep", "fkl.job", "fkl.audit", "fkl.conformance", "fkl.cli"),
 }
 """From low to high. A package's modules are of its layer, but for those that another layer names."""
 NAMES = list(LAYERS)
@@ -85,7 +85,7 @@ def test_what_is_a_layer_is_there() -> None:
         ("from fkl.results import files", "fkl.results"),
         ("from fkl.results.records import Tables", "fkl.results.records"),
         ("def f():\n    import fkl.cli", "fkl.cli"),
-        ("if TYPE_CHECKING:\n    from fkl import run", "fkl.run"),
+        ("if TYPE_CHECKING:\n    from fkl import execution", "fkl.execution"),
     ],
 )
 def test_imports_are_found_wherever_they_are(source: str, found: str, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from fkl.algorithms.base import Outcome, World
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, outcomes, scenario
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
-from fkl.run import prepare
+from fkl.execution import prepare
 from fkl.simulation import Experiment, make_world
 from fkl.tasks.stream import ALONE
 

@@ -22,7 +22,7 @@ from fkl.algorithms.vertical.dsg import Dsg
 from fkl.config import load
 from fkl.data.problem import Problem
 from fkl.diverged import blame, worse_than_zero
-from fkl.run import prepare
+from fkl.execution import prepare
 from fkl.simulation import simulate
 from fkl.tasks.stream import StreamTask
 

@@ -12,7 +12,7 @@ from fkl.conformance import scenario
 from fkl.errors import FklError
 from fkl.experiment import Experiment
 from fkl.results.records import Records, make_records
-from fkl.run import prepare
+from fkl.execution import prepare
 from fkl.simulation import simulate
 from fkl.tasks import Task, task_of
 from fkl.tasks.batch import BatchTask
