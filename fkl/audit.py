@@ -30,10 +30,10 @@ from fkl.composing.loader import guarded
 from fkl.config import Run, load
 from fkl.data.vertical import Vertical
 from fkl.errors import FklError, require
+from fkl.execution import prepare
 from fkl.memory import require_memory
 from fkl.network.wire import Message, Wire
 from fkl.report.tables import Table
-from fkl.execution import prepare
 from fkl.streams import Streams
 
 Array = NDArray[np.float64]

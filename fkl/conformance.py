@@ -27,12 +27,12 @@ from fkl.config import Run, load
 from fkl.contract.isolated import Elsewhere, Here
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError, FklError
+from fkl.execution import prepare
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
 from fkl.network.messages import Each, Quantised, Ragged, Shared, kinds
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.execution import prepare
 from fkl.simulation import Chunk, Experiment, make_world, simulate
 from fkl.tasks import task_of
 from fkl.tasks.task import Probe

@@ -24,9 +24,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from fkl.config import Run, load
 from fkl.errors import FklError, printable, refuse, require
+from fkl.execution import execute
 from fkl.files import CannotWriteError, require_files_in, write_text, writing
 from fkl.results.folder import let_go, made, read_summary, write_failed
-from fkl.execution import execute
 from fkl.simulation import DivergedError
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"

@@ -15,8 +15,8 @@ from omegaconf import OmegaConf
 from fkl import conf_folder
 from fkl.config import instantiate
 from fkl.conformance import scenario
-from fkl.results.records import make_records
 from fkl.execution import prepare
+from fkl.results.records import make_records
 from fkl.simulation import simulate
 from fkl.streams import Role, shared_generator
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, World
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, outcomes, scenario
+from fkl.execution import prepare
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
-from fkl.execution import prepare
 from fkl.simulation import Experiment, make_world
 from fkl.tasks.stream import ALONE
 

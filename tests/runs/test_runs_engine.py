@@ -77,9 +77,9 @@ def test_both_engines_make_the_same_run(algo: str, fkl: Callable[..., Answer]) -
 
 def test_bank_and_namespace_follow_the_engine() -> None:
     """Parties find the bank of their engine, and its array namespace, in what they know in common."""
+    from fkl.execution import prepare
     from fkl.experiment import make_world
     from fkl.kernels import BANKS
-    from fkl.execution import prepare
 
     for engine, kind in BANKS.items():
         world: World = make_world(prepare(scenario("algo=pof_mkl", f"engine={engine}")), (0,))[0]

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from fkl.conformance import Conformance, scenario
-from fkl.results.records import make_records
 from fkl.execution import prepare
+from fkl.results.records import make_records
 from fkl.simulation import Experiment, simulate
 
 SMALL = ("dataset=diabetes", "partition=iid", "partition.clients=5", "partition.rounds=80", "partition.order=shuffled")

@@ -7,9 +7,9 @@ import pytest
 from conftest import SMALL, small
 
 from fkl.conformance import scenario
+from fkl.execution import prepare
 from fkl.results import records
 from fkl.results.records import TIMING_COLUMNS
-from fkl.execution import prepare
 from fkl.simulation import simulate
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")

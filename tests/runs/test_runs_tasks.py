@@ -10,9 +10,9 @@ import pytest
 import fkl
 from fkl.conformance import scenario
 from fkl.errors import FklError
+from fkl.execution import prepare
 from fkl.experiment import Experiment
 from fkl.results.records import Records, make_records
-from fkl.execution import prepare
 from fkl.simulation import simulate
 from fkl.tasks import Task, task_of
 from fkl.tasks.batch import BatchTask
