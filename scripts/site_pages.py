@@ -1,0 +1,92 @@
+"""Pages of the documentation that are made from the code: a hook of MkDocs, see mkdocs.yml.
+
+A page a method and a data set, from `fkl.describe`; the papers' differences, the changes and the contributor's page from
+where they lie. Links between them are turned into links between pages; a link to a file of the source becomes its name,
+since the site does not hold the source.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from fkl.composing import names
+from fkl.describe import Description, of_choice
+
+ROOT = Path(__file__).resolve().parents[1]
+PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "frontier")
+COPIED = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"} | {
+    f"papers/{paper}.md": f"fkl/papers/{paper}/differences.md" for paper in PAPERS
+}
+"""Pages whose text lies elsewhere in the repository, and where."""
+GROUPS = {"Methods": ("algo", "methods"), "Data sets": ("dataset", "datasets")}
+"""Entries of the navigation whose pages are made, the group of choices that they describe, and their folder."""
+LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made, and name them in the navigation."""
+    for uri, source in COPIED.items():
+        files.append(File.generated(config, uri, content=(ROOT / source).read_text(encoding="utf-8")))
+    for entry, (group, folder) in GROUPS.items():
+        made = [of_choice(group, name) for name in names.files(group)]
+        for one in made:
+            files.append(File.generated(config, f"{folder}/{one.name}.md", content=_page(one)))
+        files.append(File.generated(config, f"{folder}/index.md", content=_index(entry, made)))
+        _fill(config.nav, entry, [f"{folder}/index.md", *(f"{folder}/{one.name}.md" for one in made)])
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Turn links between files of the repository into links between pages."""
+    uri = page.file.src_uri
+    source = COPIED.get(uri, f"docs/{uri}")
+    pages = {path: name for name, path in COPIED.items()} | {f"docs/{file.src_uri}": file.src_uri for file in files}
+
+    def turned(match: re.Match[str]) -> str:
+        words, target, part = match[1], match[2], match[3] or ""
+        if "://" in target:
+            return match[0]
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if path in pages:
+            return f"[{words}]({posixpath.relpath(pages[path], posixpath.dirname(uri) or '.')}{part})"
+        if (ROOT / path).exists():
+            return f"{words} (`{path}`)" if words.strip("`") != path else f"`{path}`"
+        return match[0]  # which the strict build refuses
+
+    return LINK.sub(turned, markdown)
+
+
+def _page(made: Description) -> str:
+    """A choice's page: what it is, where it comes from, how it is run, and its keys."""
+    told = [made.what, f"    {made.usage}", made.details]
+    told += [f"**Paper.** {made.paper}"] * bool(made.paper)
+    told += [f"**It follows** {made.equations}."] * bool(made.equations)
+    told += [f"**It comes with** `{' '.join(made.brings)}`, unless others are chosen."] * bool(made.brings)
+    if made.keys:
+        cells = [(f"`{key.name}`", f"`{key.default}`", key.type, key.meaning, key.limits) for key in made.keys]
+        rows = [("key", "default", "type", "meaning", "must be"), ("---",) * 5, *cells]
+        told.append("\n".join("| " + " | ".join(_cell(word) for word in row) + " |" for row in rows))
+    return "\n\n".join([f"# {made.name}", *filter(None, told), ""])
+
+
+def _cell(text: str) -> str:
+    """Text in a table, where a bar would end the cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _index(title: str, made: list[Description]) -> str:
+    """A page that lists a group's choices."""
+    rows = [f"| [{one.name}]({one.name}.md) | {_cell(one.what)} |" for one in made]
+    return "\n".join([f"# {title}", "", "| name | what it is |", "|---|---|", *rows, ""])
+
+
+def _fill(nav: Any, entry: str, pages: list[str]) -> None:
+    """Put pages in the place that an entry of the navigation keeps for them."""
+    for item in nav:
+        if entry in item:
+            item[entry] = pages
