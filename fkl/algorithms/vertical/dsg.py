@@ -103,7 +103,7 @@ class Dsg(VerticalMethod):
 
     The mean is over the B rows and D features of the iteration; 1 and 1 are the method as the papers write it. Rows
     come in random order, all before any comes again. The kernel is the one of `kernels`. Its features are drawn while
-    learning, so of that node's keys those of a bank of features, such as D, do nothing here.
+    learning, D of them at a time, so of that node's keys those of a bank of features, such as its D, do nothing here.
 
     Parameters
     ----------
