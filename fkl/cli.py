@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fkl import conf_folder
-from fkl.errors import FklError, refuse, shown
+from fkl.errors import FklError, extra, refuse, shown
 
 if TYPE_CHECKING:
     from fkl.data.store import Store
@@ -160,9 +160,9 @@ def _figure(arguments: list[str]) -> None:
 
 
 def _report(arguments: list[str]) -> None:
-    from fkl.report.page import write_page
-
     _no_more(arguments)
+    with extra("report", "report"):
+        from fkl.report.page import write_page
     print(write_page(Path("outputs"), _store()))
 
 
