@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
-MODULE = "hydra_plugins.fkl"
+TARGET = "hydra_plugins.fkl.Search"
 """Hydra makes sweepers of modules whose names start like that, and of no others."""
-TARGET = f"{MODULE}.Search"
 BEST = "optimization_results.yaml"
 
 
@@ -120,9 +119,6 @@ class Search(Sweeper):
         write_text(folder / BEST, yaml.safe_dump(best, sort_keys=False))
 
 
-Search.__module__ = MODULE
-
-
 def _value(ended: JobReturn, worst: float) -> float:
     """What came of a run; one that failed, or that a cluster ended, is infinitely bad."""
     try:
@@ -170,7 +166,6 @@ def count(values: RangeSweep) -> int:
 
 def register() -> None:
     """Offer ``hydra/sweeper=optuna``, also in the place of another plugin's of that name."""
-    Plugins.instance().register(Search)
     store = ConfigStore.instance()
     store.store(group="hydra/sweeper", name="optuna", node=SearchKeys, provider="fkl")
     for name, sampler in (("tpe", "TPESampler"), ("random", "RandomSampler")):
