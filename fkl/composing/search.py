@@ -20,13 +20,12 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fkl.errors import printable
-from fkl.files import write_text
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
-TARGET = "hydra_plugins.fkl.Search"
+TARGET = "hydra_plugins.fkl_search.Search"
 """Hydra makes sweepers of modules whose names start like that, and of no others."""
 BEST = "optimization_results.yaml"
 
@@ -88,7 +87,8 @@ class Search(Sweeper):
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Take from Hydra what runs the jobs."""
-        self.hydra_context, self.config = hydra_context, config
+        self.hydra_context: HydraContext = hydra_context
+        self.config: DictConfig = config
         self.launcher: Launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
@@ -96,6 +96,8 @@ class Search(Sweeper):
     def sweep(self, arguments: list[str]) -> None:
         """Do the search, and write the best values and what came of them into the sweep's folder."""
         import optuna
+
+        from fkl.files import write_text
 
         folder = Path(str(self.config.hydra.sweep.dir))
         folder.mkdir(parents=True, exist_ok=True)
@@ -156,7 +158,8 @@ def distribution(override: Override) -> "BaseDistribution":
         last = start + (count(values) - 1) * step  # type: ignore[operator]
         kind = IntDistribution if isinstance(start, int) and isinstance(step, int) else FloatDistribution
         return kind(min(start, last), max(start, last), step=abs(step))  # type: ignore[type-var]
-    return CategoricalDistribution([*override.sweep_iterator(transformer=Transformer.encode)])
+    choices: Any = override.sweep_iterator(transformer=Transformer.encode)
+    return CategoricalDistribution([*choices])
 
 
 def count(values: RangeSweep) -> int:

@@ -210,7 +210,7 @@ FOLDERS: dict[str, Folder] = {
     "inside a launcher": to_hydra("Key 'x' not in 'BasicLauncherConf'", "launcher: {x: {_target_: os.system}}"),
     "a sweeper": to_hydra("hydra.sweeper._target_=os.system: must be", "sweeper: {_target_: os.system}"),
     "inside a sweeper": to_hydra("Key 'x' not in 'BasicSweeperConf'", "sweeper: {x: {_target_: os.system}}"),
-    "a search's storage": searching("Cannot convert 'DictConfig' to string.*storage", "{storage: {_target_: joblib.load}}"),
+    "a search's storage": searching("Cannot convert.*sweeper.storage", "{storage: {_target_: joblib.load}}"),
     "a storage of pickles": searching("storage=redis://x: must be", "{storage: 'redis://x'}"),
     "a search's space": searching("Key 'custom_search_space' not in", "{custom_search_space: os.system}"),
     "a search's sampler": searching("sampler._target_=os.system", "{sampler: {_target_: os.system}}"),
@@ -220,7 +220,7 @@ FOLDERS: dict[str, Folder] = {
     "a sampler's back door": searching(
         "sampler._target_=optuna.samplers._base.os.system", "{sampler: {_target_: optuna.samplers._base.os.system}}"
     ),
-    "a search's direction": searching("Cannot convert 'DictConfig' to string.*direction", "{direction: {_target_: os.system}}"),
+    "a search's direction": searching("Cannot convert.*sweeper.direction", "{direction: {_target_: os.system}}"),
     "commands of a cluster": to_hydra(
         "hydra.launcher.setup|sbatch",
         "launcher: {setup: ['touch ran']}",
