@@ -32,7 +32,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fkl import conf_folder
-from fkl.composing import experiments
+from fkl.composing import experiments, search
 from fkl.composing.hydra_node import require_allowed
 from fkl.composing.interpolation import require_bounded
 from fkl.composing.jobs import jobs, require_composed
@@ -166,7 +166,8 @@ def _deepest(error: RecursionError) -> str:
 @contextmanager
 def guarded() -> Iterator[None]:
     """Let Hydra compose with this module's loader and sources in this block."""
-    Plugins.instance()  # registers Hydra's own sources, so it must come first
+    Plugins.instance()  # registers Hydra's own sources, and others' plugins, so it must come first
+    search.register()
     registry = SourcesRegistry.instance()
     types, loader = registry.types, hydra._internal.hydra.ConfigLoaderImpl  # type: ignore[attr-defined]
     registry.types = types | {
