@@ -133,7 +133,8 @@ def test_each_shell_completes(fkl: Callable, tmp_path: Path, shell: str) -> None
     ask = {
         "bash": "compopt() { :; }; COMP_WORDBREAKS='='; COMP_LINE='fkl run algo=pof'; COMP_POINT=16\n"
         '_fkl_completion fkl; echo "algo=${COMPREPLY[@]}"',
-        "zsh": 'compadd() { [[ $@[-1] == -- ]] || echo "$@[-1]"; }; words=(fkl run algo=pof); CURRENT=3; _fkl_completion',
+        "zsh": 'compadd() { [[ $@[-1] == -- ]] || echo "$@[-1]"; }; words=(fkl run algo=pof); CURRENT=3\n'
+        "_fkl_completion",
         "fish": "complete -C 'fkl run algo=pof'",
     }[shell]
     source = source.replace("compdef _fkl_completion fkl", "")  # outside an interactive shell there is none
