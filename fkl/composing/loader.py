@@ -23,11 +23,13 @@ from hydra._internal.core_plugins import (
 )
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.default_element import InputDefault
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
+from hydra.version import VersionBase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -189,5 +191,18 @@ def compose(*words: str) -> DictConfig:
     ------
     fkl.errors.FklError, hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException
     """
-    with guarded(), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+    with guarded(), _set_aside(), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
         return hydra.compose("config", [*words])
+
+
+@contextmanager
+def _set_aside() -> Iterator[None]:
+    """Let this block use Hydra's global state, and leave it as whoever calls fkl from their own program had it."""
+    state, version = GlobalHydra.instance(), VersionBase.instance()
+    own, base = state.hydra, version.version_base
+    state.clear()
+    try:
+        yield
+    finally:
+        state.hydra, version.version_base = own, base
+        GlobalHydra.set_instance(state)
