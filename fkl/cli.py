@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fkl import __version__, conf_folder
-from fkl.errors import FklError, refuse, shown
+from fkl.errors import FklError, extra, refuse, shown
 
 if TYPE_CHECKING:
     from fkl.data.registry import FileState
@@ -263,7 +263,8 @@ def figure(words: tuple[str, ...]) -> None:
 @commands.command()
 def report() -> None:
     """All tables, figures, differences and runs on one page, outputs/report.html."""
-    from fkl.report.page import write_page
+    with extra("report", "report"):
+        from fkl.report.page import write_page
 
     print(write_page(Path("outputs"), _store()))
 
