@@ -154,7 +154,7 @@ def prepare(run: Run) -> Experiment:
 def closing_table(title: str, summary: pd.DataFrame) -> str:
     """Mean and standard deviation over replicates; times have none, since replicates run together."""
     figures = summary.drop(columns="replicate")
-    varies = (figures.nunique() > 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
     deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
     table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
     table = table.loc[list(figures)]

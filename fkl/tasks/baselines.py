@@ -30,7 +30,7 @@ class Baselines(NamedTuple):
 def baselines(problem: Problem) -> Baselines:
     """Errors on the rounds that a method is judged on."""
     present, y = problem.present, np.where(problem.present, problem.y, 0.0)
-    before = np.cumsum(present, axis=0) - present
+    before: NDArray[np.int64] = np.cumsum(present, axis=0) - present
     running_mean = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
     running_mean -= y
     rounds = np.where(present, np.arange(1, problem.rounds + 1)[:, None], 0)
