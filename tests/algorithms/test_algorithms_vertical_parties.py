@@ -280,7 +280,7 @@ class DrawsOthersPhases(Fdskl):
 
 def test_a_worker_has_no_phases_but_its_own() -> None:
     with pytest.raises(
-        BrokenPromiseError, match="a party, alone .*, cannot work: .*: it draws what [01] draws of PHASES"
+        BrokenPromiseError, match=r"a party, alone .*: it draws what [01] draws of PHASES"
     ):
         apart(DrawsOthersPhases(iterations=3))
 
