@@ -1,11 +1,14 @@
 """Fixtures that several rooms' tests share."""
 
+import gc
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
+from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import hypothesis
 import pytest
@@ -21,6 +24,12 @@ SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
 """A configuration that runs in a moment: 4 clients, 100 rounds."""
 
 ALGORITHMS = sorted(path.stem for path in (conf_folder() / "algo").glob("*.yaml"))
+
+
+def pytest_collection_finish() -> None:
+    """Whatever is imported by now stays: the garbage collector need not look at it, again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _of(family: str) -> set[str]:
@@ -60,6 +69,33 @@ class Answer(NamedTuple):
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing is kept in, or taken from, the user's own cache."""
     os.environ["FKL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+def blank_figures(patch: pytest.MonkeyPatch) -> None:
+    """Let figures be blank ones: drawing would take more than half of a small run."""
+    from matplotlib.figure import Figure
+
+    draw = Figure.savefig
+
+    @cache
+    def blank(kind: str) -> bytes:
+        file = BytesIO()
+        draw(Figure((1, 1)), file, format=kind, metadata={"CreationDate": None} if kind == "pdf" else {})
+        return file.getvalue()
+
+    def savefig(_: Figure, file: IO[bytes], format: str, **__: object) -> None:
+        file.write(blank(format))
+
+    patch.setattr(Figure, "savefig", savefig)
+
+
+@pytest.fixture(autouse=True)
+def _figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Figures are drawn in tests that are marked so."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("drawn") is None:
+            blank_figures(patch)
+        yield
 
 
 @pytest.fixture

@@ -264,6 +264,7 @@ def test_a_checkpoint_that_cannot_be_written_only_warns(
     assert damage(Path("here")) is None
 
 
+@pytest.mark.drawn
 def test_a_full_disk_keeps_the_checkpoint(
     fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
