@@ -5,10 +5,8 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
-from io import BytesIO
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import hypothesis
 import pytest
@@ -72,21 +70,10 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def blank_figures(patch: pytest.MonkeyPatch) -> None:
-    """Let figures be blank ones: drawing would take more than half of a small run."""
-    from matplotlib.figure import Figure
+    """Let figures be blank ones."""
+    import blank
 
-    draw = Figure.savefig
-
-    @cache
-    def blank(kind: str) -> bytes:
-        file = BytesIO()
-        draw(Figure((1, 1)), file, format=kind, metadata={"CreationDate": None} if kind == "pdf" else {})
-        return file.getvalue()
-
-    def savefig(_: Figure, file: IO[bytes], format: str, **__: object) -> None:
-        file.write(blank(format))
-
-    patch.setattr(Figure, "savefig", savefig)
+    patch.setattr("matplotlib.figure.Figure.savefig", blank.savefig)
 
 
 @pytest.fixture(autouse=True)
