@@ -2,6 +2,7 @@
 
 from functools import cache
 from io import BytesIO
+from pathlib import Path
 from typing import IO
 
 from matplotlib.figure import Figure
@@ -16,6 +17,9 @@ def _blank(kind: str) -> bytes:
     return file.getvalue()
 
 
-def savefig(_: Figure, file: IO[bytes], format: str, **__: object) -> None:
+def savefig(_: Figure, file: IO[bytes] | str | Path, format: str = "", **__: object) -> None:
     """Instead of `Figure.savefig`."""
-    file.write(_blank(format))
+    if isinstance(file, str | Path):
+        Path(file).write_bytes(_blank(format or Path(file).suffix[1:]))
+    else:
+        file.write(_blank(format))
