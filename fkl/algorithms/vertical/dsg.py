@@ -110,7 +110,7 @@ class Dsg(VerticalMethod):
     Parameters
     ----------
     iterations : int
-        T.
+        T, how many there are.
     marks : int
         Times at which f is asked for, evenly over the iterations.
     loss : {"square", "logistic", "smooth_hinge"}
@@ -118,14 +118,17 @@ class Dsg(VerticalMethod):
     kernel : {"rbf", "laplacian"}
         exp(-|x - x'|^2 / (2 sigma^2)), or exp(-|x - x'|_1 / sigma).
     sigma : float
+        Width of the kernel.
     gamma : float
         Learning rate.
     rate : {"constant", "diminishing"}
         gamma_t = gamma, or gamma / t (Dai et al., Theorem 4).
     lam : float
         Regularisation lambda.
-    batch, features : int
-        B and D.
+    batch : int
+        B, samples an iteration.
+    features : int
+        D, features an iteration.
     bank : int or None
         How many features there are in all, a multiple of D: iteration t has the D of number t modulo bank / D. None
         for new ones in every iteration, as the papers have it.
