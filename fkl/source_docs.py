@@ -238,9 +238,13 @@ def _words(expression: ast.expr, here: Module, names: Names) -> str:
             else:
                 text += str(ast.literal_eval(part))
         return text
-    function = expression.func if isinstance(expression, ast.Call) else None
-    if isinstance(function, ast.Attribute) and function.attr == "join":
-        return str(ast.literal_eval(function.value)).join(map(str, _value(expression.args[0], here, names)))
+    if (
+        isinstance(expression, ast.Call)
+        and isinstance(expression.func, ast.Attribute)
+        and expression.func.attr == "join"
+    ):
+        between = str(ast.literal_eval(expression.func.value))
+        return between.join(map(str, _value(expression.args[0], here, names)))
     if isinstance(expression, ast.Attribute):
         return expression.attr
     inner = _known(expression, names)

@@ -20,7 +20,7 @@ BROKEN = [
     ("algo", "coke", {"mu": 2.0}),
     ("algo", "coke", {"censored": "x"}),
     ("algo", "fdskl", {"fold": 9}),
-    ("algo", "fdskl", {"sigma": 0.0}),
+    ("algo", "fdskl", {"gamma": 0.0}),
     ("algo", "secureboost", {"trees": 0}),
     ("algo", "omkl_sfg", {"p_floor": 2.0}),
     ("dataset", "csv", {"missing": "x"}),
