@@ -51,6 +51,7 @@ class SecureBoost(Learning):
     Parameters
     ----------
     trees : int
+        How many are grown, one after the other.
     depth : int
         Splits from a root to a leaf, at most.
     learning_rate : float
