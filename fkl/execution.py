@@ -4,16 +4,16 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pandas as pd
-from tqdm import tqdm
 
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
 from fkl.errors import inside, require
 from fkl.memory import no_more_than_there_is
+from fkl.progress import Progress
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
@@ -29,6 +29,7 @@ from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
+from fkl.tasks.baselines import not_beaten
 from fkl.tasks.samples import graph
 
 
@@ -48,7 +49,7 @@ def execute(run: Run) -> bool:
                 _do(run)
     if done:
         print(f"{run.folder} is finished already")
-    print(closing_table(run, read_summary(run.folder)))
+    print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
     print(f"files: {run.folder}\n")
     return not done
 
@@ -63,19 +64,19 @@ def _do(run: Run) -> None:
         require(settings.objective in columns, "objective", settings.objective, f"one of {', '.join(columns)}")
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * experiment.problem.rounds
-    with workspace(run) as folder, _progress(title, rounds) as bar:
+    with workspace(run) as folder, Progress(title, rounds) as progress:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, run.digest, tables)
         try:
             with inside("algo"):
-                for chunk in simulate(experiment, settings.threads, settings.chunk, bar.update, checkpoint):
+                for chunk in simulate(experiment, settings.threads, settings.chunk, progress.advance, checkpoint):
                     tables.append(chunk)
         except DivergedError as error:
             error.folder = write_failed(
                 run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
             )
             raise
-        bar.close()
+        progress.bar.close()
         summary = read_summary(folder)
         notes = _notes(run, experiment, tables)
         if warnings := list(_warnings(experiment, summary)):
@@ -84,11 +85,6 @@ def _do(run: Run) -> None:
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
-
-
-def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":
-    pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
-    return tqdm(total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause)
 
 
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
@@ -122,6 +118,8 @@ def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
     if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
         yield worse
+    elif above := not_beaten(summary):
+        yield above
 
 
 def prepare(run: Run) -> Experiment:
@@ -148,10 +146,12 @@ def prepare(run: Run) -> Experiment:
     )
 
 
-def closing_table(run: Run, summary: pd.DataFrame) -> str:
+def closing_table(title: str, summary: pd.DataFrame) -> str:
     """Mean and standard deviation over replicates; times have none, since replicates run together."""
     figures = summary.drop(columns="replicate")
-    table = pd.DataFrame({"mean": figures.mean(), "sd": figures.std(ddof=1).drop(list(TIMING_COLUMNS))})
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
+    deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
+    table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
     table = table.loc[list(figures)]
-    heading = f"{run.algo.label} on {run.dataset.name}, {len(summary)} replicates"
+    heading = f"{title}, {len(summary)} replicates"
     return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")
