@@ -7,7 +7,7 @@ PAPER ?= # all of them
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
 
-.PHONY: run test lint format bench reproduce-tables lock lowest clean
+.PHONY: run test lint format docs bench reproduce-tables lock lowest clean
 
 run: $(VENV)/ready
 	$(BIN)/fkl run
@@ -23,6 +23,10 @@ lint: $(VENV)/ready
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Writes build/site/index.html; a broken link is an error.
+docs: $(VENV)/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 bench: $(VENV)/ready
 	$(BIN)/python scripts/bench_pof_mkl.py

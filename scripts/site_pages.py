@@ -1,6 +1,6 @@
 """Pages of the documentation that are made from the code: a hook of MkDocs, see mkdocs.yml.
 
-A page a method and a data set, from `fkl.describe`; the papers' differences, the changes and the contributor's page from
+A page a choice of the configuration, from `fkl.describe`; the papers' differences, the changes and the contributor's page from
 where they lie. Links between them are turned into links between pages; a link to a file of the source becomes its name,
 since the site does not hold the source.
 """
@@ -8,6 +8,7 @@ since the site does not hold the source.
 import posixpath
 import re
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -23,7 +24,13 @@ COPIED = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"} | 
     f"papers/{paper}.md": f"fkl/papers/{paper}/differences.md" for paper in PAPERS
 }
 """Pages whose text lies elsewhere in the repository, and where."""
-GROUPS = {"Methods": ("algo", "methods"), "Data sets": ("dataset", "datasets")}
+GROUPS = {
+    "Methods": ("algo", "methods"),
+    "Data sets": ("dataset", "datasets"),
+    "Partitions": ("partition", "partitions"),
+    "Kernels": ("kernels", "kernels"),
+    "Graphs": ("topology", "graphs"),
+}
 """Entries of the navigation whose pages are made, the group of choices that they describe, and their folder."""
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -71,7 +78,16 @@ def _page(made: Description) -> str:
         cells = [(f"`{key.name}`", f"`{key.default}`", key.type, key.meaning, key.limits) for key in made.keys]
         rows = [("key", "default", "type", "meaning", "must be"), ("---",) * 5, *cells]
         told.append("\n".join("| " + " | ".join(_cell(word) for word in row) + " |" for row in rows))
+    if made.group == "algo":
+        told.append(f'??? note "The equations, as they are computed"\n\n{indent(_source(made), "    ")}')
     return "\n\n".join([f"# {made.name}", *filter(None, told), ""])
+
+
+def _source(made: Description) -> str:
+    """The file of a method, in which its equations stand in the paper's order with their numbers."""
+    module = str(names.node(made.group, made.name)["_target_"]).rpartition(".")[0]
+    file = ROOT / f"{module.replace('.', '/')}.py"
+    return f"```python\n{file.read_text(encoding='utf-8')}```"
 
 
 def _cell(text: str) -> str:

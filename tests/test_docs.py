@@ -1,0 +1,52 @@
+"""The documentation builds without a broken link, and says what holds."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import fkl
+from fkl.composing import names
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def build(site: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
+    """What `make docs` does, into a folder of its own."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(site)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_site_has_a_page_for_every_method_and_data_set(tmp_path: Path) -> None:
+    built = build(tmp_path)
+    assert built.returncode == 0, built.stdout + built.stderr
+    for group, folder in {"algo": "methods", "dataset": "datasets"}.items():
+        for name in names.files(group):
+            assert name in (tmp_path / folder / name / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_broken_link_is_refused(tmp_path: Path) -> None:
+    """In a copy of the site's sources with a page that links nowhere."""
+    for folder in ("docs", "scripts", "conf"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "mkdocs.yml").write_text("docs_dir: docs\nsite_name: copy\nvalidation: {links: {not_found: warn}}\n")
+    (tmp_path / "docs" / "index.md").write_text("[there is no such page](nowhere.md)\n")
+    built = build(tmp_path / "site", tmp_path / "mkdocs.yml")
+    assert built.returncode != 0
+    assert "nowhere.md" in built.stdout + built.stderr
+
+
+def test_the_citation_is_of_this_version() -> None:
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == fkl.__version__
+
+
+@pytest.mark.parametrize("file", sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]), ids=lambda file: file.name)
+def test_files_that_are_linked_to_are_there(file: Path) -> None:
+    """Also those of the source, which the site has no page for."""
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", file.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (file.parent / link).exists()]
+    assert not missing
