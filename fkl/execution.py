@@ -13,6 +13,7 @@ from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
 from fkl.errors import inside, require
+from fkl.loggers.following import following
 from fkl.memory import no_more_than_there_is
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
@@ -66,24 +67,29 @@ def _do(run: Run) -> None:
     with workspace(run) as folder, _progress(title, rounds) as bar:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, run.digest, tables)
-        try:
-            with inside("algo"):
-                for chunk in simulate(experiment, settings.threads, settings.chunk, bar.update, checkpoint):
-                    tables.append(chunk)
-        except DivergedError as error:
-            error.folder = write_failed(
-                run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
-            )
-            raise
-        bar.close()
-        summary = read_summary(folder)
-        notes = _notes(run, experiment, tables)
-        if warnings := list(_warnings(experiment, summary)):
-            notes["warning"] = "; ".join(warnings)
-            print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
-        panels = experiment.task.panels()
-        draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
-        finish(run, folder, draw, notes)
+        with following(run, experiment, tables) as loggers:
+            try:
+                with inside("algo"):
+                    go_on = (settings.threads, settings.chunk, bar.update, checkpoint)
+                    for chunk in simulate(experiment, *go_on, loggers.watch if run.loggers else None):
+                        tables.append(chunk)
+                        loggers.tell(chunk, experiment.problem.rounds)
+            except DivergedError as error:
+                error.folder = write_failed(
+                    run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
+                )
+                loggers.tell(error.failed, error.t)
+                raise
+            bar.close()
+            summary = read_summary(folder)
+            notes = _notes(run, experiment, tables)
+            if warnings := list(_warnings(experiment, summary)):
+                notes["warning"] = "; ".join(warnings)
+                print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
+            panels = experiment.task.panels()
+            draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
+            finish(run, folder, draw, notes)
+        loggers.end(run.folder)
 
 
 def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":
