@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 from typing import Any
 
 from filelock import FileLock
@@ -93,9 +94,8 @@ class MLflow:
 
     def _add(self, metrics: dict[str, float], step: int) -> None:
         from mlflow.entities import Metric
-        from mlflow.utils.time import get_current_time_millis
 
-        now = get_current_time_millis()
+        now = int(1000 * time())
         new = {name: value for name, value in metrics.items() if step > self._known.get(name, -1)}
         self._pending += [Metric(name, value, now, step) for name, value in new.items()]
 
