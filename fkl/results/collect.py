@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -166,7 +166,7 @@ def collect(outputs: Path) -> Collected:
     found = Collected()
     for folder in entries(outputs / "runs"):
         try:
-            found.whole.append(_read(folder))
+            found.whole.append(read(folder))
         except FklError as error:
             found.broken[folder] = str(error)
     found.whole.sort(key=lambda run: run.ended)
@@ -192,11 +192,23 @@ def legible(words: str) -> str:
     return UNSEEN.sub("\ufffd", words)
 
 
-def _read(folder: Path) -> FinishedRun:
-    """Read a run, or say in an `FklError` what is wrong with it."""
+def read(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
+    """Read a run.
+
+    Parameters
+    ----------
+    folder : Path
+    only : collection of str, optional
+        Files whose checksums are compared with those that the run ended with, in place of all of its files.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Says what is wrong with it.
+    """
     if not folder.is_dir():
         raise FklError("not a folder")
-    if (reason := damage(folder)) is not None:
+    if (reason := damage(folder, only)) is not None:
         raise FklError(reason)
     with _reading(LAST_FILE):
         provenance = json.loads((folder / LAST_FILE).read_text(encoding="utf-8"))
