@@ -21,8 +21,9 @@ LAYERS = {
     "loop": ("fkl.experiment", "fkl.rehearsal", "fkl.simulation", "fkl.checkpoint", "fkl.diverged"),
     "results": ("fkl.results",),
     "report": ("fkl.report",),
+    "comparison": ("fkl.comparison",),
     "papers": ("fkl.papers",),
-    "page": ("fkl.report.page", "fkl.report.prose", "fkl.report.verdicts"),
+    "page": ("fkl.report.page", "fkl.report.runs", "fkl.report.prose", "fkl.report.verdicts"),
     "commands": ("fkl.execution", "fkl.sweep", "fkl.job", "fkl.audit", "fkl.conformance", "fkl.cli"),
 }
 """From low to high. A package's modules are of its layer, but for those that another layer names."""

@@ -164,7 +164,7 @@ def compare(
     Parameters
     ----------
     runs : str, Path or iterable of these
-        Folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must fit; ``outputs`` if there is none.
+        Folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must fit; without any, ``outputs``.
     metric : str, optional
         A column of summary.csv; by default the error that most of the runs are judged by.
     by : sequence of str
@@ -222,5 +222,7 @@ def command(
     made = compare(where, metric, by)
     files = made.write(out, dark)
     runs = sum(map(len, made.cells.runs.values()))
-    checked = f"{runs} runs compared; checked against their checksums: {', '.join(VERIFIED)}, and rounds.csv where drawn"
+    checked = (
+        f"{runs} runs compared; checked against their checksums: {', '.join(VERIFIED)}, and rounds.csv where drawn"
+    )
     return f"{made.text(sys.stdout.isatty())}\n\n{checked}\n{len(files)} files: {out}"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from fkl.comparison.labels import Flat, flat, told, varying
@@ -65,15 +66,17 @@ class Cells:
         DataFrame
             run, method, dataset, algorithm, the keys that tell runs apart, seed, replicate, metric, value.
         """
-        parts = []
+        rows = []
         for cell, runs in self.runs.items():
             for run in runs:
                 config = flat(run.config)
                 named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}
-                named |= {key: config.get(key) for key in self.keys} | {"seed": run.config["seed"]}
-                parts.append(run.summary.assign(**{name: [value] * len(run.summary) for name, value in named.items()}))
-        wide = pd.concat(parts, ignore_index=True)
-        ids = [*dict.fromkeys(["run", "method", "dataset", "algorithm", *self.keys, *PAIR])]
+                rows.append(named | {key: config.get(key) for key in self.keys} | {"seed": run.config["seed"]})
+        every = [run for runs in self.runs.values() for run in runs]
+        names = pd.DataFrame(rows)
+        wide = names.loc[np.repeat(names.index, [len(run.summary) for run in every])].reset_index(drop=True)
+        wide = pd.concat([wide, pd.concat([run.summary for run in every], ignore_index=True)], axis=1)
+        ids = [*dict.fromkeys([*names, "replicate"])]
         return wide.melt(ids, var_name="metric", value_name="value").dropna(subset="value", ignore_index=True)
 
 
@@ -129,14 +132,14 @@ def _columns(placed: Placed, by: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _rows(placed: Placed, columns: list[str], by: Sequence[str], notes: list[str]) -> tuple[list[str], list[str]]:
-    """Label of each run's method, and the keys in them; what only differs between data sets is a note."""
+    """Label of each run's method, and all keys that differ; what only does between data sets is a note."""
     groups: dict[str, dict[str, list[Flat]]] = {}
     for (run, config), column in zip(placed, columns, strict=True):
         groups.setdefault(run.algorithm, {}).setdefault(column, []).append(_only(config, False, by))
-    keys = {}
+    keys, all_keys = {}, []
     for name, on_data in groups.items():
         keys[name] = [*dict.fromkeys(key for some in on_data.values() for key in varying(some))]
-        everywhere = varying([one for some in on_data.values() for one in some])
+        all_keys += (everywhere := varying([one for some in on_data.values() for one in some]))
         if tuned := [key for key in everywhere if key not in keys[name]]:
             alike: dict[str, list[str]] = {}
             for column, some in on_data.items():
@@ -144,7 +147,7 @@ def _rows(placed: Placed, columns: list[str], by: Sequence[str], notes: list[str
             values = "; ".join(f"{words} on {' and '.join(several)}" for words, several in alike.items())
             notes.append(f"{name} is not set alike on all data: {values}.")
     labels = [_label(run.algorithm, _only(config, False, by), keys[run.algorithm]) for run, config in placed]
-    return labels, [key for several in keys.values() for key in several]
+    return labels, all_keys
 
 
 def _only(config: Flat, data: bool, by: Sequence[str]) -> Flat:

@@ -1,6 +1,6 @@
 """Figures of a comparison: curves with bands, error against bytes with its Pareto front, and critical differences."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,13 @@ from fkl.results.metrics import WORDS
 if TYPE_CHECKING:
     from fkl.comparison import Comparison
 
-MOST_METHODS, MOST_PANELS, ACROSS = 12, 8, 4
+MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
 """Methods and data sets that a figure shows, and panels beside each other."""
 MOST_POINTS = 200
 """Of a curve."""
 MARKERS = "osD^vP*X"
+ON_WIRES = ("uplink", "downlink", "link")
+"""Directions whose counts make all that was sent, as in `fkl.network.ledger`, which takes a second to import."""
 FEW = 100
 """Bytes below which an axis is linear, so that methods that send nothing are shown, too."""
 AXES = {
@@ -42,7 +44,7 @@ AT_THE_END = "bytes sent in all, a client's share"
 
 def draw(made: "Comparison", dark: bool = False) -> dict[str, dict[str, bytes]]:
     """All figures by name, each as PNG and PDF."""
-    with plt.rc_context(DARK if dark else {}):
+    with plt.rc_context(DARK if dark else None):  # type: ignore[arg-type]  # of matplotlib's own names
         return {name: rendered(figure, told) for name, figure, told in _figures(made)}
 
 
@@ -50,14 +52,14 @@ def front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> 
     """The Pareto front of some points, as stairs behind them."""
     on_front = pareto_front(cost, error)
     stairs = sorted(zip(cost[on_front], error[on_front], strict=True))
-    axes.step(*zip(*stairs, strict=True), where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front")
+    axes.step(
+        *zip(*stairs, strict=True), where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front"
+    )
 
 
-def traffic(rows: pd.DataFrame, unit: str) -> "pd.Series[float] | None":
-    """What went over wires, each message once; None where nothing is told of it."""
-    names = [f"{direction}_{unit}" for direction in ("link", "uplink", "downlink")]
-    there = [name for name in names if name in rows]
-    return rows[there].sum(axis=1) if there else None
+def traffic(names: Sequence[str], unit: str) -> list[str]:
+    """Columns of what went over wires, each message once."""
+    return [name for direction in ON_WIRES if (name := f"{direction}_{unit}") in names]
 
 
 def _figures(made: "Comparison") -> Iterator[tuple[str, Figure, int | str]]:
@@ -105,30 +107,33 @@ def course(run: FinishedRun, metric: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        rounds, metric; scalars, bytes: so far, over the number of clients; seconds so far, and whether these are `evenly`
-        spread over the rounds, since the run tells their sum alone.
+        rounds, metric; scalars, bytes: so far, over the number of clients; seconds so far, and whether these are
+        `evenly` spread over the rounds, since the run tells their sum alone.
     """
-    T, clients = int(run.provenance["rounds"]), int(run.provenance["clients"])
-    file = run.folder / "rounds.csv"
-    header = pd.read_csv(file, nrows=0)
-    if metric not in header or damage(run.folder, {"rounds.csv"}) is not None:
+    T, file = int(run.provenance["rounds"]), run.folder / "rounds.csv"
+    with file.open(encoding="utf-8") as stream:
+        there = stream.readline().rstrip("\n").split(",")
+    if metric not in there or damage(run.folder, {file.name}) is not None:
         return pd.DataFrame()
-    wanted = {"round", "replicate", metric, "runtime_s", *(name for name in header if name.endswith(("_scalars", "_bytes")))}
-    rows = pd.read_csv(file, usecols=[name for name in header if name in wanted])
-    some = np.unique(np.round(np.geomspace(1, T, MOST_POINTS // 2)).astype(int))
-    some = np.union1d(some, np.round(np.linspace(1, T, MOST_POINTS // 2)).astype(int))
-    rows = rows[rows["round"].isin(some)]
-    made = pd.DataFrame({"rounds": rows["round"], "metric": rows[metric]})
-    for unit in ("scalars", "bytes"):
-        if (sent := traffic(rows, unit)) is not None:
-            made[unit] = sent / clients
-    if "runtime_s" in rows:
-        return made.assign(seconds=rows["runtime_s"], evenly=False)
-    whole = rows["replicate"].map(run.summary.set_index("replicate")["runtime_s"])
-    return made.assign(seconds=whole * rows["round"] / T, evenly=True)
+    sent = {unit: traffic(there, unit) for unit in ("scalars", "bytes")}
+    timed = ["runtime_s"] if "runtime_s" in there else []
+    wanted = ["round", "replicate", metric, *timed, *sent["scalars"], *sent["bytes"]]
+    table = pd.read_csv(file, usecols=wanted)[wanted].to_numpy(np.float64)
+    even = np.concatenate([np.geomspace(1, T, MOST_POINTS // 2), np.linspace(1, T, MOST_POINTS // 2)])
+    column = dict(zip(wanted, table[np.isin(table[:, 0], np.round(even))].T, strict=True))
+    made = {"rounds": column["round"], "metric": column[metric], "evenly": np.full(len(column["round"]), not timed)}
+    for unit, names in sent.items():
+        if names:
+            made[unit] = sum(column[name] for name in names) / run.provenance["clients"]
+    if timed:
+        return pd.DataFrame({**made, "seconds": column["runtime_s"]})
+    whole = dict(zip(run.summary["replicate"], run.summary["runtime_s"], strict=True))
+    return pd.DataFrame({**made, "seconds": np.vectorize(whole.get)(column["replicate"]) * column["round"] / T})
 
 
-def _curves(courses: dict[Cell, pd.DataFrame], name: str, looks: dict[str, tuple[str, str]], axes: Axes, dataset: str) -> bool:
+def _curves(
+    courses: dict[Cell, pd.DataFrame], name: str, looks: dict[str, tuple[str, str]], axes: Axes, dataset: str
+) -> bool:
     """Curves of one data set; False where there is none."""
     drawn, positive = False, True
     for method, look in looks.items():
@@ -154,10 +159,11 @@ def _points(made: "Comparison", looks: dict[str, tuple[str, str]], axes: Axes, d
     found: dict[str, tuple[float, float, float]] = {}
     for method in looks:
         runs = made.cells.runs.get(Cell(method, dataset), [])
-        sent = [traffic(run.summary, "bytes") for run in runs]
-        if not sent or any(one is None for one in sent):
+        if not runs or not all(traffic([*run.summary], "bytes") for run in runs):
             continue
-        share = [one.mean() / run.provenance["clients"] for one, run in zip(sent, runs, strict=True) if one is not None]
+        share = [
+            run.summary[traffic([*run.summary], "bytes")].sum(axis=1).mean() / run.provenance["clients"] for run in runs
+        ]
         values = made.pivot.values[Cell(method, dataset)]
         found[method] = float(np.mean(share)), float(values.mean()), float(np.nan_to_num(values.std(ddof=1)))
     if not any(cost for cost, _, _ in found.values()):
@@ -187,8 +193,8 @@ def _critical_difference(placed: pd.DataFrame) -> tuple[Figure, str]:
     ink = plt.rcParams["text.color"]
     lines: dict[str, Any] = {"color": ink}
     critical_difference_diagram(
-        placed.mean(), pairs.nemenyi(placed), ax=axes, alpha=1 - LEVEL, label_props={"color": ink},
+        placed.mean(), pairs.nemenyi(placed), ax=axes, alpha=1 - LEVEL,
         elbow_props=lines, crossbar_props=lines, marker_props=lines,
     )  # fmt: skip
-    told = f"average ranks over {len(placed)} data sets; bars join methods that Nemenyi's test\ndoes not tell apart at {1 - LEVEL:.0%}"
-    return figure, told.replace("%", " %")
+    told = f"average ranks over {len(placed)} data sets; bars join methods that\n"
+    return figure, f"{told}Nemenyi's test does not tell apart at {100 * (1 - LEVEL):g} %"

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from fkl.comparison.cells import PAIR, Cell
+from fkl.comparison.cells import Cell
 from fkl.comparison.pivot import Pivot
 from fkl.comparison.statistics import LEVEL, holm, paired_p, ranks, student_interval
 
@@ -33,14 +33,20 @@ def paired_tests(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
     """
     rows, notes = [], []
     for j, dataset in enumerate(pivot.datasets):
-        there = [i for i in np.argsort(pivot.places[:, j], kind="stable") if Cell(pivot.methods[i], dataset) in pivot.values]
+        there = [
+            i for i in np.argsort(pivot.places[:, j], kind="stable") if Cell(pivot.methods[i], dataset) in pivot.values
+        ]
         if len(there) > MOST_METHODS:
-            notes.append(f"{dataset}: {len(there)} methods are too many to compare in pairs, which are at most {MOST_METHODS}.")
+            notes.append(
+                f"{dataset}: {len(there)} methods are too many to compare in pairs, which are at most {MOST_METHODS}."
+            )
             continue
         tested = [_of_a_pair(pivot, dataset, pivot.methods[a], pivot.methods[b]) for a, b in combinations(there, 2)]
         apart = sum(not row["n"] for row in tested)
         if apart:
-            notes.append(f"{dataset}: {apart} of {len(tested)} pairs of methods share no seed and replicate, and are not compared.")
+            notes.append(
+                f"{dataset}: {apart} of {len(tested)} pairs of methods share no seed and replicate: not compared."
+            )
         corrected = holm(np.array([row["p"] for row in tested], float))
         rows += [row | {"p_holm": p} for row, p in zip(tested, corrected, strict=True) if row["n"]]
     return pd.DataFrame(rows, columns=COLUMNS), notes
@@ -66,14 +72,16 @@ def average_ranks(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
         mean of their places.
     notes : list of str
     """
-    everywhere = ~np.isnan(pivot.means).any(axis=1)
-    methods = [method for method, there in zip(pivot.methods, everywhere, strict=True) if there]
+    everywhere = np.flatnonzero(np.isfinite(pivot.means).all(axis=1))
+    methods = [pivot.methods[i] for i in everywhere]
     if len(pivot.datasets) < 2 or len(methods) < 2:
         return pd.DataFrame(), []
     signed = -pivot.means if pivot.larger_is_better else pivot.means
     placed = pd.DataFrame(ranks(signed[everywhere].T), pivot.datasets, methods)
     left = len(pivot.methods) - len(methods)
-    notes = [f"Ranks are of the {len(methods)} methods that were run on all data, {left} others were not."] if left else []
+    notes = (
+        [f"Ranks are of the {len(methods)} methods that were run on all data, and leave out {left}."] if left else []
+    )
     return placed[placed.mean().sort_values(kind="stable").index], notes
 
 

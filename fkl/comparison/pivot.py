@@ -108,7 +108,9 @@ class Pivot:
     def markdown(self) -> str:
         """A table of Markdown, below its caption."""
         lines = [[method, *cells] for method, cells in zip(self.methods, self._cells("markdown", "±"), strict=True)]
-        table = tabulate(lines, ["method", *self._headings("×10^{}")], "pipe", disable_numparse=True, colalign=self._sides)
+        table = tabulate(
+            lines, ["method", *self._headings("×10^{}")], "pipe", disable_numparse=True, colalign=self._sides
+        )
         return f"{self.caption} **Best**, <ins>second</ins>.\n\n{table}\n"
 
     def latex(self) -> str:

@@ -1,5 +1,7 @@
 """Who is beaten by whom: the Pareto front, ranks, paired tests, and intervals that know the replicates only."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import bootstrap, rankdata, t, wilcoxon
@@ -8,7 +10,7 @@ LEVEL = 0.95
 RESAMPLES = 9999
 SEED = 0
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating[Any]]
 
 
 def pareto_front(cost: Array, error: Array) -> NDArray[np.bool_]:

@@ -87,7 +87,7 @@ def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axe
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     for empty in axes.flat[panels:]:
         empty.remove()
-    return figure, axes.flat[:panels]
+    return figure, list(axes.flat[:panels])
 
 
 def shade(number: int) -> tuple[str, str]:
@@ -147,8 +147,10 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
         frameon=False,
     )
     png, pdf = BytesIO(), BytesIO()
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
+        figure.set_layout_engine(None)  # or it would be found twice more, which takes longer than the drawing
     figure.savefig(png, format="png", dpi=150)
-    figure.set_layout_engine(None)  # the PDF keeps the layout, which takes longer than the drawing
     figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
     plt.close(figure)
     return {".png": png.getvalue(), ".pdf": pdf.getvalue()}
@@ -175,12 +177,12 @@ class Plain(Formatter):
 
     def set_locs(self, locs: Any) -> None:
         """Choose the power."""
-        self.locs = locs
         largest = max((abs(one) for one in locs), default=0.0)
         low, high = PLAIN
         self.power = 3 * math.floor(math.log10(largest) / 3) if largest and not low <= largest < high else 0
 
     def __call__(self, x: float, pos: int | None = None) -> str:
+        """One tick."""
         return f"{x / 10.0**self.power:.6g}".replace("-", "\N{MINUS SIGN}")
 
     def get_offset(self) -> str:

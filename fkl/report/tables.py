@@ -88,12 +88,12 @@ class Table:
 
 
 def escaped(words: str) -> str:
-    """Text as LaTeX shows it.
+    r"""Text as LaTeX shows it.
 
     Examples
     --------
-    >>> escaped("95 % of test_mse")
-    '95 \\\\% of test\\\\_mse'
+    >>> print(escaped("95 % of test_mse"))
+    95 \% of test\_mse
     """
     return "".join(LATEX_ESCAPE_RULES.get(letter, letter) for letter in words)
 

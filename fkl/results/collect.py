@@ -280,7 +280,7 @@ def _require_summary(run: FinishedRun) -> None:
         raise FklError(f"has not one row for each of the {run.replicates} replicates")
     words = [*summary.select_dtypes(exclude=["number", "bool"])]
     require(not words, "columns", ", ".join(words), "numbers")
-    endless = [name for name, column in summary.items() if np.isinf(column).any()]
+    endless = summary.columns[np.isinf(summary.to_numpy(np.float64)).any(axis=0)].tolist()
     require(not endless, "columns", ", ".join(map(str, endless)), "finite numbers")
     with (run.folder / "rounds.csv").open(encoding="utf-8") as stream:
         of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")

@@ -18,7 +18,7 @@ WORDS = {
 """What a metric is, with its unit; others go by their names."""
 
 
-def main_metric(columns: Iterable[str]) -> str:
+def main_metric(columns: Iterable[object]) -> str:
     """The column of a summary that a run is judged by, if nothing else is asked for.
 
     Parameters
@@ -31,7 +31,7 @@ def main_metric(columns: Iterable[str]) -> str:
     fkl.errors.FklError
         If there is none.
     """
-    known = list(columns)
+    known = [*map(str, columns)]
     found = [name for name in MAIN if name in known] + [name for name in known if name not in NOT_ERRORS]
     if not found:
         raise FklError("summary.csv: has no column to judge a run by")

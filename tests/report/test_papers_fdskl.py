@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from broken.runs import sign
 
+from fkl.comparison.statistics import student_interval
 from fkl.data.phishing import Phishing
 from fkl.network.trees import STRUCTURES
 from fkl.papers import found

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.comparison.statistics import student_interval
