@@ -29,6 +29,7 @@ from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
+from fkl.tasks.baselines import not_beaten
 from fkl.tasks.samples import graph
 
 
@@ -48,7 +49,7 @@ def execute(run: Run) -> bool:
                 _do(run)
     if done:
         print(f"{run.folder} is finished already")
-    print(closing_table(run, read_summary(run.folder)))
+    print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
     print(f"files: {run.folder}\n")
     return not done
 
@@ -122,6 +123,8 @@ def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
     if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
         yield worse
+    elif above := not_beaten(summary):
+        yield above
 
 
 def prepare(run: Run) -> Experiment:
@@ -148,10 +151,12 @@ def prepare(run: Run) -> Experiment:
     )
 
 
-def closing_table(run: Run, summary: pd.DataFrame) -> str:
+def closing_table(title: str, summary: pd.DataFrame) -> str:
     """Mean and standard deviation over replicates; times have none, since replicates run together."""
     figures = summary.drop(columns="replicate")
-    table = pd.DataFrame({"mean": figures.mean(), "sd": figures.std(ddof=1).drop(list(TIMING_COLUMNS))})
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
+    deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
+    table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
     table = table.loc[list(figures)]
-    heading = f"{run.algo.label} on {run.dataset.name}, {len(summary)} replicates"
+    heading = f"{title}, {len(summary)} replicates"
     return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

@@ -12,7 +12,7 @@ import yaml
 from fkl import conf_folder
 from fkl.comparison.labels import CLASS, Flat, flat
 from fkl.errors import FklError, require, shown
-from fkl.results.collect import CONFIG_FILE, Collected, FinishedRun, entries, read
+from fkl.results.collect import CONFIG_FILE, Collected, FinishedRun, entries, read_run
 from fkl.results.folder import LAST_FILE
 
 VERIFIED = (CONFIG_FILE, "summary.csv")
@@ -44,7 +44,7 @@ def choose(where: Iterable[str | Path]) -> Collected:
     found = Collected()
     for folder in dict.fromkeys(folder.resolve() for place in places for folder in _folders(place)):
         try:
-            found.whole.append(read(folder, VERIFIED))
+            found.whole.append(read_run(folder, VERIFIED))
         except FklError as error:
             found.broken[folder] = str(error)
     if not found.whole:

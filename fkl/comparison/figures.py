@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
+import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ AT_THE_END = "bytes sent in all, a client's share"
 
 def draw(made: "Comparison", dark: bool = False) -> dict[str, dict[str, bytes]]:
     """All figures by name, each as PNG and PDF."""
-    with plt.rc_context(DARK if dark else None):  # type: ignore[arg-type]  # of matplotlib's own names
+    with matplotlib.rc_context(DARK if dark else None):  # type: ignore[arg-type]  # of matplotlib's own names
         return {name: rendered(figure, told) for name, figure, told in _figures(made)}
 
 
@@ -91,7 +91,6 @@ def _panels(datasets: list[str], panel: Callable[[Axes, str], bool], metric: str
     figure, panels = canvas(len(datasets), ACROSS)
     drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
     if not any(drawn):
-        plt.close(figure)
         return None
     for number, (axes, dataset) in enumerate(zip(panels, datasets, strict=True)):
         axes.set_title(dataset)
@@ -189,8 +188,9 @@ def _critical_difference(placed: pd.DataFrame) -> tuple[Figure, str]:
     from scikit_posthocs import critical_difference_diagram
 
     height = 1.2 + 0.22 * placed.shape[1]
-    figure, axes = plt.subplots(figsize=(8, height), layout="constrained")
-    ink = plt.rcParams["text.color"]
+    figure = Figure(figsize=(8, height), layout="constrained")
+    axes = figure.add_subplot()
+    ink = matplotlib.rcParams["text.color"]
     lines: dict[str, Any] = {"color": ink}
     critical_difference_diagram(
         placed.mean(), pairs.nemenyi(placed), ax=axes, alpha=1 - LEVEL,

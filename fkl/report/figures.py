@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
@@ -84,16 +80,14 @@ def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axe
     columns = min(panels, across or panels)
     rows = -(-panels // columns)
     size = 1.4 + 4.2 * columns, 4.2 if rows == 1 else 1.0 + 3.2 * rows
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    for empty in axes.flat[panels:]:
-        empty.remove()
-    return figure, list(axes.flat[:panels])
+    figure = Figure(figsize=size, layout="constrained")  # not pyplot's, which is the user's own
+    return figure, [figure.add_subplot(rows, columns, number + 1) for number in range(panels)]
 
 
 def shade(number: int) -> tuple[str, str]:
     """Colour and style of line of the curve with this number, so that 28 are told apart."""
     colour = COLOURS[number % len(COLOURS)]
-    dark = plt.rcParams["figure.facecolor"] == DARK["figure.facecolor"]
+    dark = matplotlib.rcParams["figure.facecolor"] == DARK["figure.facecolor"]
     return ON_DARK[colour] if dark else colour, STYLES[number // len(COLOURS) % len(STYLES)]
 
 
@@ -126,7 +120,6 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
     Parameters
     ----------
     figure : Figure
-        Closed afterwards.
     replicates : int or str
         How many the mean and the band are over; or what is drawn, where it is something else.
     """
@@ -152,7 +145,6 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
         figure.set_layout_engine(None)  # or it would be found twice more, which takes longer than the drawing
     figure.savefig(png, format="png", dpi=150)
     figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
-    plt.close(figure)
     return {".png": png.getvalue(), ".pdf": pdf.getvalue()}
 
 

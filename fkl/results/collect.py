@@ -166,7 +166,7 @@ def collect(outputs: Path) -> Collected:
     found = Collected()
     for folder in entries(outputs / "runs"):
         try:
-            found.whole.append(read(folder))
+            found.whole.append(read_run(folder))
         except FklError as error:
             found.broken[folder] = str(error)
     found.whole.sort(key=lambda run: run.ended)
@@ -192,7 +192,7 @@ def legible(words: str) -> str:
     return UNSEEN.sub("\ufffd", words)
 
 
-def read(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
+def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
     """Read a run.
 
     Parameters

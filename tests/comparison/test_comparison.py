@@ -12,10 +12,12 @@ import pytest
 from conftest import SMALL
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
 
 from fkl.comparison import compare
 from fkl.comparison.labels import flat, told, varying
 from fkl.comparison.pivot import Pivot
+from fkl.report.figures import COLOURS, ON_DARK
 
 VALUES = st.one_of(st.integers(0, 2), st.booleans(), st.sampled_from(["a", "b"]), st.none())
 CONFIGS = st.lists(st.dictionaries(st.sampled_from(["algo.M", "algo.eta", "kernels.D", "seed"]), VALUES), min_size=1)
@@ -178,7 +180,6 @@ def test_everything_is_written(runs: Callable, fkl: Callable) -> None:
         f"{name}.{kind}" for name in curves | {"error_against_bytes", "critical_difference"} for kind in ("png", "pdf")
     }
     assert names == tables | figures | {"runs.csv", "runs.parquet"}
-    assert all(matplotlib.image.imread(file).std() > 0.01 for file in Path("one").glob("*.png"))
     written, read = pd.read_csv("one/runs.csv"), pd.read_parquet("one/runs.parquet")
     assert written["value"].tolist() == pytest.approx(read["value"].tolist())
     assert (len(written), list(written)) == (len(read), list(read))
@@ -195,5 +196,19 @@ def test_a_sweep_ends_with_its_runs_compared(fkl: Callable) -> None:
     assert table["metric"].tolist() == ["mse", "mse"]
     assert table["mean"].tolist() == pytest.approx([summary["mse"].mean() for summary in summaries], rel=1e-5)
     assert f"fkl compare {jobs.parent}" in closing
-    dark = compare(jobs.parent).figures(dark=True)["curves_over_rounds"][".png"]
-    assert matplotlib.image.imread(io.BytesIO(dark))[0, 0, :3].max() < 0.2
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("dark", [False, True])
+def test_figures_are_drawn_on_light_and_dark(runs: Callable, fkl: Callable, dark: bool) -> None:
+    """The corner has the background's colour, something stands out from it, and both methods have colours of theirs."""
+    runs("POF-MKL", "air", [0.5, 0.6])
+    runs("Raker", "air", [0.1, 0.2])
+    made = compare()
+    pictures = {name: matplotlib.image.imread(io.BytesIO(files[".png"])) for name, files in made.figures(dark).items()}
+    assert set(pictures) >= {"curves_over_rounds", "error_against_bytes"}
+    for name, picture in pictures.items():
+        assert (picture[0, 0, :3].max() < 0.2) == dark and (picture[0, 0, :3].min() > 0.9) != dark, name
+        for colour in COLOURS[:2]:
+            shade = np.array(to_rgb(ON_DARK[colour] if dark else colour))
+            assert np.abs(picture[..., :3] - shade).max(axis=-1).min() < 0.02, name
