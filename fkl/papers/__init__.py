@@ -46,7 +46,7 @@ def make_table(paper: str, number: str, found: Collected) -> Table:
     module = paper_module(paper)
     require(number in module.TABLES, "table", f"{paper}/{number}", _choices(paper, module.TABLES))
     title = f"{module.TITLE}, table {number}: {module.TABLES[number]}"
-    frame = _made(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
+    frame = made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
     return Table(frame, title, differences(module))
 
 
@@ -69,7 +69,7 @@ def draw_figure(paper: str, number: str, found: Collected) -> dict[str, bytes]:
     """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves."""
     module = paper_module(paper)
     require(number in module.FIGURES, "figure", f"{paper}/{number}", _choices(paper, module.FIGURES))
-    return _made(f"{paper}/{number}", lambda runs: _drawn(*module.figure(number, runs)), found)
+    return made_of(f"{paper}/{number}", lambda runs: _drawn(*module.figure(number, runs)), found)
 
 
 def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Path) -> list[Path]:
@@ -94,7 +94,7 @@ def _drawn(figure: Any, replicates: int | str) -> dict[str, bytes]:
     return {**rendered(figure, replicates), ".csv": numbers.encode()}
 
 
-def _made(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:
+def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:
     """What is made of all runs that it can be made of.
 
     A run that holds what its checksums promise, and yet not what `make` reads, is counted among the broken ones.
@@ -110,7 +110,7 @@ def _made(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected
     for run, words in trouble:
         if words:
             found.leave_out(run, f"{what} cannot be made with it ({words})")
-    return _made(what, make, found)
+    return made_of(what, make, found)
 
 
 def _trouble(make: Callable[[list[FinishedRun]], object], run: FinishedRun) -> str | None:
