@@ -10,6 +10,7 @@ import pandas as pd
 
 from fkl.errors import FklError, require, shown
 from fkl.files import whole_file
+from fkl.papers.beside import wide
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
 from fkl.results.collect import Collected, FinishedRun, collect
@@ -51,8 +52,12 @@ def make_table(paper: str, number: str, found: Collected) -> Table:
 
 
 def save_table(table: Table, paper: str, number: str, outputs: Path) -> list[Path]:
-    """Write a paper's table as .csv, .md and .tex, and name the files."""
-    return table.write(outputs / "tables" / paper / f"table{number}")
+    """Write a paper's table as .csv, .md and .tex, also in the layout of the printed one, and name the files."""
+    path = outputs / "tables" / paper / f"table{number}"
+    files = table.write(path)
+    if (layout := getattr(paper_module(paper), "WIDE", {}).get(number)) is not None:
+        files += Table(wide(table.frame, layout), table.title).write(path.with_name(f"{path.name}_wide"))
+    return files
 
 
 def write_figure(paper: str, number: str, outputs: Path) -> str:
