@@ -12,7 +12,7 @@ from tqdm import tqdm
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
-from fkl.errors import inside, require
+from fkl.errors import counted, inside, require
 from fkl.memory import no_more_than_there_is
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
@@ -158,5 +158,5 @@ def closing_table(title: str, summary: pd.DataFrame) -> str:
     deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
     table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
     table = table.loc[list(figures)]
-    heading = f"{title}, {len(summary)} replicates"
+    heading = f"{title}, {counted(len(summary), 'replicate')}"
     return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

@@ -41,6 +41,8 @@ class Vertical:
         Of the loop.
     scale, encoder
         As in `fkl.data.problem.Problem`.
+    tested : (n,) bool or None
+        Rows that the data set itself sets apart to be tested on, in every replicate; None for a share of all.
     """
 
     x: NDArray[np.float64]
@@ -51,6 +53,7 @@ class Vertical:
     rounds: int = 1
     scale: Scale = field(default_factory=Scale)
     encoder: Encoder | None = None
+    tested: NDArray[np.bool_] | None = None
 
     site_names: ClassVar[tuple[str, ...]] = ("all",)
     rows_left_out: ClassVar[int] = 0
@@ -81,6 +84,11 @@ class Vertical:
         return int(self.x.shape[1])
 
     @property
+    def test_rows(self) -> int:
+        """How many rows a replicate tests on."""
+        return round(self.test_share * len(self.y)) if self.tested is None else int(self.tested.sum())
+
+    @property
     def two_classes(self) -> bool:
         """Whether the target is -1 and 1."""
         return np.unique(self.y).tolist() == [-1.0, 1.0]
@@ -97,7 +105,7 @@ class Vertical:
             raise BadValue("loss", loss, f"square: the target has {values} values, not two classes")
 
     def rows(self, rng: np.random.Generator, fold: int | None = None) -> Split:
-        """One replicate's rows: a random split.
+        """One replicate's rows: a random split, or the one that the data set has, in random order.
 
         Parameters
         ----------
@@ -106,8 +114,9 @@ class Vertical:
             Of a cross-validation: leave the rows to be tested on aside, and test on this fifth of the others.
         """
         order = rng.permutation(len(self.y))
-        tested = round(self.test_share * len(order))
-        test, training = order[:tested], order[tested:]
+        if self.tested is not None:
+            order = order[np.argsort(~self.tested[order], kind="stable")]
+        test, training = order[: self.test_rows], order[self.test_rows :]
         if fold is not None:
             left_out = np.arange(len(training)) % FOLDS == fold
             test, training = training[left_out], training[~left_out]
@@ -170,11 +179,13 @@ class FeatureGroups:
         y, scale = table.y, table.scale
         if len(values) == 2:
             y, scale = np.where(y == values[0], -1.0, 1.0), scale.to_signs(*values.tolist())
-        learned = len(y) - round(self.test_share * len(y))
-        require(0 < learned < len(y), "test_share", self.test_share, f"one that parts the {len(y)} rows in two")
         active = max(self.parties // 2, 1) if self.active is None else self.active
         groups = self._groups(table.x.shape[1], rng)
-        return Vertical(table.x, y, groups, tuple(range(active)), self.test_share, scale=scale, encoder=table.encoder)
+        parts = (groups, tuple(range(active)), self.test_share)
+        vertical = Vertical(table.x, y, *parts, scale=scale, encoder=table.encoder, tested=table.tested)
+        allowed = f"one that parts the {len(y)} rows in two"
+        require(0 < vertical.test_rows < len(y), "test_share", self.test_share, allowed)
+        return vertical
 
     def _groups(self, features: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
         if self.groups is not None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fkl import memory
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
-from fkl.errors import BrokenPromiseError
+from fkl.errors import BrokenPromiseError, counted
 from fkl.kernels import Dictionary
 from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
@@ -145,6 +145,8 @@ class Task:
 
     of_features: ClassVar[bool] = False
     """Whether parties have different features of the same samples, as partition=vertical gives them."""
+    several_classes: ClassVar[bool] = False
+    """Whether labels that are words may be more than two."""
     uses_kernels: ClassVar[bool] = True
     """Whether methods need memory for the features of `kernels`."""
     judge_counts: ClassVar[bool] = True
@@ -162,13 +164,13 @@ class Task:
     def describe(self) -> str:
         """A line about the data that a run is about to see."""
         problem = self.problem
-        words = f"{problem.clients} clients, {self.amount}, {problem.dimension} features"
-        return f"{words}, {problem.rows_left_out} rows left out"
+        words = [counted(problem.clients, "client"), self.amount, counted(problem.dimension, "feature")]
+        return ", ".join([*words, f"{counted(problem.rows_left_out, 'row')} left out"])
 
     @property
     def amount(self) -> str:
         """How many samples, or rounds."""
-        return f"{self.problem.rounds} rounds"
+        return counted(self.problem.rounds, "round")
 
     @property
     def targets(self) -> NDArray[Any]:

@@ -37,7 +37,7 @@ def composed(tmp_path):
         (["dataset=airquality"], {"clients": 1, "rounds": None, "order": "consecutive"}),
         (["dataset=toms_hardware"], {"clients": 1, "rounds": None, "order": "consecutive"}),
         (["dataset=twitter"], {"clients": 1, "rounds": None, "order": "consecutive"}),
-        (["dataset=csv"], {"clients": 1, "rounds": None, "order": "consecutive"}),
+        (["dataset=file"], {}),
         (["dataset=naval", "partition=stream"], {"clients": 1, "rounds": None, "order": "consecutive"}),
         (["dataset=naval", "partition=dirichlet"], {"clients": 20, "rounds": 500, "alpha": 0.5, "quantiles": 10}),
         (["partition=quantity_skew", "dataset=naval"], {"clients": 20, "rounds": 500, "alpha": 2.0}),
