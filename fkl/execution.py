@@ -13,6 +13,7 @@ from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
 from fkl.errors import counted, inside, require
+from fkl.kernels.around_median import AroundMedian
 from fkl.memory import no_more_than_there_is
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
@@ -105,6 +106,8 @@ def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
         "threads": run.settings.threads,
         "scalars_by_kind": tables.kinds,
     }
+    if isinstance(run.kernels, AroundMedian):
+        notes["bandwidths"] = experiment.dictionary.bandwidths.tolist()
     if experiment.topology is not None:
         graph = experiment.topology
         notes["topology"] = {
@@ -137,9 +140,13 @@ def prepare(run: Run) -> Experiment:
     topology = graph(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
     links = "" if topology is None else f", {topology.edges} edges, spectral gap {topology.spectral_gap:.3g}"
     print(f"{run.dataset.name}: {task.describe()}{links}")
+    kernels = run.kernels
+    if isinstance(kernels, AroundMedian):
+        kernels = kernels.fitted(task.some_samples(kernels.samples))
+        print(f"kernels: bandwidths from {kernels.smallest:.3g} to {kernels.largest:.3g}")
     return Experiment(
         task.problem,
-        run.kernels,
+        kernels,
         run.network,
         run.algo,
         settings.seed,

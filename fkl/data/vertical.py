@@ -11,6 +11,8 @@ from fkl.data.problem import FOLDS, Table
 from fkl.data.scale import Scale
 from fkl.errors import BadValue, require
 
+FEW_PARTIES = 8
+"""Where their number is left open, unless there are fewer features."""
 HOWS = ("contiguous", "random", "given")
 
 
@@ -129,8 +131,8 @@ class FeatureGroups:
 
     Parameters
     ----------
-    parties : int
-        q.
+    parties : int or None
+        q; None for 8, or as many as there are features where these are fewer.
     how : {"contiguous", "random", "given"}
         Runs of neighbouring features, or of shuffled ones, as equal in number as can be; or those of `groups`.
     groups : list of lists of int, or None
@@ -148,7 +150,7 @@ class FeatureGroups:
     of_features: ClassVar[bool] = True
     """What parties hold, where clients of other partitions hold rows."""
 
-    parties: int = 8
+    parties: int | None = None
     how: str = "contiguous"
     groups: list[list[int]] | None = None
     active: int | None = None
@@ -156,15 +158,17 @@ class FeatureGroups:
 
     def __post_init__(self) -> None:
         q, given = self.parties, self.how == "given"
-        require(q >= 2, "parties", q, "an integer >= 2: features of one party are not partitioned")
+        allowed = "an integer >= 2: features of one party are not partitioned; or null"
+        require(q is None or q >= 2, "parties", q, allowed)
         require(self.how in HOWS, "how", self.how, f"one of {', '.join(HOWS)}")
         require(
             given == (self.groups is not None), "groups", self.groups, "lists of features with how=given, else null"
         )
-        if self.groups is not None:
+        if self.groups is not None and q is not None:
             require(len(self.groups) == q, "groups", f"{len(self.groups)} lists", f"{q} lists, one a party")
-        allowed = f"an integer from 1 to {q}, the parties, or null"
-        require(self.active is None or 1 <= self.active <= q, "active", self.active, allowed)
+        most = FEW_PARTIES if q is None else q
+        allowed = f"an integer from 1 to {most}, the parties, or null"
+        require(self.active is None or 1 <= self.active <= most, "active", self.active, allowed)
         require(0 < self.test_share < 1, "test_share", self.test_share, "a share > 0 and < 1")
 
     def split(self, table: Table, rng: np.random.Generator) -> Vertical:
@@ -179,8 +183,9 @@ class FeatureGroups:
         y, scale = table.y, table.scale
         if len(values) == 2:
             y, scale = np.where(y == values[0], -1.0, 1.0), scale.to_signs(*values.tolist())
-        active = max(self.parties // 2, 1) if self.active is None else self.active
         groups = self._groups(table.x.shape[1], rng)
+        active = max(len(groups) // 2, 1) if self.active is None else self.active
+        require(active <= len(groups), "active", active, f"at most {len(groups)}, the parties")
         parts = (groups, tuple(range(active)), self.test_share)
         vertical = Vertical(table.x, y, *parts, scale=scale, encoder=table.encoder, tested=table.tested)
         allowed = f"one that parts the {len(y)} rows in two"
@@ -190,10 +195,11 @@ class FeatureGroups:
     def _groups(self, features: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
         if self.groups is not None:
             return _partition(self.groups, features)
-        allowed = f"at most {features}, the features of the data set"
-        require(self.parties <= features, "parties", self.parties, allowed)
+        require(features >= 2, "parties", self.parties, f"left out: no two parties can share {features} feature")
+        parties = min(FEW_PARTIES, features) if self.parties is None else self.parties
+        require(parties <= features, "parties", parties, f"at most {features}, the features of the data set")
         order = rng.permutation(features) if self.how == "random" else np.arange(features)
-        return tuple(np.sort(group) for group in np.array_split(order, self.parties))
+        return tuple(np.sort(group) for group in np.array_split(order, parties))
 
 
 def _partition(groups: list[list[int]], features: int) -> tuple[NDArray[np.int64], ...]:

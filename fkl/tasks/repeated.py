@@ -29,8 +29,6 @@ FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
 class PerReplicateTask(Task):
     """Learning functions from `fkl.data.problem.PerReplicate`; simulated samples are drawn for each."""
 
-    several_classes: ClassVar[bool] = True
-    uses_kernels: ClassVar[bool] = False
     judge_counts: ClassVar[bool] = False
 
     @classmethod

@@ -43,7 +43,7 @@ def _require_two_classes(run: Run, encoder: Encoder) -> None:
 
 
 def _several_classes(algo: Any) -> bool:
-    return getattr(getattr(algo, "task", None), "several_classes", False)
+    return getattr(algo, "several_classes", False)
 
 
 def split(run: Run, table: Table, generator: np.random.Generator) -> Any:

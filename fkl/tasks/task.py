@@ -145,10 +145,6 @@ class Task:
 
     of_features: ClassVar[bool] = False
     """Whether parties have different features of the same samples, as partition=vertical gives them."""
-    several_classes: ClassVar[bool] = False
-    """Whether labels that are words may be more than two."""
-    uses_kernels: ClassVar[bool] = True
-    """Whether methods need memory for the features of `kernels`."""
     judge_counts: ClassVar[bool] = True
     """Whether a rehearsal has to measure the judge too; not where it holds less than methods do, and takes its time."""
     room: ClassVar[int] = 2**30
@@ -177,6 +173,14 @@ class Task:
         """Values that are predicted."""
         y: NDArray[Any] = self.problem.y
         return y
+
+    def some_samples(self, count: int) -> NDArray[np.floating]:
+        """Features of about so many samples, (n, d), for `fkl.kernels.around_median`: none that is tested on later.
+
+        Of a stream, whose samples are all predicted before they are learned from, the first.
+        """
+        x: NDArray[np.floating] = self.problem.x[self.problem.present][:count]
+        return x
 
     # --- the loop
 

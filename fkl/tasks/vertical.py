@@ -27,7 +27,6 @@ class VerticalTask(Task):
     """Scores of rows of `fkl.data.vertical.Vertical` that are tested on, a random split in every replicate."""
 
     of_features: ClassVar[bool] = True
-    uses_kernels: ClassVar[bool] = False
     judge_counts: ClassVar[bool] = False
 
     @classmethod
