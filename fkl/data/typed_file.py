@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names, short
-from fkl.errors import FklError, shown
+from fkl.errors import FklError, extra, shown
 from fkl.memory import require_memory
 
 if TYPE_CHECKING:
@@ -84,9 +84,8 @@ def read(path: str, raw: bytes) -> Columns:
     """
     words, reader = FORMATS[Path(path).suffix.lower()]
     try:
-        frame = reader(path, raw)
-    except ImportError:
-        raise FklError(f"{path}: {words} files are read by pyarrow; pip install 'fkl[files]' installs it") from None
+        with extra("files", path):
+            frame = reader(path, raw)
     except (
         ValueError,
         TypeError,
