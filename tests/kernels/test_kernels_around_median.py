@@ -71,7 +71,7 @@ def test_an_algorithm_keeps_the_kernels_that_it_brings() -> None:
     own = ("dataset=file", "dataset.path=none.csv", "dataset.target=y")
     assert isinstance(composed(*own).kernels, AroundMedian)
     assert composed(*own, "algo=raker").kernels == composed("algo=raker").kernels
-    parties = composed(*own, "algo=fdskl")
+    parties = composed(*own, "algo=libsvm")
     assert parties.kernels is None
     assert type(parties.partition).__name__ == "FeatureGroups"
 
