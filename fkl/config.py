@@ -20,11 +20,12 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
+import fkl
 from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
-NODES = ("algo", "dataset", "partition", "network")
+NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
 OPTIONAL_NODES = ("kernels", "topology")
 PARTS = {
     "algo": ("label", "init", "step"),
@@ -309,7 +310,7 @@ def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return ""  # which names them itself
     *_, last = traceback.extract_tb(error.__traceback__)
-    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__)
+    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
     return "" if ours else f"{last.filename}, line {last.lineno}: "
 
 

@@ -4,16 +4,16 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pandas as pd
-from tqdm import tqdm
 
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
 from fkl.errors import inside, require
 from fkl.memory import no_more_than_there_is
+from fkl.progress import Progress
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
@@ -64,19 +64,19 @@ def _do(run: Run) -> None:
         require(settings.objective in columns, "objective", settings.objective, f"one of {', '.join(columns)}")
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * experiment.problem.rounds
-    with workspace(run) as folder, _progress(title, rounds) as bar:
+    with workspace(run) as folder, Progress(title, rounds) as progress:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, run.digest, tables)
         try:
             with inside("algo"):
-                for chunk in simulate(experiment, settings.threads, settings.chunk, bar.update, checkpoint):
+                for chunk in simulate(experiment, settings.threads, settings.chunk, progress.advance, checkpoint):
                     tables.append(chunk)
         except DivergedError as error:
             error.folder = write_failed(
                 run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
             )
             raise
-        bar.close()
+        progress.bar.close()
         summary = read_summary(folder)
         notes = _notes(run, experiment, tables)
         if warnings := list(_warnings(experiment, summary)):
@@ -85,11 +85,6 @@ def _do(run: Run) -> None:
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
-
-
-def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":
-    pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
-    return tqdm(total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause)
 
 
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:

@@ -21,9 +21,21 @@ LAYERS = {
     "loop": ("fkl.experiment", "fkl.rehearsal", "fkl.simulation", "fkl.checkpoint", "fkl.diverged"),
     "results": ("fkl.results",),
     "report": ("fkl.report",),
+    "comparison": ("fkl.comparison",),
     "papers": ("fkl.papers",),
-    "page": ("fkl.report.page", "fkl.report.prose", "fkl.report.verdicts"),
-    "commands": ("fkl.execution", "fkl.sweep", "fkl.job", "fkl.audit", "fkl.conformance", "fkl.completion", "fkl.cli"),
+    "page": ("fkl.report.page", "fkl.report.runs", "fkl.report.prose", "fkl.report.verdicts"),
+    "commands": (
+        "fkl.progress",
+        "fkl.execution",
+        "fkl.sweep",
+        "fkl.job",
+        "fkl.audit",
+        "fkl.conformance",
+        "fkl.source_docs",
+        "fkl.describe",
+        "fkl.completion",
+        "fkl.cli",
+    ),
     "python": ("fkl.api",),
 }
 """From low to high. A package's modules are of its layer, but for those that another layer names."""
