@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 from threading import RLock
 from typing import NamedTuple
 
-PRELOADED = ["fkl.conformance", "sklearn.svm", "fkl.papers", "hydra_is_ready"]
+PRELOADED = ["fkl.conformance", "sklearn.svm", "fkl.report.page", "hydra_is_ready"]
 """The first two are what `fkl.contract.isolated` wants of the same server."""
 
 
