@@ -51,7 +51,9 @@ def execute(run: Run) -> bool:
     if done:
         print(f"{run.folder} is finished already")
     print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
-    print(f"files: {run.folder}\n")
+    print(f"files: {run.folder}")
+    first, *others = sorted(run.folder.glob("*.png"))
+    print(f"plots: {', '.join([str(first), *(plot.name for plot in others)])}\n")
     return not done
 
 
