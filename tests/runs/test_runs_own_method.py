@@ -58,7 +58,7 @@ def require_alike(found: str, printed: str) -> None:
     lines, wanted = found.strip().splitlines(), printed.strip().splitlines()
     assert len(lines) == len(wanted), found
     for line, expected in zip(lines, wanted, strict=True):
-        if not expected.startswith(("runtime_", "files: ")):
+        if not expected.startswith(("runtime_", "files: ", "plots: ")):
             for word, other in zip(line.split(), expected.split(), strict=True):
                 assert word == other or float(word) == pytest.approx(float(other), rel=0.02), line
 
