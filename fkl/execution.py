@@ -11,7 +11,9 @@ import pandas as pd
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
-from fkl.errors import inside, require
+from fkl.errors import counted, inside, require
+from fkl.kernels.around_median import AroundMedian
+from fkl.loggers.following import following
 from fkl.memory import no_more_than_there_is
 from fkl.progress import Progress
 from fkl.report.figures import draw_run
@@ -50,7 +52,9 @@ def execute(run: Run) -> bool:
     if done:
         print(f"{run.folder} is finished already")
     print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
-    print(f"files: {run.folder}\n")
+    print(f"files: {run.folder}")
+    first, *others = sorted(run.folder.glob("*.png"))
+    print(f"plots: {', '.join([str(first), *(plot.name for plot in others)])}\n")
     return not done
 
 
@@ -67,15 +71,19 @@ def _do(run: Run) -> None:
     with workspace(run) as folder, Progress(title, rounds) as progress:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, run.digest, tables)
-        try:
-            with inside("algo"):
-                for chunk in simulate(experiment, settings.threads, settings.chunk, progress.advance, checkpoint):
-                    tables.append(chunk)
-        except DivergedError as error:
-            error.folder = write_failed(
-                run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
-            )
-            raise
+        with following(run, experiment, tables) as loggers:
+            try:
+                with inside("algo"):
+                    go_on = (settings.threads, settings.chunk, progress.advance, checkpoint)
+                    for chunk in simulate(experiment, *go_on, loggers.watch if run.loggers else None):
+                        tables.append(chunk)
+                        loggers.tell(chunk, experiment.problem.rounds)
+            except DivergedError as error:
+                error.folder = write_failed(
+                    run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
+                )
+                loggers.tell(error.failed, error.t)
+                raise
         progress.bar.close()
         summary = read_summary(folder)
         notes = _notes(run, experiment, tables)
@@ -85,6 +93,7 @@ def _do(run: Run) -> None:
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
+    loggers.end(run.folder)
 
 
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
@@ -100,6 +109,8 @@ def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
         "threads": run.settings.threads,
         "scalars_by_kind": tables.kinds,
     }
+    if isinstance(run.kernels, AroundMedian):
+        notes["bandwidths"] = experiment.dictionary.bandwidths.tolist()
     if experiment.topology is not None:
         graph = experiment.topology
         notes["topology"] = {
@@ -132,9 +143,13 @@ def prepare(run: Run) -> Experiment:
     topology = graph(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
     links = "" if topology is None else f", {topology.edges} edges, spectral gap {topology.spectral_gap:.3g}"
     print(f"{run.dataset.name}: {task.describe()}{links}")
+    kernels = run.kernels
+    if isinstance(kernels, AroundMedian):
+        kernels = kernels.fitted(task.some_samples(kernels.samples))
+        print(f"kernels: bandwidths from {kernels.smallest:.3g} to {kernels.largest:.3g}")
     return Experiment(
         task.problem,
-        run.kernels,
+        kernels,
         run.network,
         run.algo,
         settings.seed,
@@ -153,5 +168,5 @@ def closing_table(title: str, summary: pd.DataFrame) -> str:
     deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
     table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
     table = table.loc[list(figures)]
-    heading = f"{title}, {len(summary)} replicates"
+    heading = f"{title}, {counted(len(summary), 'replicate')}"
     return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")
