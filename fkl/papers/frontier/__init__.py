@@ -230,8 +230,8 @@ def _courses(axes: Axes, found: list[Entry], shades: dict[tuple[str, str], Shade
             continue
         by_round = pd.concat([course(run) for run in entry.runs]).groupby("round")
         x, mean, deviation = by_round["scalars"].mean(), by_round["error"].mean(), by_round["error"].std(ddof=1)
-        mean, deviation = mean.to_numpy() / SCALE, deviation.fillna(0).to_numpy() / SCALE
-        shaded(axes, x.to_numpy(), mean, deviation, entry.name, (colour, style))
+        spread = deviation.fillna(0).to_numpy() / SCALE
+        shaded(axes, x.to_numpy(), mean.to_numpy() / SCALE, spread, entry.name, (colour, style))
 
 
 def _tell_families(axes: Axes, found: dict[str, list[Entry]], lines: bool) -> None:
