@@ -1,30 +1,23 @@
-"""The `fkl` command."""
+"""The `fkl` command.
+
+A command is a short function below; what it needs is imported inside it, so that help and refusals come at once.
+"""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fkl import conf_folder
+import click
+
+from fkl import __version__, conf_folder
 from fkl.errors import FklError, refuse, shown
 
 if TYPE_CHECKING:
+    from fkl.data.registry import FileState
     from fkl.data.store import Store
-
-USAGE = """\
-fkl: federated and online kernel learning, every method on the same data, features and ledger
-
-  fkl run [-m] [KEY=VALUE ...]      run one configuration, or with -m every combination of comma-separated values;
-                                    it goes on past a run that fails (--fail-fast: leaves out the rest)
-  fkl list                          data sets, partitions, kernels, algorithms and experiments to choose from
-  fkl data list|fetch|verify [NAME ...]
-  fkl table PAPER/NUMBER            a paper's table beside ours, for example pof_mkl/1
-  fkl figure PAPER/NUMBER           a paper's figure from our runs, for example pof_mkl/1
-  fkl report                        all tables, figures, differences and runs on one page, outputs/report.html
-  fkl audit fdskl [KEY=VALUE ...]   which share of others' features each of its masks lets an attacker have
-
-`fkl run --help` shows the default configuration."""
 
 GROUPS = {
     "algo": "each as its paper's text has it",
@@ -34,31 +27,21 @@ GROUPS = {
     "kernels": "",
     "experiment": "",
 }
+AS_GIVEN = {"ignore_unknown_options": True}
+"""Of a command whose words are names: one that begins with a dash is refused as a name."""
 
 
 def main() -> None:
     """Entry point: exit code 2 and one line for whatever the user can mend."""
-    command, *rest = sys.argv[1:] or ["--help"]
-    commands: dict[str, Callable[[list[str]], None]] = {
-        "run": _run,
-        "list": _list,
-        "data": _data,
-        "table": _table,
-        "figure": _figure,
-        "report": _report,
-        "audit": _audit,
-    }
-    if command in ("-h", "--help", "help"):
-        print(USAGE)
-        return
     try:
         _require_text(sys.argv)
-        if command not in commands:
-            raise FklError(f"{command}: no such command; there are {', '.join(commands)}")
-        commands[command](rest)
+        with suppress(click.exceptions.Exit), commands.make_context("fkl", _words(*sys.argv[1:])) as context:
+            commands.invoke(context)
         print(end="", flush=True)  # here, where an error can still be said
     except FklError as error:
         sys.exit(refuse(error))
+    except click.ClickException as error:
+        sys.exit(refuse(FklError(error.format_message())))
     except KeyboardInterrupt:
         print("fkl: interrupted; the same command goes on from where it was", file=sys.stderr)
         sys.exit(130)
@@ -67,6 +50,11 @@ def main() -> None:
     except OSError as error:
         where = f"{shown(error.filename)}: " if error.filename else ""
         sys.exit(refuse(FklError(f"{where}{error.strerror or error}")))
+
+
+def _words(command: str = "help", *rest: str) -> list[str]:
+    """What was written, where `fkl help COMMAND` is `fkl COMMAND --help`."""
+    return [*rest, "--help"] if command == "help" else [command, *rest]
 
 
 def _require_text(words: list[str]) -> None:
@@ -78,8 +66,91 @@ def _require_text(words: list[str]) -> None:
             raise FklError(f"{shown(word)}: not text in UTF-8") from None
 
 
-def _run(arguments: list[str]) -> None:
-    """Hand everything to Hydra; a sweep goes on past a job that fails, and the exit code tells."""
+class Command(click.Command):
+    """A command that refuses a word that it does not understand in a line of fkl's own."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words, and refuse those that are left."""
+        try:
+            left = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise FklError(f"{error.option_name}: not understood here") from None
+        if left and not ctx.resilient_parsing:
+            raise FklError(f"{left[0]}: not understood here")
+        return left
+
+
+class WordsAsTheyAre(Command):
+    """A command that is handed its words untouched, options and all."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Leave the reading to the command."""
+        ctx.params["words"] = tuple(args)
+        return []
+
+
+class Group(click.Group):
+    """A command that is several, whose help shows how each is written."""
+
+    command_class = Command
+    kind = "command"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words before the command's name."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise self._no_such(error.option_name) from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which there are."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            raise self._no_such(args[0])
+        return super().resolve_command(ctx, args)
+
+    def _no_such(self, word: str) -> FklError:
+        return FklError(f"{word}: no such {self.kind}; there are {', '.join(self.commands)}")
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are written below."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line a command: how it is written, and what it does."""
+        rows = []
+        for name, command in self.commands.items():
+            usage = " ".join([ctx.command_path, name, *command.collect_usage_pieces(ctx)])
+            rows.append((usage.replace(" [OPTIONS]", ""), command.get_short_help_str(limit=200)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows, col_max=40)
+
+
+class Actions(Group):
+    """What there is to do with data."""
+
+    kind = "action"
+
+    def _no_such(self, word: str) -> FklError:
+        return super()._no_such(f"{self.name} {word}")
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, message="fkl %(version)s")
+def commands() -> None:
+    """Federated and online kernel learning: every method on the same data, features and ledger."""
+
+
+@commands.command(cls=WordsAsTheyAre, options_metavar="[-m]", add_help_option=False)
+@click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
+def run(words: tuple[str, ...]) -> None:
+    """Run one configuration, or with -m every combination of comma-separated values.
+
+    It goes on past a run that fails (--fail-fast: leaves out the rest).
+    """
     import hydra
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -91,22 +162,22 @@ def _run(arguments: list[str]) -> None:
 
     os.environ["PYTHONSAFEPATH"] = "1"  # or the workers of a sweep would find their modules in the current folder first
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that its errors reach us, to be said in one line
-    fail_fast = ["hydra.callbacks.sweep.fail_fast=true"] * ("--fail-fast" in arguments)
-    words = [*(word for word in arguments if word != "--fail-fast"), *fail_fast]
-    require_understood(words)
-    sys.argv = ["fkl run", *words]
+    fail_fast = ["hydra.callbacks.sweep.fail_fast=true"] * ("--fail-fast" in words)
+    for_hydra = [*(word for word in words if word != "--fail-fast"), *fail_fast]
+    require_understood(for_hydra)
+    sys.argv = ["fkl run", *for_hydra]
     try:
         with guarded():
             hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
     except (HydraException, OmegaConfBaseException) as error:
-        raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*arguments} != set())) from None
+        raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*words} != set())) from None
     finally:
         abandon()  # a sweep that did not get to its end
 
 
-def _list(arguments: list[str]) -> None:
-    """One line for every choice: the first comment of its YAML, or what its paper's experiments.yaml says about it."""
-    _no_more(arguments)
+@commands.command("list")
+def list_choices() -> None:
+    """Data sets, partitions, kernels, algorithms and experiments to choose from."""
     from fkl.composing import experiments
 
     conf = conf_folder()
@@ -125,20 +196,44 @@ def about(choice: Path) -> str:
         return next((line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line), "")
 
 
-def _data(arguments: list[str]) -> None:
+@commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|fetch|verify [NAME ...]")
+@click.pass_context
+def data(context: click.Context) -> None:
+    """Data files: which there are, fetched where they are missing, compared with what they should be."""
+    if context.invoked_subcommand is None:
+        context.invoke(data_list)
+
+
+@data.command("list")
+def data_list() -> None:
+    """All data sets, and which of their files are there."""
+    from tabulate import tabulate
+
     from fkl.data import registry
 
-    store = _store()
-    action, *names = arguments or ["list"]
-    if action == "list":
-        _no_more(names)
-        from tabulate import tabulate
+    print(tabulate(registry.describe(_store()), headers=registry.Listing._fields, tablefmt="simple"))
 
-        print(tabulate(registry.describe(store), headers=registry.Listing._fields, tablefmt="simple"))
-        return
-    if action not in ("fetch", "verify"):
-        raise FklError(f"data {action}: no such action; there are list, fetch, verify")
-    states = registry.fetch(names, store) if action == "fetch" else registry.verify(names, store)
+
+@data.command("fetch", context_settings=AS_GIVEN)
+@click.argument("names", nargs=-1, metavar="[NAME ...]")
+def data_fetch(names: tuple[str, ...]) -> None:
+    """Fetch the files of data sets, of all where none is named."""
+    from fkl.data import registry
+
+    _tell("fetch", registry.fetch([*names], _store()))
+
+
+@data.command("verify", context_settings=AS_GIVEN)
+@click.argument("names", nargs=-1, metavar="[NAME ...]")
+def data_verify(names: tuple[str, ...]) -> None:
+    """Compare the files of data sets, of all where none is named, with what they should be."""
+    from fkl.data import registry
+
+    _tell("verify", registry.verify([*names], _store()))
+
+
+def _tell(action: str, states: "Iterable[FileState]") -> None:
+    """One line a file."""
     wrong = 0
     for state in states:
         print(f"{state.dataset:14} {state.file:48} {state.state} {state.detail}".rstrip())
@@ -147,29 +242,39 @@ def _data(arguments: list[str]) -> None:
         raise FklError(f"data {action}: {wrong} files are not as they should be")
 
 
-def _table(arguments: list[str]) -> None:
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
+def table(words: tuple[str, ...]) -> None:
+    """A paper's table beside ours, for example pof_mkl/1."""
     from fkl.papers import write_table
 
-    print(write_table(*_paper_and_number("table", arguments), Path("outputs")))
+    print(write_table(*_paper_and_number("table", words), Path("outputs")))
 
 
-def _figure(arguments: list[str]) -> None:
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
+def figure(words: tuple[str, ...]) -> None:
+    """A paper's figure from our runs, for example pof_mkl/1."""
     from fkl.papers import write_figure
 
-    print(write_figure(*_paper_and_number("figure", arguments), Path("outputs")))
+    print(write_figure(*_paper_and_number("figure", words), Path("outputs")))
 
 
-def _report(arguments: list[str]) -> None:
+@commands.command()
+def report() -> None:
+    """All tables, figures, differences and runs on one page, outputs/report.html."""
     from fkl.report.page import write_page
 
-    _no_more(arguments)
     print(write_page(Path("outputs"), _store()))
 
 
-def _audit(arguments: list[str]) -> None:
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="fdskl [KEY=VALUE ...]")
+def audit(words: tuple[str, ...]) -> None:
+    """Which share of others' features each of its masks lets an attacker have."""
     from fkl.audit import write_audit
 
-    print(write_audit(arguments, Path("outputs")))
+    print(write_audit([*words], Path("outputs")))
 
 
 def _store() -> "Store":
@@ -178,16 +283,11 @@ def _store() -> "Store":
     return Store(Path(os.environ.get("FKL_DATA", "data")))
 
 
-def _paper_and_number(command: str, arguments: list[str]) -> tuple[str, str]:
-    paper, slash, number = (arguments[0] if arguments else "").partition("/")
-    if not slash or len(arguments) != 1:
-        raise FklError(f"{command} {' '.join(arguments)}: say PAPER/NUMBER, for example pof_mkl/1")
+def _paper_and_number(command: str, words: tuple[str, ...]) -> tuple[str, str]:
+    paper, slash, number = (words[0] if words else "").partition("/")
+    if not slash or len(words) != 1:
+        raise FklError(f"{command} {' '.join(words)}: say PAPER/NUMBER, for example pof_mkl/1")
     return paper, number
-
-
-def _no_more(arguments: list[str]) -> None:
-    if arguments:
-        raise FklError(f"{arguments[0]}: not understood here")
 
 
 if __name__ == "__main__":

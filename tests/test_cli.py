@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import ALGORITHMS
 
-from fkl import conf_folder
-from fkl.cli import GROUPS
+from fkl import __version__, conf_folder
+from fkl.cli import GROUPS, commands
 from fkl.composing.experiments import abouts
 
 HEAVY = ("numpy", "pandas", "matplotlib", "numba", "hydra", "sklearn", "scipy")
@@ -57,9 +57,25 @@ def test_verify_tells_missing_files_and_fails(fkl: Callable) -> None:
 
 def test_help_names_the_commands(fkl: Callable) -> None:
     """`fkl` alone and `fkl --help` say what there is."""
-    assert fkl("--help").out == fkl().out
-    for command in ("run", "list", "data", "table", "figure", "report", "audit"):
+    assert fkl("--help").out == fkl().out == fkl("help").out == fkl("-h").out
+    for command in commands.commands:
         assert f"fkl {command}" in fkl("--help").out
+
+
+def test_every_command_has_help(fkl: Callable) -> None:
+    """Also the actions of one that has several, and whichever way it is asked for."""
+    paths = [(name,) for name in commands.commands if name != "run"]
+    paths += [(name, action) for name, group in commands.commands.items() for action in getattr(group, "commands", ())]
+    assert ("data", "fetch") in paths
+    for path in paths:
+        answer = fkl(*path, "--help")
+        assert answer.code == 0 and answer.err == ""
+        assert answer.out.startswith(f"Usage: {' '.join(('fkl', *path))}")
+        assert fkl("help", *path).out == fkl(*path, "-h").out == answer.out
+
+
+def test_version_is_the_package_s(fkl: Callable) -> None:
+    assert fkl("--version").out == f"fkl {__version__}\n"
 
 
 def _into(descriptor: int, *words: str) -> "subprocess.CompletedProcess[str]":

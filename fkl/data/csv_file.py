@@ -5,7 +5,7 @@ import hashlib
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import ClassVar
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.data import own_file
+from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.errors import FklError, require
@@ -126,7 +127,9 @@ class CsvFile:
             for name in features:
                 self._put_mean(name, values[name], name in words)
         x = np.column_stack([values[name] for name in features])
-        return Table.of_one_site(x, values[self.target], features, self.path)
+        table = Table.of_one_site(x, values[self.target], features, self.path)
+        coded = {name: tuple(_words(columns[name], keep)) for name in features if name in words}
+        return replace(table, encoder=Encoder(features, coded))
 
     def _words(self) -> str:
         """The file's content."""
@@ -316,7 +319,11 @@ def _number(cell: str) -> float | None:
 
 def _codes(cells: Sequence[str], keep: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Numbers of a column's words in the rows kept, NaN where missing."""
-    kept = [cell for cell, used in zip(cells, keep, strict=True) if used]
-    words = dict.fromkeys(cell for cell in kept if not _is_missing(cell))
-    codes = {word: float(code) for code, word in enumerate(words)}
-    return np.array([codes.get(cell, np.nan) for cell in kept])
+    codes = {word: float(code) for code, word in enumerate(_words(cells, keep))}
+    return np.array([codes.get(cell, np.nan) for cell, used in zip(cells, keep, strict=True) if used])
+
+
+def _words(cells: Sequence[str], keep: NDArray[np.bool_]) -> list[str]:
+    """Words of the rows kept, in the order in which they first appear."""
+    kept = (cell for cell, used in zip(cells, keep, strict=True) if used)
+    return list(dict.fromkeys(cell for cell in kept if not _is_missing(cell)))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.data.problem import Table
+from fkl.data.scale import Scale
 from fkl.errors import FklError, shown
 
 SCALINGS = ("unit_ball", "unit_box", "none")
@@ -28,6 +29,7 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     Returns
     -------
     Table
+        With the `Scale` that it went through, after whatever scaling its data set had done before.
 
     Raises
     ------
@@ -50,11 +52,16 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     if low == high:
         raise FklError(f"{where}: the target is {low} in every row: it cannot be scaled to [0, 1]")
     _require_extent(high - low, low, high, f"{where}: the target")
-    x = _unit_ball(table) if scaling == "unit_ball" else _unit_box(table)
-    return replace(table, x=x, y=(table.y - low) / (high - low))
+    x_low, x_unit = _unit_ball(table) if scaling == "unit_ball" else _unit_box(table)
+    scale = Scale(x_low, x_unit, low, high - low)
+    return replace(table, x=scale.x(table.x), y=scale.y(table.y), scale=scale.after(table.scale))
 
 
-def _unit_ball(table: Table) -> NDArray[np.float64]:
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""What is taken from each feature, and what it is then divided by."""
+
+
+def _unit_ball(table: Table) -> Ends:
     x = table.x
     with np.errstate(over="ignore", under="ignore"):
         squared_norms = np.einsum("nd,nd->n", x, x)
@@ -64,17 +71,17 @@ def _unit_ball(table: Table) -> NDArray[np.float64]:
         raise FklError(f"{table.where}, row {row}: its features are too large to take their norm")
     if largest < np.sqrt(np.finfo(np.float64).tiny):  # squares below that have lost digits, or all of them
         raise FklError(f"{table.where}: all features of all rows are 0, or as good as; they cannot be scaled to norm 1")
-    return x / largest
+    return np.zeros(x.shape[1]), np.full(x.shape[1], largest)
 
 
-def _unit_box(table: Table) -> NDArray[np.float64]:
+def _unit_box(table: Table) -> Ends:
     low, high = table.x.min(axis=0), table.x.max(axis=0)
     with np.errstate(over="ignore"):
         extent = high - low
     for column in np.flatnonzero(np.isinf(extent))[:1]:
         what = f"{table.where}: column {shown(table.feature_names[column])}"
         _require_extent(extent[column], low[column], high[column], what)
-    return (table.x - low) / np.where(extent > 0, extent, 1.0)
+    return low, np.where(extent > 0, extent, 1.0)
 
 
 def _require_extent(extent: float, low: float, high: float, what: str) -> None:

@@ -292,6 +292,8 @@ def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] |
         site_names=table.site_names,
         rows_left_out=len(table.y) - int(present.sum()),
         tested=None if table.tested is None else table.tested[at] & here,
+        scale=table.scale,
+        encoder=table.encoder,
     )
 
 

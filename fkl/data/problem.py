@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.data.encoder import Encoder
+from fkl.data.scale import Scale
 from fkl.errors import FklError, require
 
 FOLDS = 5
@@ -29,6 +31,10 @@ class Table:
         Rows that the data set itself sets apart to be tested on; None where it leaves that to a split.
     where : str
         File or data set that messages about the values name.
+    scale : Scale
+        What x and y went through since they were read.
+    encoder : Encoder or None
+        What made numbers of a file's cells; None where all columns but the target are numbers.
     """
 
     x: NDArray[np.float64]
@@ -38,6 +44,8 @@ class Table:
     site_names: tuple[str, ...] = ("all",)
     tested: NDArray[np.bool_] | None = None
     where: str = "the data set"
+    scale: Scale = field(default_factory=Scale)
+    encoder: Encoder | None = None
 
     @classmethod
     def of_one_site(
@@ -64,6 +72,10 @@ class Problem:
         Rows of the table that no client received.
     tested : (T, K) bool or None
         Samples that the data set sets apart to be tested on.
+    scale : Scale
+        What turned raw numbers into these x and y.
+    encoder : Encoder or None
+        What turned a table's cells into raw numbers; None where the data set is not of a data set's table.
     """
 
     x: NDArray[np.floating]
@@ -73,6 +85,8 @@ class Problem:
     site_names: tuple[str, ...] = ("all",)
     rows_left_out: int = 0
     tested: NDArray[np.bool_] | None = None
+    scale: Scale = field(default_factory=Scale)
+    encoder: Encoder | None = None
     rounds: int = field(init=False)
     clients: int = field(init=False)
     dimension: int = field(init=False)
@@ -117,7 +131,7 @@ class Batch:
         Iterations of the method.
     loss : {"square", "logistic"}
         What is to be minimised; ``logistic`` for a target of -1 and 1.
-    site, site_names, rows_left_out
+    site, site_names, rows_left_out, scale, encoder
         As in `Problem`.
     """
 
@@ -130,6 +144,8 @@ class Batch:
     site_names: tuple[str, ...] = ("all",)
     rows_left_out: int = 0
     loss: str = "square"
+    scale: Scale = field(default_factory=Scale)
+    encoder: Encoder | None = None
 
     @classmethod
     def of(
@@ -173,6 +189,8 @@ class Batch:
             site=problem.site,
             site_names=problem.site_names,
             rows_left_out=problem.rows_left_out,
+            scale=problem.scale,
+            encoder=problem.encoder,
         )
         fewest = int(np.bincount(batch.client[batch.training], minlength=batch.clients).min())
         if fewest == 0:
@@ -189,7 +207,8 @@ class Batch:
         """
         values = np.unique(self.y)
         require(len(values) == 2, "loss", "logistic", f"square: the target has {len(values)} values, not two classes")
-        return replace(self, y=np.where(self.y == values[0], -1.0, 1.0), loss="logistic")
+        signs = np.where(self.y == values[0], -1.0, 1.0)
+        return replace(self, y=signs, loss="logistic", scale=self.scale.to_signs(*values.tolist()))
 
     @property
     def clients(self) -> int:

@@ -1,12 +1,14 @@
 """Samples whose features lie with different parties."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.data.encoder import Encoder
 from fkl.data.problem import FOLDS, Table
+from fkl.data.scale import Scale
 from fkl.errors import BadValue, require
 
 HOWS = ("contiguous", "random", "given")
@@ -37,6 +39,8 @@ class Vertical:
         Share of the rows that a replicate tests on.
     rounds : int
         Of the loop.
+    scale, encoder
+        As in `fkl.data.problem.Problem`.
     """
 
     x: NDArray[np.float64]
@@ -45,6 +49,8 @@ class Vertical:
     active: tuple[int, ...]
     test_share: float
     rounds: int = 1
+    scale: Scale = field(default_factory=Scale)
+    encoder: Encoder | None = None
 
     site_names: ClassVar[tuple[str, ...]] = ("all",)
     rows_left_out: ClassVar[int] = 0
@@ -161,11 +167,14 @@ class FeatureGroups:
             If there are fewer features than parties, or `groups` is not a partition of them.
         """
         values = np.unique(table.y)
-        y = np.where(table.y == values[0], -1.0, 1.0) if len(values) == 2 else table.y
+        y, scale = table.y, table.scale
+        if len(values) == 2:
+            y, scale = np.where(y == values[0], -1.0, 1.0), scale.to_signs(*values.tolist())
         learned = len(y) - round(self.test_share * len(y))
         require(0 < learned < len(y), "test_share", self.test_share, f"one that parts the {len(y)} rows in two")
         active = max(self.parties // 2, 1) if self.active is None else self.active
-        return Vertical(table.x, y, self._groups(table.x.shape[1], rng), tuple(range(active)), self.test_share)
+        groups = self._groups(table.x.shape[1], rng)
+        return Vertical(table.x, y, groups, tuple(range(active)), self.test_share, scale=scale, encoder=table.encoder)
 
     def _groups(self, features: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
         if self.groups is not None:

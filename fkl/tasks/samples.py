@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fkl.config import Run
+from fkl.data.encoder import Encoder
 from fkl.data.normalise import normalise
 from fkl.data.problem import Table
 from fkl.data.store import Store
@@ -22,7 +23,8 @@ def read(run: Run, generator: np.random.Generator) -> Table:
     with inside("dataset"):
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
-        return normalise(replace(table, where=where), run.settings.scaling)
+        encoder = table.encoder or Encoder(table.feature_names)
+        return normalise(replace(table, where=where, encoder=encoder), run.settings.scaling)
 
 
 def split(run: Run, table: Table, generator: np.random.Generator) -> Any:

@@ -1,0 +1,61 @@
+"""The way from raw numbers to those that methods see, and back."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def _zero() -> NDArray[np.float64]:
+    return np.zeros(())
+
+
+def _one() -> NDArray[np.float64]:
+    return np.ones(())
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One map of every feature and one of the target, ``(raw - low) / unit``; by default nothing changes.
+
+    Parameters
+    ----------
+    x_low, x_unit : (d,) float64
+        Of each feature; of shape () for all alike.
+    y_low, y_unit : float
+        Of the target: a squared error is `y_unit` squared times as large in the target's own units.
+    """
+
+    x_low: NDArray[np.float64] = field(default_factory=_zero)
+    x_unit: NDArray[np.float64] = field(default_factory=_one)
+    y_low: float = 0.0
+    y_unit: float = 1.0
+
+    def x(self, raw: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Features (n, d) as methods see them."""
+        scaled: NDArray[np.float64] = np.subtract(raw, self.x_low, dtype=np.float64)
+        scaled /= self.x_unit
+        return scaled
+
+    def y(self, raw: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Targets as methods see them."""
+        scaled: NDArray[np.float64] = (np.asarray(raw, np.float64) - self.y_low) / self.y_unit
+        return scaled
+
+    def y_back(self, scaled: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Predictions in the target's own units."""
+        raw: NDArray[np.float64] = np.asarray(scaled, np.float64) * self.y_unit + self.y_low
+        return raw
+
+    def after(self, first: "Scale") -> "Scale":
+        """Both in one, the other before this."""
+        return Scale(
+            first.x_low + first.x_unit * self.x_low,
+            first.x_unit * self.x_unit,
+            first.y_low + first.y_unit * self.y_low,
+            first.y_unit * self.y_unit,
+        )
+
+    def to_signs(self, low: float, high: float) -> "Scale":
+        """The same to a target of -1 and 1, where it has been one of these two values."""
+        return Scale(y_low=(low + high) / 2, y_unit=(high - low) / 2).after(self)

@@ -1,0 +1,88 @@
+"""What turned raw numbers into those that methods see is kept, and leads back."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fkl.data.encoder import Encoder
+from fkl.data.normalise import SCALINGS, normalise
+from fkl.data.partition import Iid
+from fkl.data.problem import Batch, Table
+from fkl.data.scale import Scale
+from fkl.data.vertical import FeatureGroups
+from fkl.errors import FklError
+
+CELLS = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda value: round(value, 3))
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(24, 4)) * [1, 20, 300, 4]
+WORDS = Encoder(("wind", "a"), {"wind": ("N", "S")}, one_hot=True, fill={"a": 2.5})
+
+
+def table(x, y):
+    return Table.of_one_site(np.asarray(x, float), np.asarray(y, float), tuple(f"f{i}" for i in range(np.shape(x)[1])))
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@given(x=arrays(float, (6, 3), elements=CELLS), y=arrays(float, 6, elements=CELLS))
+def test_the_scale_is_what_the_table_went_through(scaling, x, y):
+    if not x.any() or np.ptp(y) == 0:
+        return
+    raw = table(x, y)
+    scaled = normalise(raw, scaling)
+    assert np.array_equal(scaled.scale.x(raw.x), scaled.x)
+    assert np.array_equal(scaled.scale.y(raw.y), scaled.y)
+    assert scaled.scale.y_back(scaled.y) == pytest.approx(raw.y, rel=1e-12, abs=1e-12 * np.ptp(y))
+    errors = np.square(scaled.y - scaled.y[0]) * scaled.scale.y_unit**2
+    assert errors == pytest.approx(np.square(y - y[0]), rel=1e-9, abs=1e-9 * np.ptp(y) ** 2)
+
+
+def test_two_scalings_in_turn_are_one():
+    y = RNG.normal(size=24)
+    once = normalise(table(X, y), "unit_box")
+    twice = normalise(replace(once, y=once.y), "unit_ball")
+    assert twice.scale.x(X) == pytest.approx(twice.x, rel=1e-14, abs=1e-14)
+    assert twice.scale.y_back(twice.y) == pytest.approx(y, rel=1e-14)
+
+
+def test_every_kind_of_problem_has_its_scale_and_its_encoder():
+    raw = replace(table(X, np.where(X[:, 0] > 0, 5.0, 2.0)), encoder=Encoder(("f0", "f1", "f2", "f3")))
+    scaled = normalise(raw)
+    stream = Iid(clients=4, rounds=None).split(scaled, RNG)
+    assert np.array_equal(stream.scale.x(X).reshape(4, 6, 4).swapaxes(0, 1), stream.x)
+    assert stream.scale.y_back(stream.y).T.ravel().tolist() == raw.y.tolist()
+    classes = Batch.of(stream, 3, 0.25, None, RNG).of_two_classes()
+    parties = FeatureGroups(parties=2).split(scaled, RNG)
+    for problem in (classes, parties):
+        assert set(problem.y) == {-1.0, 1.0}
+        assert problem.scale.y([2.0, 5.0]).tolist() == [-1.0, 1.0]
+        assert problem.scale.y_back(np.array([-1.0, 1.0])).tolist() == [2.0, 5.0]
+        assert np.array_equal(problem.scale.x(X), scaled.x)
+        assert problem.encoder == raw.encoder
+    assert Scale().x(X).tolist() == X.tolist()
+
+
+def test_rows_that_come_later_are_encoded_as_those_before():
+    assert WORDS.feature_names == ("wind=N", "wind=S", "a")
+    rows = pd.DataFrame({"a": [1, None, 3], "more": [0, 0, 0], "wind": ["S", " N ", "S"]})
+    assert WORDS.x(rows).tolist() == [[0, 1, 1], [1, 0, 2.5], [0, 1, 3]]
+    assert replace(WORDS, one_hot=False).x(rows).tolist() == [[1, 1], [0, 2.5], [1, 3]]
+    assert Encoder.of_json(WORDS.as_json()) == WORDS
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ({"a": [1.0]}, "no column wind; needed are wind, a"),
+        ({"a": [1.0, 2.0], "wind": ["N", "W"]}, "row 2, column wind: W must be one of N, S"),
+        ({"a": ["x"], "wind": ["N"]}, "row 1, column a: x must be a finite number"),
+        ({"a": [np.inf], "wind": ["N"]}, "row 1, column a: inf must be a finite number"),
+    ],
+)
+def test_rows_that_cannot_be_encoded_are_refused(rows, said):
+    with pytest.raises(FklError, match=f"^{said}$"):
+        WORDS.x(pd.DataFrame(rows))
