@@ -17,14 +17,18 @@ from fkl.memory import no_more_than_there_is
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
+    add_file,
     alone,
     finish,
     finished,
     moved,
+    provenance,
     read_summary,
     workspace,
     write_failed,
 )
+from fkl.results.model import FILE as MODEL
+from fkl.results.model import Model
 from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
@@ -48,6 +52,9 @@ def execute(run: Run) -> bool:
                 _do(run)
     if done:
         print(f"{run.folder} is finished already")
+    if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:
+        with alone(run.folder):
+            _add_model(run)
     print(closing_table(run, read_summary(run.folder)))
     print(f"files: {run.folder}\n")
     return not done
@@ -65,10 +72,12 @@ def _do(run: Run) -> None:
     rounds = settings.replicates * experiment.problem.rounds
     with workspace(run) as folder, _progress(title, rounds) as bar:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
-        checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, run.digest, tables)
+        kept = f"{run.digest}, functions kept" if settings.save_model else run.digest
+        checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, kept, tables)
+        how = settings.threads, settings.chunk, bar.update, checkpoint, settings.save_model
         try:
             with inside("algo"):
-                for chunk in simulate(experiment, settings.threads, settings.chunk, bar.update, checkpoint):
+                for chunk in simulate(experiment, *how):
                     tables.append(chunk)
         except DivergedError as error:
             error.folder = write_failed(
@@ -81,9 +90,24 @@ def _do(run: Run) -> None:
         if warnings := list(_warnings(experiment, summary)):
             notes["warning"] = "; ".join(warnings)
             print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
+        if settings.save_model:
+            Model.of(experiment, run.dataset.name, tables.learned).save(folder / MODEL)
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
+
+
+def _add_model(run: Run) -> None:
+    """Play a finished run again, for nothing but what it learned: its digest says that it learns the same."""
+    print(f"{run.folder} has no {MODEL}: it is played again for it")
+    settings = run.settings
+    with no_more_than_there_is():
+        experiment = prepare(run)
+    title, rounds = f"{run.algo.label} on {run.dataset.name}", settings.replicates * experiment.problem.rounds
+    with _progress(title, rounds) as bar, inside("algo"):
+        chunks = simulate(experiment, settings.threads, settings.chunk, bar.update, None, True)
+        learned = [one for chunk in chunks for one in chunk.learned]
+    add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)
 
 
 def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":

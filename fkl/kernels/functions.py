@@ -1,6 +1,6 @@
 """Functions that methods have learned, as arrays: what a model keeps, and predicts with.
 
-A method says in `functions(world, state, t)` what it has learned: one of these for each replicate of the world, which it
+A method says in `functions(world, state, t)` what it has learned: one of these for each replicate of a world, which it
 predicts with in round t. K functions at once are those of K clients, where a method is personal; 1 is everyone's.
 """
 
@@ -37,6 +37,11 @@ class Function:
     kind: ClassVar[str]
     arrays: ClassVar[Described]
     """Of each field: floats, integers, truth values or words, and a letter for each axis; d is features of a sample."""
+
+    @property
+    def clients(self) -> int:
+        """How many have a function of their own; 1 where all share it."""
+        return 1
 
     def predict(self, x: Array) -> NDArray[np.float64]:
         """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
@@ -106,6 +111,11 @@ class OnFeatures(Function):
             rho, phase = (rho, phase) if len(rho) == 1 else (rho[chosen], phase[chosen])
         own = np.asarray(theta, bank.precision)
         return cls(rho, scale, phase, np.array(narrow), own, np.asarray(weights, np.float64), np.array(0.0))
+
+    @property
+    def clients(self) -> int:
+        """As in `Function`."""
+        return len(self.weights)
 
     def fits(self, d: int) -> bool:
         """Whether there is a draw a kernel or one for all, and as many theta as clients or one."""

@@ -57,6 +57,11 @@ class BatchTask(Task):
         """How many samples are learned from, and tested on."""
         return amount(self.problem)
 
+    @property
+    def signs(self) -> bool:
+        """Of the logistic loss."""
+        return bool(self.problem.loss == "logistic")
+
     def judge(self, world: World, method: Algorithm) -> "BatchJudge":
         """Errors, and distances from the optimum."""
         return BatchJudge(world, method.lam)

@@ -75,7 +75,7 @@ def batch(experiment: Experiment, near: float) -> None:
 
 
 def vertical(experiment: Experiment, near: float) -> None:
-    """f of the rows that are tested on."""
+    """Values f of the rows that are tested on."""
     T = experiment.problem.rounds
     world, state, outcome = played(experiment, T)
     learned = experiment.algorithm.functions(world, state, T)
