@@ -164,8 +164,8 @@ class OnPoints(Function):
     points: Array
     families: NDArray[np.str_]
     scales: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-    bias: NDArray[np.float64]
+    coefficients: Array
+    bias: Array
 
     @classmethod
     def gaussian(cls, points: Array, scales: Array, coefficients: Array, bias: Array, *more: NDArray[Any]) -> Self:
