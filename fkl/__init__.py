@@ -1,8 +1,13 @@
 """fkl: federated and online kernel learning, every method on the same data, features and ledger."""
 
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 __version__ = "0.3.0"
+
+_ELSEWHERE = {"run": "fkl.api", "load": "fkl.api", "Result": "fkl.api"}
+"""Public names and their modules, which are imported when they are first asked for; for types, see __init__.pyi."""
 
 
 def conf_folder() -> Path:
@@ -10,3 +15,14 @@ def conf_folder() -> Path:
     package = Path(__file__).resolve().parent
     inside_wheel = package / "conf"
     return inside_wheel if inside_wheel.is_dir() else package.parent / "conf"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module 'fkl' has no attribute {name!r}")
+    module = import_module(_ELSEWHERE[name])
+    return getattr(module, name, module)  # remembered by no one, so that the name stays what its module says
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ELSEWHERE})

@@ -260,7 +260,7 @@ def load(config: DictConfig) -> Run:
 
 def _require_kernels(algo: Any, kernels: Any) -> None:
     """Refuse kernels that a method has no use for, and a lack of those that it needs."""
-    label, uses = algo.label, getattr(getattr(algo, "task", None), "uses_kernels", True)
+    label, uses = algo.label, getattr(algo, "uses_kernels", True)
     if uses:
         require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
     else:

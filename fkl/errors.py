@@ -78,6 +78,25 @@ def inside(group: str) -> Iterator[None]:
         raise FklError(f"{group}: needs more memory than there can be ({error})") from None
 
 
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Say how to install what an import in this block misses, a library that only some users need.
+
+    Parameters
+    ----------
+    name : str
+        Extra of fkl that it comes with, see pyproject.toml.
+    what : str
+        What the user asked for, for example ``"report"``.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] == "fkl":
+            raise
+        raise FklError(f"{what}: needs {error.name}, which comes with pip install 'fkl[{name}]'") from None
+
+
 def require(condition: bool, key: str, value: object, allowed: str) -> None:
     """Raise `BadValue` unless the condition holds."""
     if not condition:

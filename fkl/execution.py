@@ -33,6 +33,7 @@ from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
+from fkl.tasks.baselines import not_beaten
 from fkl.tasks.samples import graph
 
 
@@ -55,7 +56,7 @@ def execute(run: Run) -> bool:
     if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:
         with alone(run.folder):
             _add_model(run)
-    print(closing_table(run, read_summary(run.folder)))
+    print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
     print(f"files: {run.folder}\n")
     return not done
 
@@ -90,7 +91,7 @@ def _do(run: Run) -> None:
         if warnings := list(_warnings(experiment, summary)):
             notes["warning"] = "; ".join(warnings)
             print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
-        if settings.save_model:
+        if settings.save_model and len(tables.learned) == settings.replicates:
             Model.of(experiment, run.dataset.name, tables.learned).save(folder / MODEL)
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
@@ -107,7 +108,8 @@ def _add_model(run: Run) -> None:
     with _progress(title, rounds) as bar, inside("algo"):
         chunks = simulate(experiment, settings.threads, settings.chunk, bar.update, None, True)
         learned = [one for chunk in chunks for one in chunk.learned]
-    add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)
+    if len(learned) == settings.replicates:
+        add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)
 
 
 def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":
@@ -146,6 +148,8 @@ def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
     if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
         yield worse
+    elif above := not_beaten(summary):
+        yield above
 
 
 def prepare(run: Run) -> Experiment:
@@ -172,10 +176,12 @@ def prepare(run: Run) -> Experiment:
     )
 
 
-def closing_table(run: Run, summary: pd.DataFrame) -> str:
+def closing_table(title: str, summary: pd.DataFrame) -> str:
     """Mean and standard deviation over replicates; times have none, since replicates run together."""
     figures = summary.drop(columns="replicate")
-    table = pd.DataFrame({"mean": figures.mean(), "sd": figures.std(ddof=1).drop(list(TIMING_COLUMNS))})
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
+    deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
+    table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
     table = table.loc[list(figures)]
-    heading = f"{run.algo.label} on {run.dataset.name}, {len(summary)} replicates"
+    heading = f"{title}, {len(summary)} replicates"
     return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

@@ -1,5 +1,6 @@
 """The synchronous round loop."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -208,7 +209,11 @@ def _keep(checkpoint: Checkpoint | None, place: tuple[int, int], under_way: Unde
 def _learned(experiment: Experiment, world: World, under_way: UnderWay) -> tuple[Learned, ...]:
     """What the replicates of a world have learned."""
     algorithm: Any = experiment.algorithm
-    functions = algorithm.functions(world, under_way.state, under_way.t)
+    try:
+        functions = algorithm.functions(world, under_way.state, under_way.t)
+    except (FklError, MemoryError) as error:  # the run itself is worth keeping
+        print(f"no functions are kept: {error}", file=sys.stderr)
+        return ()
     return tuple(Learned(*both) for both in zip(functions, experiment.task.scales(world), strict=True))
 
 

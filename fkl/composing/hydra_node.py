@@ -107,14 +107,11 @@ BASIC = {"max_batch_size": AT_LEAST_1_OR_NULL}
 OPTUNA = {
     "n_trials": AT_LEAST_1,
     "n_jobs": AT_LEAST_1,
-    "direction": Limit(lambda value: getattr(value, "name", value) in ("minimize", "maximize"), "minimize or maximize"),
-    "max_failure_rate": Limit(lambda value: 0 <= value <= 1, "a number from 0 to 1"),
+    "direction": Limit(lambda value: value in ("minimize", "maximize"), "minimize or maximize"),
     "storage": Limit(
         lambda value: value is None or STORAGE.fullmatch(str(value)) is not None,
         "the URL of a sqlite, mysql or postgresql database, or null",
     ),
-    "custom_search_space": Limit(lambda value: value is None, "null: it would run code that a configuration names"),
-    "search_space": Limit(lambda value: value is None, "null; write KEY=interval(LOW,HIGH) for a key to search over"),
 }
 PLUGINS: dict[str, dict[str, dict[str, Limit]]] = {
     "launcher": {"basic": {}, "joblib": JOBLIB, "submitit_local": SUBMITIT, "submitit_slurm": SUBMITIT},

@@ -4,15 +4,13 @@ import math
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Glob, IntervalSweep, Override, RangeSweep, Sweep
 from omegaconf import DictConfig
 
-from fkl.errors import FklError, require
+from fkl.composing.search import TARGET, count, distribution, merged
+from fkl.errors import FklError, extra, require
 
 MOST = 100_000
-OPTUNA = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
-GRID = "optuna.samplers.GridSampler"
 
 
 def jobs(config: DictConfig, loader: ConfigLoader) -> int:
@@ -25,16 +23,15 @@ def jobs(config: DictConfig, loader: ConfigLoader) -> int:
     """
     overrides = _overrides(config, loader)
     sweeper = config.hydra.sweeper
-    if sweeper._target_ == OPTUNA:
+    if sweeper._target_ == TARGET:
         _require_search(config, overrides)
-        if sweeper.sampler._target_ != GRID:
-            return int(sweeper.n_trials)
+        return int(sweeper.n_trials)
     number = 1
     for override in overrides:
         number *= _values(override)
         if number > MOST:
             raise FklError(f"{override.input_line}: more than {MOST} runs; sweep over less at a time")
-    return min(number, int(sweeper.get("n_trials", MOST)))
+    return number
 
 
 def require_composed(config: DictConfig, loader: ConfigLoader) -> None:
@@ -51,11 +48,7 @@ def require_composed(config: DictConfig, loader: ConfigLoader) -> None:
 
 
 def _overrides(config: DictConfig, loader: ConfigLoader) -> list[Override]:
-    """What jobs differ in, and what they share; the last word about a key holds, as in Hydra."""
-    words = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
-    words += list(config.hydra.overrides.task)
-    parsed = OverridesParser.create(config_loader=loader).parse_overrides(words)
-    return list({override.get_key_element(): override for override in parsed}.values())
+    return merged(config.hydra.sweeper.params, config.hydra.overrides.task, loader)
 
 
 def _words(override: Override, loader: ConfigLoader) -> list[str]:
@@ -85,7 +78,7 @@ def _values(override: Override) -> int:
     elif isinstance(values, Glob):
         number = len(list(override.sweep_iterator()))
     else:
-        raise FklError(f"{word}: must be values; an interval is for hydra/sweeper=optuna and its samplers but grid")
+        raise FklError(f"{word}: must be values; an interval is for hydra/sweeper=optuna")
     if not number:
         raise FklError(f"{word}: no values, so there would be no runs")
     return number
@@ -95,7 +88,7 @@ def _in_range(values: RangeSweep, word: str) -> int:
     _require_finite(word, values.start, values.stop, values.step)
     if not values.step:
         raise FklError(f"{word}: must have a step other than 0")
-    return max(0, math.ceil((values.stop - values.start) / values.step))  # type: ignore[operator]
+    return count(values)
 
 
 def _require_finite(word: str, *numbers: Any) -> None:
@@ -103,12 +96,20 @@ def _require_finite(word: str, *numbers: Any) -> None:
         raise FklError(f"{word}: must have finite numbers")
 
 
+def _require_interval(word: str, values: IntervalSweep) -> None:
+    _require_finite(word, values.start, values.end)
+    if values.start > values.end:  # type: ignore[operator]
+        raise FklError(f"{word}: must have its smaller end first")
+    if "log" in values.tags and values.start <= 0:  # type: ignore[operator]
+        raise FklError(f"{word}: must be of numbers > 0, since their logarithms are drawn from")
+
+
 def _require_search(config: DictConfig, overrides: list[Override]) -> None:
     """Make what a search begins with: where it cannot be made, the sweeper has no line to tell."""
-    import optuna
     from hydra.utils import instantiate
-    from hydra_plugins.hydra_optuna_sweeper._impl import create_optuna_distribution_from_override
 
+    with extra("sweeps", "hydra/sweeper=optuna"):
+        import optuna
     require(config.objective is not None, "objective", None, "a column of summary.csv, which the search makes small")
     varied = [override for override in overrides if override.is_sweep_override()]
     if not varied:
@@ -116,11 +117,11 @@ def _require_search(config: DictConfig, overrides: list[Override]) -> None:
     for override in varied:
         word, values = str(override.input_line), override._value
         if isinstance(values, IntervalSweep):
-            _require_finite(word, values.start, values.end)
+            _require_interval(word, values)
         else:
             _values(override)
         try:
-            create_optuna_distribution_from_override(override)
+            distribution(override)
         except Exception as error:  # whatever it is, it is about this word
             raise FklError(f"{word}: {error}") from None
     sweeper = config.hydra.sweeper

@@ -23,16 +23,18 @@ from hydra._internal.core_plugins import (
 )
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.default_element import InputDefault
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
+from hydra.version import VersionBase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fkl import conf_folder
-from fkl.composing import experiments
+from fkl.composing import experiments, search
 from fkl.composing.hydra_node import require_allowed
 from fkl.composing.interpolation import require_bounded
 from fkl.composing.jobs import jobs, require_composed
@@ -166,7 +168,8 @@ def _deepest(error: RecursionError) -> str:
 @contextmanager
 def guarded() -> Iterator[None]:
     """Let Hydra compose with this module's loader and sources in this block."""
-    Plugins.instance()  # registers Hydra's own sources, so it must come first
+    Plugins.instance()  # registers Hydra's own sources, and others' plugins, so it must come first
+    search.register()
     registry = SourcesRegistry.instance()
     types, loader = registry.types, hydra._internal.hydra.ConfigLoaderImpl  # type: ignore[attr-defined]
     registry.types = types | {
@@ -188,5 +191,18 @@ def compose(*words: str) -> DictConfig:
     ------
     fkl.errors.FklError, hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException
     """
-    with guarded(), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+    with guarded(), _set_aside(), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
         return hydra.compose("config", [*words])
+
+
+@contextmanager
+def _set_aside() -> Iterator[None]:
+    """Let this block use Hydra's global state, and leave it as whoever calls fkl from their own program had it."""
+    state, version = GlobalHydra.instance(), VersionBase.instance()
+    own, base = state.hydra, version.version_base
+    state.clear()
+    try:
+        yield
+    finally:
+        state.hydra, version.version_base = own, base
+        GlobalHydra.set_instance(state)

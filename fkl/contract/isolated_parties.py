@@ -4,9 +4,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.contract.isolated import Elsewhere, Here, PartyError
 from fkl.contract.parties import Actor, Booked, Own, VerticalMethod, Wire
@@ -38,11 +39,32 @@ class PartyAlone:
         return posts, waits_for, learned
 
 
-class Mail:
-    """What carries letters between parties, and weighs them."""
+class PartyInSight(PartyAlone):
+    """A party that is at work in this process, where what it keeps can be read afterwards."""
 
-    def __init__(self, parties: list[Any]) -> None:
-        self._parties = parties
+    def __init__(self, actor: Actor, wire: Wire) -> None:
+        self._actor, self._wire = actor, wire
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """As `Here.ask`."""
+        return getattr(self, name)(*arguments)
+
+
+class Heard(NamedTuple):
+    """A letter as one hears it who listens on the wire."""
+
+    sender: int
+    receiver: int
+    kind: str
+    values: NDArray[Any]
+    about: tuple[int, ...]
+
+
+class Mail:
+    """What carries letters between parties, weighs them, and keeps them where somebody listens."""
+
+    def __init__(self, parties: list[Any], heard: list[Heard] | None = None) -> None:
+        self._parties, self._heard = parties, heard
         self._waiting: dict[tuple[int, int], deque[Posted]] = defaultdict(deque)
         self._waits_for: dict[int, int] = {}
         self._learned: dict[int, Any] = {}
@@ -70,6 +92,8 @@ class Mail:
             size = self.sent.setdefault(one.kind.kind, np.zeros((len(self._parties), 3), np.int64))
             size[party] += 1, one.scalars, len(one.body)
             self._waiting[party, one.receiver].append(one)
+            if self._heard is not None:
+                self._heard.append(Heard(party, one.receiver, one.kind.kind, read(one).values, one.about))
         if waits_for is None:
             self._learned[party] = learned
         else:
@@ -124,7 +148,7 @@ def require_alone(method: VerticalMethod, world: Callable[[], World], party: typ
         if channel.booked:
             raise BrokenPromiseError(f"{method.label} is on pooled data, and yet books {', '.join(channel.booked)}")
         return
-    held, parties = method.dealt(problem, here.streams)
+    held, parties = method.dealt(here.common, problem)
     try:
         parts, sent = play(method, parties, party)
     except PartyError as error:

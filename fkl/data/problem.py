@@ -108,6 +108,10 @@ class Problem:
         here = self.present[t]
         return self.x[t], self.y[t], here / max(int(here.sum()), 1)
 
+    def block(self, rounds: slice) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
+        """The first client's x (B, d) and y (B,) in some rounds."""
+        return self.x[rounds, 0], self.y[rounds, 0]
+
     def testing_last(self, share: float) -> "Problem":
         """The same with the last samples of each client set apart to be tested on, this share of them, rounded."""
         count = self.present.sum(axis=0)

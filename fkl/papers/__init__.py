@@ -6,7 +6,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-import matplotlib.pyplot as plt
 import pandas as pd
 
 from fkl.errors import FklError, require, shown
@@ -106,7 +105,6 @@ def _made(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected
         raise
     except Exception:
         trouble = [(run, _trouble(make, run)) for run in found.runs]
-        plt.close("all")  # figures that were not finished
         if not any(words for _, words in trouble):
             raise
     for run, words in trouble:

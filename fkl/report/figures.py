@@ -5,11 +5,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
@@ -62,8 +57,8 @@ def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str, 
 
 def canvas(panels: int) -> tuple[Figure, Sequence[Axes]]:
     """A row of panels with room for a legend below them."""
-    figure, axes = plt.subplots(1, panels, figsize=(1.4 + 4.2 * panels, 4.2), squeeze=False, layout="constrained")
-    return figure, axes[0]
+    figure = Figure(figsize=(1.4 + 4.2 * panels, 4.2), layout="constrained")  # not pyplot's, which is the user's own
+    return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
 def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, colour: int) -> None:
@@ -94,7 +89,6 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
     Parameters
     ----------
     figure : Figure
-        Closed afterwards.
     replicates : int or str
         How many the mean and the band are over; or what is drawn, where it is something else.
     """
@@ -116,5 +110,4 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
     figure.savefig(png, format="png", dpi=150)
     figure.set_layout_engine(None)  # the PDF keeps the layout, which takes longer than the drawing
     figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
-    plt.close(figure)
     return {".png": png.getvalue(), ".pdf": pdf.getvalue()}

@@ -166,7 +166,7 @@ def collect(outputs: Path) -> Collected:
     found = Collected()
     for folder in entries(outputs / "runs"):
         try:
-            found.whole.append(_read(folder))
+            found.whole.append(read_run(folder))
         except FklError as error:
             found.broken[folder] = str(error)
     found.whole.sort(key=lambda run: run.ended)
@@ -192,8 +192,14 @@ def legible(words: str) -> str:
     return UNSEEN.sub("\ufffd", words)
 
 
-def _read(folder: Path) -> FinishedRun:
-    """Read a run, or say in an `FklError` what is wrong with it."""
+def read_run(folder: Path) -> FinishedRun:
+    """Read a finished run.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Says what is wrong with it.
+    """
     if not folder.is_dir():
         raise FklError("not a folder")
     if (reason := damage(folder)) is not None:

@@ -146,8 +146,6 @@ class Task:
 
     of_features: ClassVar[bool] = False
     """Whether parties have different features of the same samples, as partition=vertical gives them."""
-    uses_kernels: ClassVar[bool] = True
-    """Whether methods need memory for the features of `kernels`."""
     judge_counts: ClassVar[bool] = True
     """Whether a rehearsal has to measure the judge too; not where it holds less than methods do, and takes its time."""
     room: ClassVar[int] = 2**30

@@ -35,6 +35,7 @@ from fkl.network.letters import Letter, posted, read
 
 Array = NDArray[np.float64]
 D = 5
+ONE_KERNEL = Dictionary(N=1, smallest=1.0, largest=1.0, bandwidth_convention="deviation")
 SUMMED = [
     FdSvrg(passes=3, batch=2),
     FdSvrg("square", passes=2, inner=5, intercept=False),
@@ -108,7 +109,7 @@ def test_fdskl_s_workers_are_its_fast_path(masks: str, method: Fdskl, q: int, ac
     q = max(q, 3) if split else q
     table = Table.of_one_site(np.hstack([X[:16], X[16:32]]), Y[:16], tuple("abcdefghij"))
     problem = FeatureGroups(q, active=min(active, q)).split(table, np.random.default_rng(1))
-    given = Experiment(replace(problem, rounds=method.rounds), Dictionary(), Network(), method, 5, 1, "float64")
+    given = Experiment(replace(problem, rounds=method.rounds), ONE_KERNEL, Network(), method, 5, 1, "float64")
     method.require_apart(lambda: make_world(given, (0,))[0], Here)
 
 

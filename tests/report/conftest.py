@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import pytest
 
 from fkl import cli
@@ -54,6 +53,5 @@ def each_alone(finished: Path) -> Callable:
                 for number in numbers:
                     with suppress(FklError):  # the line that says what to run first
                         make(number, [run])
-            plt.close("all")
 
     return each_alone

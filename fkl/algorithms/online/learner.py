@@ -73,6 +73,10 @@ class Learner:
         """Play a block of rounds and return the state after it."""
         raise NotImplementedError
 
+    def lengthened(self, world: World, state: Any) -> Any:
+        """The same state with room for all rounds of the world, when a stream goes on for longer than was foreseen."""
+        return state
+
     def rates(self, rounds: slice) -> NDArray[np.float64]:
         """eta_t of a block of rounds, (B,)."""
         return self.eta / np.sqrt(np.arange(rounds.start + 1, rounds.stop + 1))
@@ -86,7 +90,8 @@ class Learner:
 
 def samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
     """The stream's x (B, d) and y (B,) in a block of rounds."""
-    return world.problem.x[rounds, 0], world.problem.y[rounds, 0]
+    block: tuple[Array, NDArray[np.float64]] = world.problem.block(rounds)
+    return block
 
 
 def falling(log_w: Array, losses: Array) -> tuple[Array, Array]:

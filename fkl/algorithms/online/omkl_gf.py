@@ -72,6 +72,12 @@ class OmklGf(Selective):
             node_draws=np.concatenate([draws[:, :T], draws[:, -1:]], axis=1),
         )
 
+    def lengthened(self, world: World, state: State) -> State:
+        """More numbers for the nodes, those that follow all that are drawn; the graph's are as many as they were."""
+        T, graph = state.node_draws.shape[1], state.graph_draws[0].size
+        more = uniforms(world, graph + world.problem.rounds)[:, graph + T :]
+        return replace(state, node_draws=np.concatenate([state.node_draws, more], axis=1))
+
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Algorithm 3, all replicates side by side."""
         block, played = self.open_block(world, rounds)

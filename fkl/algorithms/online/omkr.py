@@ -3,7 +3,7 @@
 Sahoo, Hoi and Li, Online Multiple Kernel Regression, KDD 2014.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -52,9 +52,14 @@ class Omkr(Learner):
         N = world.dictionary.N
         return State(np.zeros((N, world.problem.rounds)), np.zeros((1, N)))
 
+    def lengthened(self, world: World, state: State) -> State:
+        """More samples that were not seen yet."""
+        N, T = state.a.shape
+        return replace(state, a=np.concatenate([state.a, np.zeros((N, world.problem.rounds - T))], axis=1))
+
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Forward substitution of a block of the triangular system, then the mixture."""
-        x = world.problem.x[: rounds.stop, 0]
+        x, _ = samples(world, slice(0, rounds.stop))
         _, y = samples(world, rounds)
         f = exact.substitute(world.dictionary, x, y, self.rates(rounds), state.a)[None]
         loss = (f - y[:, None]) ** 2

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -40,9 +39,8 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 3, all systems: in the first row against compute, in the second with the cost model's links."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     _require(shown)
-    figure, panels = plt.subplots(
-        2, len(shown), figsize=(1.4 + 3.4 * len(shown), 7.6), squeeze=False, layout="constrained", sharey="col"
-    )
+    figure = Figure(figsize=(1.4 + 3.4 * len(shown), 7.6), layout="constrained")
+    panels = figure.subplots(2, len(shown), squeeze=False, sharey="col")
     for column, dataset in enumerate(shown):
         runs = _most_samples(dataset, by_key)
         for row, links in enumerate((False, True)):
@@ -120,9 +118,8 @@ def _grid(panels: int) -> tuple[Figure, Sequence[Axes]]:
     """Panels in rows of `COLUMNS`, those that are left over taken away."""
     columns = min(panels, COLUMNS)
     rows = -(-panels // columns)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(1.4 + 4.2 * columns, 1 + 3.4 * rows), squeeze=False, layout="constrained"
-    )
+    figure = Figure(figsize=(1.4 + 4.2 * columns, 1 + 3.4 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
     for empty in axes.flat[panels:]:
         empty.remove()
     return figure, list(axes.flat[:panels])

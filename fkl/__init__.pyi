@@ -1,0 +1,9 @@
+from pathlib import Path
+
+from fkl.api import Result as Result
+from fkl.api import load as load
+from fkl.api import run as run
+
+__version__: str
+
+def conf_folder() -> Path: ...

@@ -1,0 +1,155 @@
+"""fkl from Python: one run and what it left behind, as `fkl.run` and `fkl.load`."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
+from io import StringIO
+from os import PathLike
+from pathlib import Path
+from threading import RLock
+
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from fkl.compose_errors import in_one_line
+from fkl.composing.loader import compose
+from fkl.composing.options import require_understood
+from fkl.config import load as checked
+from fkl.errors import FklError, require, shown
+from fkl.execution import closing_table, execute
+from fkl.results.collect import FinishedRun, read_run
+
+_ONE_AT_A_TIME = RLock()
+"""Hydra's state, the threads of compiled code and the standard streams are the process's, not a thread's."""
+
+
+@dataclass(frozen=True, repr=False)
+class Result(FinishedRun):
+    """What a finished run left behind.
+
+    Parameters
+    ----------
+    folder : Path
+        Where its files are.
+    config : dict
+        Its whole configuration.
+    provenance : dict
+        What else decided its numbers: versions, machine, checksums of its files; and its warning, if it has one.
+
+    Attributes
+    ----------
+    summary, rounds, clients : DataFrame
+        One row a replicate; a replicate and round; a replicate and client.
+    figures : dict of str to Path
+        Its figures as PNG, by name.
+    model : fkl.results.model.Model
+        What it learned, of a run with ``save_model=true``.
+    """
+
+    @cached_property
+    def figures(self) -> dict[str, Path]:
+        """Its figures as PNG, by name; beside each lies a PDF."""
+        return {file.stem: file for file in sorted(self.folder.glob("*.png"))}
+
+    def __repr__(self) -> str:
+        return f"{closing_table(f'{self.algorithm} on {self.dataset}', self.summary)}\nfiles: {self.folder}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+def run(*words: str, quiet: bool = False) -> Result:
+    """Do what ``fkl run`` does with these words, unless it was done before, and return what it left behind.
+
+    Runs of one process are played one after another, also those of several threads. Nothing is printed but the
+    progress bar. Hydra, if the caller uses it too, is left as it was.
+
+    Parameters
+    ----------
+    *words : str
+        As on the command line: ``"algo=pof_mkl"``, ``"kernels.D=50"``, ``"paths.outputs=FOLDER"``.
+    quiet : bool
+        No progress bar either; a warning about the numbers is then one of Python's.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    fkl.errors.FklError
+        For whatever the caller can mend, in one line.
+
+    Examples
+    --------
+    >>> import fkl
+    >>> words = ("algo=raker", "dataset=diabetes", "partition=stream", "kernels.smallest=1", "algo.eta=0.5")
+    >>> result = fkl.run(*words, "replicates=2", quiet=True)
+    >>> result.summary[["replicate", "mse"]].round(3)
+       replicate    mse
+    0          0  0.048
+    1          1  0.048
+    >>> sorted(result.figures)
+    ['mse', 'regret']
+    >>> result.config["algo"]["eta"]
+    0.5
+    """
+    for word in words:
+        require(isinstance(word, str), "word", word, 'text such as "algo=raker"')
+        if word.startswith("-"):
+            raise FklError(f"{shown(word)}: no option here; fkl.run does one run of KEY=VALUE words")
+        if word.lstrip("+~").startswith("hydra"):
+            raise FklError(f"{shown(word)}: without effect here, where Hydra composes only")
+    require_understood([*words])
+    with _ONE_AT_A_TIME, _silent(quiet):
+        try:
+            config = compose(*words)
+        except (HydraException, OmegaConfBaseException) as error:
+            line = in_one_line(error).replace("add --multirun to your command line", "call fkl.run for each")
+            raise FklError(line) from None
+        run = checked(config)
+        execute(run)
+        result = load(run.folder)
+    if quiet and "warning" in result.provenance:
+        warnings.warn(result.provenance["warning"], stacklevel=2)
+    return result
+
+
+@contextmanager
+def _silent(quiet: bool) -> Iterator[None]:
+    """Let nothing be printed, or but the progress bar, on stderr."""
+    with ExitStack() as streams:
+        streams.enter_context(redirect_stdout(StringIO()))
+        if quiet:
+            streams.enter_context(redirect_stderr(StringIO()))
+        yield
+
+
+def load(folder: str | PathLike[str]) -> Result:
+    """Return what a finished run left behind in its folder.
+
+    Parameters
+    ----------
+    folder : str or Path
+
+    Raises
+    ------
+    fkl.errors.FklError
+        If that is no finished run, or is not as it was written.
+
+    Examples
+    --------
+    >>> import fkl
+    >>> fkl.load("nowhere")
+    Traceback (most recent call last):
+    fkl.errors.FklError: nowhere: not a folder
+    """
+    try:
+        found = read_run(Path(folder))
+    except FklError as error:
+        raise FklError(f"{shown(folder)}: {error}") from None
+    return Result(found.folder, found.config, found.provenance)

@@ -1,0 +1,176 @@
+"""A search for hyper-parameters by Optuna, as a sweeper of Hydra's: ``hydra/sweeper=optuna``."""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep, Transformer
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import MISSING, DictConfig, OmegaConf
+
+from fkl.errors import printable
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.samplers import BaseSampler
+
+TARGET = "hydra_plugins.fkl_search.Search"
+"""Hydra makes sweepers of modules whose names start like that, and of no others."""
+BEST = "optimization_results.yaml"
+
+
+@dataclass
+class Sampler:
+    """Who proposes values: the class, and what all of Optuna's have."""
+
+    _target_: str = MISSING
+    seed: int | None = None
+
+
+@dataclass
+class SearchKeys:
+    """Keys of ``hydra.sweeper`` in a search.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Of optuna.samplers; more of its keys are added as ``+hydra.sweeper.sampler.multivariate=true``.
+    direction : str
+        Whether the objective is to become small, ``minimize``, or large, ``maximize``.
+    storage : str or None
+        URL of a database in which the search is kept, and from which it goes on.
+    study_name : str or None
+        Its name there.
+    n_trials, n_jobs : int
+        Runs in all, and how many of them are proposed and launched at once.
+    params : dict
+        What is searched over and what all runs share, as in Hydra's own sweeper.
+    """
+
+    _target_: str = TARGET
+    defaults: list[Any] = field(default_factory=lambda: [{"sampler": "tpe"}])
+    sampler: Sampler = MISSING
+    direction: str = "minimize"
+    storage: str | None = None
+    study_name: str | None = None
+    n_trials: int = 20
+    n_jobs: int = 2
+    params: dict[str, str] | None = None
+
+
+class Search(Sweeper):
+    """Propose values, launch the runs, tell the sampler what came out, and so on; see `SearchKeys`."""
+
+    def __init__(
+        self,
+        sampler: "BaseSampler",
+        direction: str,
+        storage: str | None,
+        study_name: str | None,
+        n_trials: int,
+        n_jobs: int,
+        params: Mapping[str, str] | None,
+    ) -> None:
+        self.study = {"sampler": sampler, "direction": direction, "storage": storage, "study_name": study_name}
+        self.n_trials, self.n_jobs, self.params = n_trials, n_jobs, params
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Take from Hydra what runs the jobs."""
+        self.hydra_context: HydraContext = hydra_context
+        self.config: DictConfig = config
+        self.launcher: Launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> None:
+        """Do the search, and write the best values and what came of them into the sweep's folder."""
+        import optuna
+
+        from fkl.files import write_text
+
+        folder = Path(str(self.config.hydra.sweep.dir))
+        folder.mkdir(parents=True, exist_ok=True)
+        OmegaConf.save(self.config, folder / "multirun.yaml")
+        overrides = merged(self.params, arguments, self.hydra_context.config_loader)
+        space = {one.get_key_element(): distribution(one) for one in overrides if one.is_sweep_override()}
+        shared = [
+            f"{one.get_key_element()}={one.get_value_element_as_str()}"
+            for one in overrides
+            if not one.is_sweep_override()
+        ]
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        study = optuna.create_study(**self.study, load_if_exists=True)  # type: ignore[arg-type]
+        worst = math.inf if self.study["direction"] == "minimize" else -math.inf
+        for begun in range(0, self.n_trials, self.n_jobs):
+            trials = [study.ask(space) for _ in range(min(self.n_jobs, self.n_trials - begun))]
+            words = [[*(f"{key}={value}" for key, value in one.params.items()), *shared] for one in trials]
+            for trial, ended in zip(trials, self.launcher.launch(words, initial_job_idx=begun), strict=True):
+                study.tell(trial, _value(ended, worst))
+        best = {"name": "optuna", "best_params": study.best_trial.params, "best_value": study.best_value}
+        write_text(folder / BEST, yaml.safe_dump(best, sort_keys=False))
+
+
+def _value(ended: JobReturn, worst: float) -> float:
+    """What came of a run; one that failed, or that a cluster ended, is infinitely bad."""
+    try:
+        value = float(ended.return_value)
+    except Exception as error:  # whatever ended it: the search goes on, as sweeps do
+        print(f"fkl: {printable(' '.join(f'{type(error).__name__}: {error}'.split()))}", file=sys.stderr)
+        return worst
+    return value if math.isfinite(value) else worst
+
+
+def merged(params: Mapping[str, str] | None, words: Sequence[str], loader: ConfigLoader) -> list[Override]:
+    """What jobs differ in, and what they share; the last word about a key holds, as in Hydra."""
+    every = [*(f"{key}={value}" for key, value in (params or {}).items()), *words]
+    parsed = OverridesParser.create(config_loader=loader).parse_overrides(every)
+    return list({override.get_key_element(): override for override in parsed}.values())
+
+
+def distribution(override: Override) -> "BaseDistribution":
+    """What Optuna draws a key's values from: an interval, or the values of a range or a choice.
+
+    Raises
+    ------
+    ValueError
+        When there is no value to draw.
+    """
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    values = override.value()
+    if isinstance(values, IntervalSweep):
+        whole = isinstance(values.start, int) and isinstance(values.end, int)
+        kind: Any = IntDistribution if whole else FloatDistribution
+        return kind(values.start, values.end, log="log" in values.tags)
+    if isinstance(values, RangeSweep) and not values.shuffle:
+        start, step = values.start, values.step
+        last = start + (count(values) - 1) * step  # type: ignore[operator]
+        kind = IntDistribution if isinstance(start, int) and isinstance(step, int) else FloatDistribution
+        return kind(min(start, last), max(start, last), step=abs(step))  # type: ignore[type-var]
+    choices: Any = override.sweep_iterator(transformer=Transformer.encode)
+    return CategoricalDistribution([*choices])
+
+
+def count(values: RangeSweep) -> int:
+    """Numbers of a range, whose end is not one of them."""
+    return max(0, math.ceil((values.stop - values.start) / values.step))  # type: ignore[operator]
+
+
+def register() -> None:
+    """Offer ``hydra/sweeper=optuna``, also in the place of another plugin's of that name."""
+    store = ConfigStore.instance()
+    store.store(group="hydra/sweeper", name="optuna", node=SearchKeys, provider="fkl")
+    for name, sampler in (("tpe", "TPESampler"), ("random", "RandomSampler")):
+        node = Sampler(_target_=f"optuna.samplers.{sampler}")
+        store.store(group="hydra/sweeper/sampler", name=name, node=node, provider="fkl")

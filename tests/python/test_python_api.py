@@ -1,0 +1,118 @@
+"""fkl from Python: the command's runs, and nothing else of the process touched."""
+
+import doctest
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import hydra
+import pandas as pd
+import pytest
+from conftest import Answer
+from hydra.core.global_hydra import GlobalHydra
+
+import fkl
+import fkl.api
+from fkl.errors import FklError
+
+WORDS = ("algo=raker", "dataset=diabetes", "partition=stream", "kernels.D=5", "replicates=1")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_importing_fkl_costs_no_library_and_a_run_no_figures_of_the_user(tmp_path: Path) -> None:
+    """A backend of matplotlib's is chosen by pyplot, which in a notebook is the user's."""
+    program = f"""
+        import sys, fkl
+        assert not {{"numpy", "pandas", "hydra", "sklearn", "matplotlib", "numba"}} & {{*sys.modules}}
+        assert "run" in dir(fkl) and not hasattr(fkl, "no_such_name")
+        fkl.run(*{WORDS}, quiet=True)
+        assert "matplotlib.pyplot" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], cwd=tmp_path, check=True)
+
+
+def test_what_its_documentation_shows_is_so() -> None:
+    with warnings.catch_warnings(action="ignore"):
+        ended = doctest.testmod(fkl.api)
+    assert ended.failed == 0 < ended.attempted
+
+
+def test_a_run_is_that_of_the_command_and_is_not_run_again(fkl: Callable[..., Answer]) -> None:
+    from fkl import run
+
+    told = fkl("run", *WORDS)
+    assert told.code == 0, told.err
+    folder = next(Path("outputs/runs").iterdir())
+    before = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
+    with pytest.warns(UserWarning) if "predicting" in told.err else warnings.catch_warnings():
+        result = run(*WORDS, quiet=True)
+    assert result.folder == folder
+    assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == before
+    for name in ("summary", "rounds", "clients"):
+        pd.testing.assert_frame_equal(getattr(result, name), pd.read_csv(folder / f"{name}.csv"))
+    assert {file.name for file in result.figures.values()} == {file.name for file in folder.glob("*.png")} != set()
+    assert f"{result!r}\n" in told.out
+    assert result.config["algo"]["eta"] == 0.1
+
+
+def test_hydra_is_left_as_the_user_has_it(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "config.yaml").write_text("mine: 1\n")
+    with hydra.initialize_config_dir(str(tmp_path / "own"), version_base="1.2"):
+        held, base = GlobalHydra.instance().hydra, hydra.version.getbase()
+        fkl.run(*WORDS, quiet=True)
+        with pytest.raises(FklError):
+            fkl.run("algo=none", quiet=True)
+        assert GlobalHydra.instance().hydra is held
+        assert hydra.version.getbase() == base
+        assert hydra.compose("config", ["mine=2"]) == {"mine": 2}
+    assert not GlobalHydra.instance().is_initialized()
+
+
+def test_threads_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [(*WORDS, f"seed={seed}") for seed in (1, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        together = [*pool.map(lambda some: fkl.run(*some, "paths.outputs=together", quiet=True), words)]
+    alone = [fkl.run(*some, "paths.outputs=alone", quiet=True) for some in words]
+    for one, other in zip(together, alone, strict=True):
+        pd.testing.assert_frame_equal(one.rounds, other.rounds)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("algo=none",), "algo=none: not known; there are "),
+        (("algo=raker,omkr",), "Ambiguous value for argument 'algo=raker,omkr' 1. To use it as a list"),
+        (("algo.eta=-1", "algo=raker", "partition=stream"), "algo.eta=-1.0: must be a number > 0"),
+        (("-m", "algo=raker"), "-m: no option here; fkl.run does one run of KEY=VALUE words"),
+        (("hydra.run.dir=x",), "hydra.run.dir=x: without effect here"),
+        (("raker",), "raker: "),
+        ((["algo=raker"],), "word=['algo=raker']: must be text such as"),
+        (("dataset=csv", "dataset.path=none.csv"), "dataset.path=none.csv: must be a file that is there"),
+    ],
+    ids=str,
+)
+def test_what_the_caller_can_mend_is_an_error_of_one_line(words: tuple[str, ...], line: str) -> None:
+    with pytest.raises(FklError) as error:
+        fkl.run(*words, quiet=True)
+    assert str(error.value).startswith(line)
+    assert "\n" not in str(error.value)
+    assert "command line" not in str(error.value)
+    assert not Path("outputs").exists()
+
+
+@pytest.mark.parametrize("name", ["a_file", "a_folder", "nowhere"])
+def test_what_is_no_run_is_not_loaded(name: str) -> None:
+    Path("a_file").write_text("")
+    Path("a_folder").mkdir()
+    with pytest.raises(FklError, match=rf"^{name}: .+$"):
+        fkl.load(name)
