@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.vertical.dsg import BLOCK, TILE
 from fkl.algorithms.vertical.fdskl import Fdskl
-from fkl.contract.isolated import Here
+from fkl.contract.apart import AsObject
 from fkl.contract.isolated_parties import play
 from fkl.contract.world import Common
 from fkl.data.problem import Table
@@ -132,7 +132,7 @@ def message_by_message(iterations: int, common: Common, problem: Vertical) -> tu
     method = literal(iterations)
     _, parties = method.dealt(common, problem)
     start = time.perf_counter()
-    _, sent = play(method, parties, Here)
+    _, sent = play(method, parties, AsObject)
     return time.perf_counter() - start, float(sum(int(count[:, 1].sum()) for count in sent.values()))
 
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.isolated import Elsewhere, Here, PartyError
+from fkl.contract.apart import PartyError
+from fkl.contract.isolated import Apart
 from fkl.contract.parties import Actor, Booked, Own, VerticalMethod, Wire
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError
@@ -46,7 +47,7 @@ class PartyInSight(PartyAlone):
         self._actor, self._wire = actor, wire
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """As `Here.ask`."""
+        """As `AsObject.ask`."""
         return getattr(self, name)(*arguments)
 
 
@@ -115,14 +116,14 @@ class Watched(Channel):
         super().record_messages(kind, messages, scalars, size, timed)
 
 
-def play(method: VerticalMethod, parties: list[Own], party: type[Here] | type[Elsewhere]) -> tuple[list[Any], Booked]:
+def play(method: VerticalMethod, parties: list[Own], party: Apart) -> tuple[list[Any], Booked]:
     """What the parties learn on their own, and what they send."""
     with ExitStack() as ends:
         mail = Mail([ends.enter_context(closing(party(PartyAlone, method, own))) for own in parties])
         return mail.deliver(), mail.sent
 
 
-def require_alone(method: VerticalMethod, world: Callable[[], World], party: type[Here] | type[Elsewhere]) -> None:
+def require_alone(method: VerticalMethod, world: Callable[[], World], party: Apart) -> None:
     """Compare parties on their own with the pooled path: the same f, and all that is booked is sent, to the byte.
 
     Features are scaled to at most 1, so that no step is so long that the two paths' rounding grows without end.
@@ -132,8 +133,7 @@ def require_alone(method: VerticalMethod, world: Callable[[], World], party: typ
     method : VerticalMethod
     world : callable
         Makes worlds of one replicate, in float64.
-    party : Here or Elsewhere
-        Whether parties are kept apart as objects or as processes.
+    party : AsObject or AsProcess
 
     Raises
     ------

@@ -21,7 +21,7 @@ from fkl.algorithms.vertical.fdskl import MASKS, Fdskl, Worker
 from fkl.algorithms.vertical.fdskl_counts import Counts, seconds
 from fkl.algorithms.vertical.fdskl_letters import MASK, MASKED, FunctionPart, Index
 from fkl.algorithms.vertical.sums import gathered, told
-from fkl.contract.isolated import Here
+from fkl.contract.apart import AsObject
 from fkl.contract.isolated_parties import Mail, PartyInSight, play
 from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common
@@ -82,7 +82,7 @@ def known(problem: Vertical, dictionary: Dictionary | None = None, precision: st
 def played(method: Fdskl, common: Common, problem: Vertical) -> tuple[dict[int, Array], Array, Counts]:
     """Run the protocol: alpha (D,) of each draw, f of the rows that are tested on, and what was sent."""
     held, parties = method.dealt(common, problem)
-    parts, sent = play(method, parties, Here)
+    parts, sent = play(method, parties, AsObject)
     alpha = {s: one for part in parts for s, (_, one) in part.features.items()}
     tested = method.learner(common, problem).split.test
     f = method.assembled(parts, held).decision(problem.x[tested])

@@ -16,7 +16,7 @@ from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, MASKED, PART, SHARE
 from fkl.algorithms.vertical.fdskl_split import SplitWorker
 from fkl.audit import OUTSIDER, Played, audit, write_audit
-from fkl.contract.isolated import Here
+from fkl.contract.apart import AsObject
 from fkl.contract.isolated_parties import play
 from fkl.contract.parties import Wire
 from fkl.contract.world import Common
@@ -64,7 +64,7 @@ def test_split_angles_give_the_pooled_method_and_its_ledger(method: Fdskl, q: in
     problem = make_problem(q=q, rows=16)
     common = known(problem)
     held, parties = method.dealt(common, problem)
-    parts, counted = play(method, parties, Here)
+    parts, counted = play(method, parties, AsObject)
     booked = {kind: count[:, :2] for kind, count in counted.items()}
     fast, sent = method.learner(common, problem), []
     for until in (method.iterations // 3, method.iterations):

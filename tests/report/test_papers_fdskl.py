@@ -220,6 +220,7 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: s
     assert "FDSKL" not in set(read("errors")["system"])
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("number", "curves"),
     [

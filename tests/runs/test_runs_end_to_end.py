@@ -42,6 +42,10 @@ AT_ONCE = ("libsvm", "pp_svmv", "vertical_nystroem", "vertical_ridge")
 """Methods over a vertical partition that have one model, when they are done."""
 
 
+DRAWN = ("coke", "fdskl", "libsvm", "parsimonious_federated", "pof_mkl", "pooled_svm", "raker", "rfomkr")
+"""One of each family and kind of figure."""
+
+
 def rounds_and_clients(algo: str) -> tuple[int, int]:
     """Of a run as small as `small` makes it."""
     if algo in VERTICAL:
@@ -70,7 +74,7 @@ def csv_bytes(folder: Path) -> dict[str, str]:
     return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore").to_csv() for name, table in tables.items()}
 
 
-@pytest.mark.parametrize("algo", ALGORITHMS)
+@pytest.mark.parametrize("algo", [pytest.param(a, marks=[pytest.mark.drawn] * (a in DRAWN)) for a in ALGORITHMS])
 def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callable, tmp_path: Path, algo: str) -> None:
     """`out=DIR` holds these files and no others; the closing table names the folder; nothing lies beside it."""
     answer = fkl("run", *small(algo), "out=here")

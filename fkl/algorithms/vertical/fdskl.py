@@ -5,7 +5,7 @@ DSG does, which is Lemma 1, and `fdskl_counts` counts what the workers would hav
 """
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -105,7 +105,8 @@ class Fdskl(Dsg):
             own = (j, problem.x[:, features], y if active else None, problem.groups, problem.active, secret)
             batches = start.batches if active else None
             shared = {pair: deepcopy(seed) for pair, seed in pairs.items() if j in pair[1:]}
-            holders.append(Holder(*own, common, duties, batches, dealers, shared))
+            known = replace(common, streams=common.streams.own(range(j, j + 1), (Role.FEATURES,)))
+            holders.append(Holder(*own, known, duties, batches, dealers, shared))
         return Held(problem.x, y, problem.groups, problem.active), holders
 
     def party(self, own: Own, wire: Wire) -> Actor:
@@ -136,7 +137,7 @@ class Holder(Own):
     Parameters
     ----------
     common : Common
-        Of one replicate. Of the private streams a worker asks for its own alone.
+        Of one replicate, with streams that give it its own phases and no others.
     duties : (T, 2) int
         As of `Dsg.duties`.
     batches : (T, B) int or None
