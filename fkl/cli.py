@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -163,6 +164,11 @@ def run(words: tuple[str, ...]) -> None:
 
     It goes on past a run that fails (--fail-fast: leaves out the rest).
     """
+    if words in (("--help",), ("-h",)):
+        from fkl.describe import overview
+
+        print(click.get_current_context().get_help(), overview(_width()), sep="\n\n")
+        return
     from fkl.composing.names import require_known
 
     require_known(words)  # before Hydra takes its time to say the same
@@ -201,6 +207,15 @@ def list_choices() -> None:
         for name, about in abouts(group).items():
             if about:  # a choice without words is a part of another one
                 print(f"  {name:24} {about}")
+
+
+@commands.command("describe", context_settings=AS_GIVEN)
+@click.argument("name", shell_complete=_named(*GROUPS))
+def describe_choice(name: str) -> None:
+    """What one of these is, its paper, and every key: type, default, limits, meaning; for example pof_mkl."""
+    from fkl.describe import describe, shown
+
+    print(shown(describe(name), _width()))
 
 
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|fetch|verify [NAME ...]")
@@ -306,6 +321,11 @@ def completion(shell: str, line: str | None) -> None:
     from fkl.completion import SCRIPTS, offered
 
     print(SCRIPTS[shell] if line is None else "\n".join(offered(line, commands)))
+
+
+def _width() -> int:
+    """Columns of the terminal that text fills."""
+    return min(get_terminal_size().columns, 120)
 
 
 def _store() -> "Store":

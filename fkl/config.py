@@ -20,6 +20,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
+import fkl
 from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
@@ -314,7 +315,7 @@ def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return ""  # which names them itself
     *_, last = traceback.extract_tb(error.__traceback__)
-    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__)
+    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
     return "" if ours else f"{last.filename}, line {last.lineno}: "
 
 

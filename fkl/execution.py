@@ -4,16 +4,16 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pandas as pd
-from tqdm import tqdm
 
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
 from fkl.errors import inside, require
 from fkl.memory import no_more_than_there_is
+from fkl.progress import Progress
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
@@ -71,11 +71,11 @@ def _do(run: Run) -> None:
         require(settings.objective in columns, "objective", settings.objective, f"one of {', '.join(columns)}")
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * experiment.problem.rounds
-    with workspace(run) as folder, _progress(title, rounds) as bar:
+    with workspace(run) as folder, Progress(title, rounds) as progress:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         kept = f"{run.digest}, functions kept" if settings.save_model else run.digest
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, kept, tables)
-        how = settings.threads, settings.chunk, bar.update, checkpoint, settings.save_model
+        how = settings.threads, settings.chunk, progress.advance, checkpoint, settings.save_model
         try:
             with inside("algo"):
                 for chunk in simulate(experiment, *how):
@@ -85,7 +85,7 @@ def _do(run: Run) -> None:
                 run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
             )
             raise
-        bar.close()
+        progress.bar.close()
         summary = read_summary(folder)
         notes = _notes(run, experiment, tables)
         if warnings := list(_warnings(experiment, summary)):
@@ -105,16 +105,11 @@ def _add_model(run: Run) -> None:
     with no_more_than_there_is():
         experiment = prepare(run)
     title, rounds = f"{run.algo.label} on {run.dataset.name}", settings.replicates * experiment.problem.rounds
-    with _progress(title, rounds) as bar, inside("algo"):
-        chunks = simulate(experiment, settings.threads, settings.chunk, bar.update, None, True)
+    with Progress(title, rounds) as progress, inside("algo"):
+        chunks = simulate(experiment, settings.threads, settings.chunk, progress.advance, None, True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
         add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)
-
-
-def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":
-    pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
-    return tqdm(total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause)
 
 
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
