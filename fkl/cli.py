@@ -296,6 +296,25 @@ def figure(words: tuple[str, ...]) -> None:
 
 
 @commands.command()
+@click.argument("where", nargs=-1, metavar="[WHERE ...]")
+@click.option("--metric", metavar="NAME", help="A column of summary.csv; by default the error of most of the runs.")
+@click.option("--by", metavar="KEY", multiple=True, help="Make columns of a key's values, as of data sets; repeatable.")
+@click.option(
+    "--out", metavar="FOLDER", default="outputs/comparison", help="For tables and figures.", show_default=True
+)
+@click.option("--dark", is_flag=True, help="Figures on a dark background.")
+def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out: str, dark: bool) -> None:
+    """Finished runs beside each other: means, tests, ranks, figures, LaTeX.
+
+    WHERE is a folder of runs, of a sweep, a glob, or KEY=VALUE,VALUE, which runs must fit; outputs if there is none.
+    For example: fkl compare algo=pof_mkl,raker dataset=air
+    """
+    from fkl.comparison import command
+
+    print(command(where, metric, by, out, dark))
+
+
+@commands.command()
 def report() -> None:
     """All tables, figures, differences and runs on one page, outputs/report.html."""
     with extra("report", "report"):

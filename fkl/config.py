@@ -25,7 +25,7 @@ from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
-NODES = ("algo", "dataset", "partition", "network")
+NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
 OPTIONAL_NODES = ("kernels", "topology")
 PARTS = {
     "algo": ("label", "init", "step"),

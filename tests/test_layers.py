@@ -21,8 +21,9 @@ LAYERS = {
     "loop": ("fkl.experiment", "fkl.rehearsal", "fkl.simulation", "fkl.checkpoint", "fkl.diverged"),
     "results": ("fkl.results",),
     "report": ("fkl.report",),
+    "comparison": ("fkl.comparison",),
     "papers": ("fkl.papers",),
-    "page": ("fkl.report.page", "fkl.report.prose", "fkl.report.verdicts"),
+    "page": ("fkl.report.page", "fkl.report.runs", "fkl.report.prose", "fkl.report.verdicts"),
     "commands": (
         "fkl.progress",
         "fkl.execution",
