@@ -27,6 +27,7 @@ GROUPS = {
     "partition": "",
     "kernels": "",
     "topology": "",
+    "logger": "fkl run logger=NAME, who is told of a run while it goes on",
     "experiment": "",
 }
 AS_GIVEN = {"ignore_unknown_options": True}

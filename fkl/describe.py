@@ -135,6 +135,7 @@ def of_choice(group: str, name: str) -> Description:
     """What a YAML of the configuration and the class that it names tell."""
     node = names.node(group, name)
     made = _class(str(node["_target_"]))
+    place = f"{group}.{name}" if group == "logger" else group  # of which there can be several
     return Description(
         group=group,
         name=name,
@@ -143,8 +144,8 @@ def of_choice(group: str, name: str) -> Description:
         paper=_paper(made) if group == "algo" else "",
         equations=_equations(made) if group == "algo" else "",
         brings=tuple(names.brought(group, name)),
-        usage=f"fkl run {group}={name}" + (f" [{group}.KEY=VALUE ...]" if len(node) > 1 else ""),
-        keys=tuple(_keys(group, made, node)),
+        usage=f"fkl run {group}={name}" + (f" [{place}.KEY=VALUE ...]" if len(node) > 1 else ""),
+        keys=tuple(_keys(place, made, node)),
     )
 
 

@@ -12,6 +12,7 @@ from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
 from fkl.errors import inside, require
+from fkl.loggers.following import following
 from fkl.memory import no_more_than_there_is
 from fkl.progress import Progress
 from fkl.report.figures import draw_run
@@ -57,7 +58,9 @@ def execute(run: Run) -> bool:
         with alone(run.folder):
             _add_model(run)
     print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
-    print(f"files: {run.folder}\n")
+    print(f"files: {run.folder}")
+    first, *others = sorted(run.folder.glob("*.png"))
+    print(f"plots: {', '.join([str(first), *(plot.name for plot in others)])}\n")
     return not done
 
 
@@ -75,16 +78,20 @@ def _do(run: Run) -> None:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         kept = f"{run.digest}, functions kept" if settings.save_model else run.digest
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, kept, tables)
-        how = settings.threads, settings.chunk, progress.advance, checkpoint, settings.save_model
-        try:
-            with inside("algo"):
-                for chunk in simulate(experiment, *how):
-                    tables.append(chunk)
-        except DivergedError as error:
-            error.folder = write_failed(
-                run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
-            )
-            raise
+        with following(run, experiment, tables) as loggers:
+            try:
+                with inside("algo"):
+                    go_on = (settings.threads, settings.chunk, progress.advance, checkpoint)
+                    watch = loggers.watch if run.loggers else None
+                    for chunk in simulate(experiment, *go_on, watch, settings.save_model):
+                        tables.append(chunk)
+                        loggers.tell(chunk, experiment.problem.rounds)
+            except DivergedError as error:
+                error.folder = write_failed(
+                    run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
+                )
+                loggers.tell(error.failed, error.t)
+                raise
         progress.bar.close()
         summary = read_summary(folder)
         notes = _notes(run, experiment, tables)
@@ -96,6 +103,7 @@ def _do(run: Run) -> None:
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
+    loggers.end(run.folder)
 
 
 def _add_model(run: Run) -> None:
@@ -106,7 +114,8 @@ def _add_model(run: Run) -> None:
         experiment = prepare(run)
     title, rounds = f"{run.algo.label} on {run.dataset.name}", settings.replicates * experiment.problem.rounds
     with Progress(title, rounds) as progress, inside("algo"):
-        chunks = simulate(experiment, settings.threads, settings.chunk, progress.advance, None, True)
+        go_on = (settings.threads, settings.chunk, progress.advance)
+        chunks = simulate(experiment, *go_on, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
         add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)

@@ -20,6 +20,7 @@ LAYERS = {
     "algorithms": ("fkl.algorithms",),
     "loop": ("fkl.experiment", "fkl.rehearsal", "fkl.simulation", "fkl.checkpoint", "fkl.diverged"),
     "results": ("fkl.results",),
+    "loggers": ("fkl.loggers",),
     "report": ("fkl.report",),
     "comparison": ("fkl.comparison",),
     "papers": ("fkl.papers",),
