@@ -51,7 +51,7 @@ def test_every_key_has_a_type_and_a_meaning(group: str, name: str) -> None:
 def test_keys_are_the_fields_of_the_class(group: str, name: str) -> None:
     """With the defaults of the YAML, or the class's own where it has none."""
     node, own = names.node(group, name), {field.name: field for field in fields(_class(group, name)) if field.init}
-    described = {key.name.removeprefix(f"{group}."): key for key in of_choice(group, name).keys}
+    described = {key.name.rpartition(".")[2]: key for key in of_choice(group, name).keys}
     assert set(described) == set(own) >= set(node) - {"_target_"}
     for key in set(own) - set(node):
         default = own[key].default_factory() if own[key].default is MISSING else own[key].default
