@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from fkl import memory
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
-from fkl.errors import BrokenPromiseError
+from fkl.data.scale import Scale
+from fkl.errors import BrokenPromiseError, counted
 from fkl.kernels import Dictionary
 from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
@@ -167,19 +168,32 @@ class Task:
     def describe(self) -> str:
         """A line about the data that a run is about to see."""
         problem = self.problem
-        words = f"{problem.clients} clients, {self.amount}, {problem.dimension} features"
-        return f"{words}, {problem.rows_left_out} rows left out"
+        words = [counted(problem.clients, "client"), self.amount, counted(problem.dimension, "feature")]
+        return ", ".join([*words, f"{counted(problem.rows_left_out, 'row')} left out"])
 
     @property
     def amount(self) -> str:
         """How many samples, or rounds."""
-        return f"{self.problem.rounds} rounds"
+        return counted(self.problem.rounds, "round")
 
     @property
     def targets(self) -> NDArray[Any]:
         """Values that are predicted."""
         y: NDArray[Any] = self.problem.y
         return y
+
+    @property
+    def signs(self) -> bool:
+        """Whether a prediction's sign is a class of the target, and its size is not."""
+        return False
+
+    def some_samples(self, count: int) -> NDArray[np.floating]:
+        """Features of about so many samples, (n, d), for `fkl.kernels.around_median`: none that is tested on later.
+
+        Of a stream, whose samples are all predicted before they are learned from, the first.
+        """
+        x: NDArray[np.floating] = self.problem.x[self.problem.present][:count]
+        return x
 
     # --- the loop
 
@@ -205,6 +219,10 @@ class Task:
     def of_few(self, clients: int) -> Any:
         """The problem with at most so many clients, to compile with; the same where clients cost little."""
         return self.problem
+
+    def scales(self, world: World) -> tuple[Scale, ...]:
+        """What each replicate's samples went through before the methods of a world see them."""
+        return (getattr(world.problem, "scale", Scale()),) * len(world.streams.replicates)
 
     # --- the records
 
