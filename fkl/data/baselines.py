@@ -1,13 +1,15 @@
 """What predicting without learning would have come to, on the samples that a judge judges."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.data.problem import Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = NDArray[np.float64]
 CONSTANTS = {
@@ -73,7 +75,7 @@ def in_units(mse: Array, variance: Array | float, unit: float) -> dict[str, Arra
     return {"r2": explained(mse, variance), "rmse_in_units": np.sqrt(mse) * unit}
 
 
-def not_beaten(summary: pd.DataFrame) -> str | None:
+def not_beaten(summary: "pd.DataFrame") -> str | None:
     """Say which baselines a run's errors, means over replicates, are not below; None where they are below all."""
     for error, constants in CONSTANTS.items():
         if error not in summary:
