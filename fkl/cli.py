@@ -274,6 +274,19 @@ def _tell(action: str, states: "Iterable[FileState]") -> None:
         raise FklError(f"data {action}: {wrong} files are not as they should be")
 
 
+@commands.command()
+@click.argument("run", metavar="RUN")
+@click.argument("rows", metavar="ROWS")
+@click.option("--client", help="A client's number or its site: whose function, where every client has its own.")
+@click.option("--replicate", type=int, help="A replicate's number, in place of all together.")
+@click.option("--out", type=click.Path(path_type=Path), help="File for the predictions, in place of the terminal.")
+def predict(run: str, rows: str, client: str | None, replicate: int | None, out: Path | None) -> None:
+    """Predictions of a run with save_model=true for the rows of a CSV file, as CSV."""
+    from fkl.results.prediction import write_predictions
+
+    write_predictions(Path(run), Path(rows), client, replicate, out)
+
+
 @commands.command(context_settings=AS_GIVEN)
 @click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
 def table(words: tuple[str, ...]) -> None:

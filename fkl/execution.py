@@ -19,14 +19,18 @@ from fkl.progress import Progress
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
+    add_file,
     alone,
     finish,
     finished,
     moved,
+    provenance,
     read_summary,
     workspace,
     write_failed,
 )
+from fkl.results.model import FILE as MODEL
+from fkl.results.model import Model
 from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
@@ -51,6 +55,9 @@ def execute(run: Run) -> bool:
                 _do(run)
     if done:
         print(f"{run.folder} is finished already")
+    if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:
+        with alone(run.folder):
+            _add_model(run)
     print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
     print(f"files: {run.folder}")
     first, *others = sorted(run.folder.glob("*.png"))
@@ -70,12 +77,14 @@ def _do(run: Run) -> None:
     rounds = settings.replicates * experiment.problem.rounds
     with workspace(run) as folder, Progress(title, rounds) as progress:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
-        checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, run.digest, tables)
+        kept = f"{run.digest}, functions kept" if settings.save_model else run.digest
+        checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, kept, tables)
         with following(run, experiment, tables) as loggers:
             try:
                 with inside("algo"):
                     go_on = (settings.threads, settings.chunk, progress.advance, checkpoint)
-                    for chunk in simulate(experiment, *go_on, loggers.watch if run.loggers else None):
+                    watch = loggers.watch if run.loggers else None
+                    for chunk in simulate(experiment, *go_on, watch, settings.save_model):
                         tables.append(chunk)
                         loggers.tell(chunk, experiment.problem.rounds)
             except DivergedError as error:
@@ -90,10 +99,27 @@ def _do(run: Run) -> None:
         if warnings := list(_warnings(experiment, summary)):
             notes["warning"] = "; ".join(warnings)
             print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
+        if settings.save_model and len(tables.learned) == settings.replicates:
+            Model.of(experiment, run.dataset.name, tables.learned).save(folder / MODEL)
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
     loggers.end(run.folder)
+
+
+def _add_model(run: Run) -> None:
+    """Play a finished run again, for nothing but what it learned: its digest says that it learns the same."""
+    print(f"{run.folder} has no {MODEL}: it is played again for it")
+    settings = run.settings
+    with no_more_than_there_is():
+        experiment = prepare(run)
+    title, rounds = f"{run.algo.label} on {run.dataset.name}", settings.replicates * experiment.problem.rounds
+    with Progress(title, rounds) as progress, inside("algo"):
+        go_on = (settings.threads, settings.chunk, progress.advance)
+        chunks = simulate(experiment, *go_on, keep_functions=True)
+        learned = [one for chunk in chunks for one in chunk.learned]
+    if len(learned) == settings.replicates:
+        add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)
 
 
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:

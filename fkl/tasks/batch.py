@@ -58,6 +58,11 @@ class BatchTask(Task):
         """How many samples are learned from, and tested on."""
         return amount(self.problem)
 
+    @property
+    def signs(self) -> bool:
+        """Of the logistic loss."""
+        return bool(self.problem.loss == "logistic")
+
     def some_samples(self, count: int) -> Array:
         """Every so manieth of those that are learned from."""
         x = self.problem.part(True)[0]

@@ -12,6 +12,7 @@ from fkl.config import Run
 from fkl.contract.one_shot import Fitted
 from fkl.contract.world import Algorithm, Array, World
 from fkl.data.problem import Batch, PerReplicate
+from fkl.data.scale import Scale
 from fkl.errors import FklError
 from fkl.memory import nbytes, require_memory
 from fkl.streams import Role, Streams, shared_generator
@@ -56,6 +57,10 @@ class PerReplicateTask(Task):
     def judge(self, world: World, method: Algorithm) -> "FittedJudge":
         """Shares of errors."""
         return FittedJudge(world.problem, world.streams.replicates)
+
+    def scales(self, world: World) -> tuple[Scale, ...]:
+        """Each replicate's own."""
+        return tuple(self.problem.batches[replicate].scale for replicate in world.streams.replicates)
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
         """One a thread: they share nothing, and a round of theirs is long."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fkl import memory
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
+from fkl.data.scale import Scale
 from fkl.errors import BrokenPromiseError, counted
 from fkl.kernels import Dictionary
 from fkl.network import Topology
@@ -181,6 +182,11 @@ class Task:
         y: NDArray[Any] = self.problem.y
         return y
 
+    @property
+    def signs(self) -> bool:
+        """Whether a prediction's sign is a class of the target, and its size is not."""
+        return False
+
     def some_samples(self, count: int) -> NDArray[np.floating]:
         """Features of about so many samples, (n, d), for `fkl.kernels.around_median`: none that is tested on later.
 
@@ -213,6 +219,10 @@ class Task:
     def of_few(self, clients: int) -> Any:
         """The problem with at most so many clients, to compile with; the same where clients cost little."""
         return self.problem
+
+    def scales(self, world: World) -> tuple[Scale, ...]:
+        """What each replicate's samples went through before the methods of a world see them."""
+        return (getattr(world.problem, "scale", Scale()),) * len(world.streams.replicates)
 
     # --- the records
 

@@ -43,6 +43,11 @@ class VerticalTask(Task):
         groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
         return f"{len(problem.y) - tested} training and {tested} test samples, {groups}"
 
+    @property
+    def signs(self) -> bool:
+        """Of two classes."""
+        return bool(self.problem.two_classes)
+
     def directions(self, topology: Topology | None) -> tuple[Direction, ...]:
         """From party to party."""
         return BETWEEN_PARTIES

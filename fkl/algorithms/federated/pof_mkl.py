@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, namespace, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
-from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common, Outcome
+from fkl.contract.star import Samples, Star, Turn
+from fkl.contract.world import Array, Common, Outcome, World
 from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import FeatureGradients, Shared
 from fkl.streams import Role
 
@@ -95,6 +96,11 @@ class PofMkl(Descent):
     def server(self, common: Common, server: Server, up: Gradients, share: Array, turn: Turn) -> Server:
         """theta_i <- theta_i - eta (1/K) sum_k grad L_ik, eq. (10)."""
         return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """Every client's own mixture of the server's kernels."""
+        learned = zip(state.server.theta, softmax(state.client.log_w), strict=True)
+        return tuple(OnFeatures.of(world.bank, r, theta[None], w) for r, (theta, w) in enumerate(learned))
 
 
 def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray[np.bool_], Array]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fkl.algorithms.vertical.messages import Array
+from fkl.kernels.functions import Trees
 from fkl.network.ciphers import Operations
 
 FRACTION_BITS = 40
@@ -66,6 +67,19 @@ class Forest:
         for tree in self.trees:
             f += tree.decision(x)
         return f
+
+    @property
+    def function(self) -> Trees:
+        """As arrays that a model keeps, the nodes of all trees behind one another."""
+        sizes = np.cumsum([0, *(len(tree.feature) for tree in self.trees)])
+        columns = {
+            name: np.concatenate([getattr(tree, name) for tree in self.trees])
+            for name in ("feature", "threshold", "left", "right", "value")
+        }
+        inner, first = columns["feature"] != LEAF, np.repeat(sizes[:-1], np.diff(sizes))
+        for side in ("left", "right"):
+            columns[side] = np.where(inner, columns[side] + first, LEAF)
+        return Trees(sizes[:-1], **columns)
 
 
 class Nodes:

@@ -1,0 +1,156 @@
+"""What a method says that it has learned predicts what it shows next."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import ALGORITHMS
+from hydra.utils import get_class
+from sklearn.datasets import load_iris
+
+from fkl import conf_folder
+from fkl.composing.loader import compose
+from fkl.config import load
+from fkl.conformance import small
+from fkl.execution import prepare
+from fkl.simulation import Experiment, make_world
+from fkl.tasks import task_of
+from fkl.tasks.batch import BatchTask
+from fkl.tasks.repeated import PerReplicateTask
+from fkl.tasks.stream import StreamTask
+from fkl.tasks.vertical import VerticalTask
+
+IRIS = ("dataset=csv", "dataset.path=iris.csv", "dataset.target=target")
+MORE = {
+    "pof_mkl, weights": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "algo.eta=2", "algo.eta_k=2"),
+    "em_kofl, own copies": ("algo=em_kofl", "algo.predictor=copy"),
+    "raker, mixed families": ("algo=raker", "kernels.N=7", "kernels.laplacians=3"),
+    "raker, one draw": ("algo=raker", "kernels.shared=true", "kernels.laplacians=0"),
+    "raker, cosines": ("algo=raker", "kernels.map=cosine"),
+    "rfomkr, as published": ("algo=rfomkr", "algo.normalised=false"),
+    "omkl_gf, mixed families, frozen": ("algo=omkl_gf", "kernels.N=11", "kernels.laplacians=5", "algo.exploring=20"),
+    "omkl_sfg, settled": ("algo=omkl_sfg", "algo.exploring=20"),
+    "omkl_sfg_r, one draw": ("algo=omkl_sfg_r", "algo.exploring=20", "kernels.shared=true", "kernels.laplacians=0"),
+    "dkla, logistic": ("algo=dkla", "algo.loss=logistic", "algo.iterations=20", "dataset=ellipses", "dataset.rows=90"),
+    "coke, drawn anew": ("algo=coke", "algo.redraw=true", "algo.iterations=20"),
+    "dsg, a bank, laplacian": (
+        "algo=dsg",
+        "algo.bank=8",
+        "kernels=laplacian",
+        "kernels.N=1",
+        "kernels.smallest=1",
+        "kernels.largest=1",
+    ),
+    "pp_svmv, linear": ("algo=pp_svmv", "algo.kernel=linear"),
+    "nystroem, hinge": ("algo=vertical_nystroem", "algo.loss=squared_hinge"),
+    "cascade, three classes": ("algo=cascade_svm", *IRIS),
+    "pf, three classes": ("algo=parsimonious_federated", *IRIS, "algo.centres=10", "algo.steps=20"),
+}
+SCENARIOS = {name: (f"algo={name}",) for name in ALGORITHMS} | MORE
+
+
+def played(experiment: Experiment, rounds: int):
+    """World, state and last outcome after so many rounds."""
+    world, _ = make_world(experiment, (0,) if experiment.redraw else (0, 1))
+    state, outcome = experiment.algorithm.init(world), None
+    for t in range(rounds):
+        world.channel.open_round(t, world.problem.present[t])
+        state, outcome = experiment.algorithm.step(world, state, t)
+    return world, state, outcome
+
+
+def stream(experiment: Experiment, near: float) -> None:
+    """All rounds but the last; then its predictions, of the first client where clients are served in turn."""
+    algorithm, last = experiment.algorithm, experiment.problem.rounds - 1
+    world, state, _ = played(experiment, last)
+    learned = algorithm.functions(world, state, last)
+    x = experiment.problem.x[last]
+    assert all(function.whole(experiment.problem.dimension) for function in learned)
+    f = [function.predict(x) for function in learned]
+    shown = algorithm.step(world, state, last)[1].y_hat
+    clients = 1 if getattr(algorithm, "in_turn", False) else len(x)
+    for r, of_one in enumerate(f):
+        for k in range(clients):
+            assert of_one[k if len(of_one) > 1 else 0, k] == pytest.approx(shown[r, k], rel=near, abs=near)
+    assert np.abs(shown).max() > 1e-3
+
+
+def batch(experiment: Experiment, near: float) -> None:
+    """The clients' errors, as they are judged."""
+    world, state, _ = played(experiment, 0)
+    judge, T = experiment.task.judge(world, experiment.algorithm), world.problem.rounds
+    for t in range(T):
+        world.channel.open_round(t, world.problem.present[t])
+        state, outcome = experiment.algorithm.step(world, state, t)
+        assert judge.enter(t, outcome)
+    judge.close()
+    x, y, client = world.problem.part(False)
+    for r, function in enumerate(experiment.algorithm.functions(world, state, T)):
+        assert function.whole(world.problem.dimension)
+        f = function.predict(x)[client, np.arange(len(x))]
+        if world.problem.loss == "square":
+            wrong, name = (f - y) ** 2, "test_mse"
+        else:
+            wrong, name = np.sign(f) != y, "test_error"
+        errors = np.bincount(client, wrong) / np.bincount(client)
+        assert errors == pytest.approx(judge.by_client[name][r], rel=10 * near, abs=near)
+
+
+def vertical(experiment: Experiment, near: float) -> None:
+    """Values f of the rows that are tested on."""
+    T = experiment.problem.rounds
+    world, state, outcome = played(experiment, T)
+    learned = experiment.algorithm.functions(world, state, T)
+    for function, f, rows in zip(learned, outcome.f, outcome.rows, strict=True):
+        shown = f()
+        assert function.whole(world.problem.dimension)
+        assert function.predict(world.problem.x[rows])[0] == pytest.approx(shown, rel=near, abs=near)
+        assert np.ptp(shown) > 0
+
+
+def per_replicate(experiment: Experiment, near: float) -> None:
+    """The classes of all samples, and of points beside them."""
+    world, state, outcome = played(experiment, 1)
+    learned = experiment.algorithm.functions(world, state, 1)
+    for r, (function, predict) in enumerate(zip(learned, outcome.predict, strict=True)):
+        x = world.problem.batches[r].x
+        assert function.whole(world.problem.dimension)
+        points = np.concatenate([x, x[::-1] + 0.1 * x])
+        assert np.array_equal(function.predict(points)[0], predict(points), equal_nan=True)
+
+
+ORACLES = {StreamTask: stream, BatchTask: batch, VerticalTask: vertical, PerReplicateTask: per_replicate}
+
+
+@pytest.fixture
+def _iris(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder with a file of three classes."""
+    load_iris(as_frame=True).frame[::5].to_csv(tmp_path / "iris.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def experiment_of(overrides: tuple[str, ...]) -> Experiment:
+    """A small one in float64, whose last round begins a block of those that learners play at once."""
+    node = yaml.safe_load((conf_folder() / "algo" / f"{overrides[0].removeprefix('algo=')}.yaml").read_text())
+    algorithm = get_class(node["_target_"])
+    upon = [word for word in small(algorithm) if not (IRIS[0] in overrides and word.startswith(("dataset", "scaling")))]
+    rounds = [f"partition.rounds={getattr(algorithm, 'block', 32) + 1}"] * (task_of(algorithm) is StreamTask)
+    return prepare(load(compose(*upon, *rounds, *overrides, "precision=float64", "replicates=2")))
+
+
+def narrow(experiment: Experiment) -> Experiment:
+    """The same in float32."""
+    problem = experiment.problem
+    if isinstance(experiment.task, StreamTask | BatchTask):  # others have their samples in float64 whatever it is
+        problem = replace(problem, x=problem.x.astype(np.float32))
+    return replace(experiment, problem=problem, precision="float32")
+
+
+@pytest.mark.usefixtures("_iris")
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_function_predicts_what_its_method_shows(name: str) -> None:
+    wide = experiment_of(SCENARIOS[name])
+    for experiment, near in ((wide, 1e-12), (narrow(wide), 1e-6)):
+        ORACLES[type(experiment.task)](experiment, near)
