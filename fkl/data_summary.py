@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from hydra.errors import HydraException
+from numpy.typing import NDArray
 from omegaconf.errors import OmegaConfBaseException
 from tabulate import tabulate
 
@@ -140,6 +140,7 @@ def _classes(of: Table | Problem, y: NDArray[np.float64]) -> tuple[list[str], ND
 def _drawn(run: Run, given: Problem) -> str:
     """The picture's files: how many samples clients have, by site, and which targets these have."""
     import matplotlib
+    from matplotlib.ticker import MaxNLocator
 
     from fkl.report.figures import canvas, rendered, shade
 
@@ -163,7 +164,7 @@ def _drawn(run: Run, given: Problem) -> str:
         axes.set_ylabel(what)
         axes.set_xlabel("client, in the order of sites")
         axes.set_xlim(-0.6, given.clients - 0.4)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     partition = type(run.partition).__name__
     figure.suptitle(f"{run.dataset.name}, {partition}: {counted(given.clients, 'client')}")
     folder = Path(run.paths.outputs) / "data"
