@@ -3,6 +3,7 @@ from pathlib import Path
 from fkl.api import Result as Result
 from fkl.api import load as load
 from fkl.api import run as run
+from fkl.comparison import compare as compare
 
 __version__: str
 
