@@ -23,7 +23,7 @@ BROKEN = [
     ("algo", "fdskl", {"gamma": 0.0}),
     ("algo", "secureboost", {"trees": 0}),
     ("algo", "omkl_sfg", {"p_floor": 2.0}),
-    ("dataset", "csv", {"missing": "x"}),
+    ("dataset", "file", {"missing": "x"}),
     ("dataset", "naval", {"rows": 1}),
     ("partition", "by_site", {"own": 0}),
     ("kernels", "rbf", {"laplacians": -1}),

@@ -1,12 +1,14 @@
 """What predicting without learning would have come to, computed by the judge on the samples that it judges."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.data.problem import Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = NDArray[np.float64]
 CONSTANTS = {
@@ -61,7 +63,7 @@ def constant_error(training: Array, tested: Array, classes: bool) -> float:
     return float((tested != values[counts.argmax()]).mean())
 
 
-def not_beaten(summary: pd.DataFrame) -> str | None:
+def not_beaten(summary: "pd.DataFrame") -> str | None:
     """Say which baselines a run's errors, means over replicates, are not below; None where they are below all."""
     for error, constants in CONSTANTS.items():
         if error not in summary:
