@@ -281,7 +281,7 @@ def _tell(action: str, states: "Iterable[FileState]") -> None:
 @click.option("--replicate", type=int, help="A replicate's number, in place of all together.")
 @click.option("--out", type=click.Path(path_type=Path), help="File for the predictions, in place of the terminal.")
 def predict(run: str, rows: str, client: str | None, replicate: int | None, out: Path | None) -> None:
-    """Predictions of a run with save_model=true for the rows of a CSV file, as CSV."""
+    """Predictions of a run with save_model=true for the rows of a file, as CSV."""
     from fkl.results.prediction import write_predictions
 
     write_predictions(Path(run), Path(rows), client, replicate, out)
