@@ -100,7 +100,7 @@ def _do(run: Run) -> None:
             notes["warning"] = "; ".join(warnings)
             print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
         if settings.save_model and len(tables.learned) == settings.replicates:
-            Model.of(experiment, run.dataset.name, tables.learned).save(folder / MODEL)
+            Model.of(experiment, run.dataset, tables.learned).save(folder / MODEL)
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
@@ -119,7 +119,7 @@ def _add_model(run: Run) -> None:
         chunks = simulate(experiment, *go_on, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
-        add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)
+        add_file(run, MODEL, Model.of(experiment, run.dataset, learned).save)
 
 
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
