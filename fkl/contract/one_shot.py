@@ -15,7 +15,7 @@ from fkl.network.messages import Ragged
 
 Array = NDArray[np.float64]
 Predictors = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
-"""One a replicate: from samples (n, d) to targets (n,), NaN where the method cannot tell."""
+"""One a replicate: from samples (n, d) to targets (n,), NaN where it cannot tell; data, for checkpoints."""
 Item = TypeVar("Item")
 
 MOST_CLASSES = 100
@@ -87,11 +87,12 @@ class OneShot(Federated):
 
         require_alone(self, world, party)
 
-    def init(self, world: World) -> None:  # type: ignore[override]
-        """Nothing is kept between rounds: there is one."""
+    def init(self, world: World) -> Predictors:  # type: ignore[override]
+        """Nothing is learned yet."""
+        return ()
 
-    def step(self, world: World, state: None, t: int) -> tuple[None, Fitted]:  # type: ignore[override]
-        """All exchanges of all parties, whose messages pass the channel."""
+    def step(self, world: World, state: Predictors, t: int) -> tuple[Predictors, Fitted]:  # type: ignore[override]
+        """All exchanges of all parties, whose messages pass the channel; predictors are what is kept of them."""
         common, samples, channel = common_of(world), owned(world), world.channel
         clients = world.problem.clients
         server, client = self.start(common, clients)
@@ -102,7 +103,7 @@ class OneShot(Federated):
             client, up, shown = self.client(common, client, down, samples, everyone)  # type: ignore[arg-type]
             server = self.server(common, server, channel.up(up), np.zeros(clients), alone)
         assert shown is not None, f"{type(self).__name__}: the last exchange shows no predictors"
-        return None, Fitted(shown, *self.told(server, client))
+        return shown, Fitted(shown, *self.told(server, client))
 
 
 def common_of(world: World) -> CommonOfClasses:

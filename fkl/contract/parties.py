@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fkl.contract.world import World
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import FklError
+from fkl.kernels.functions import Function
 from fkl.network.letters import Count, Letter, Posted, posted, uncounted
 from fkl.streams import Role, Streams
 
@@ -162,11 +163,12 @@ class VerticalMethod:
 
 @dataclass
 class State:
-    """One training a replicate, under way: its rows, what the parties hold of them, and what `advance` hands on."""
+    """One training a replicate, under way: its rows, what the parties hold of them, what `advance` hands on, models."""
 
     splits: list[Split]
     held: list[Held]
     learned: list[Any]
+    models: list[Any] = field(default_factory=list)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what the splits say already: a checkpoint need not hold the samples."""
@@ -252,7 +254,12 @@ class Learning(VerticalMethod):
         book(world, booked)
         rows = tuple(split.test for split in state.splits)
         f = tuple(partial(_values, model, problem.x, test) for model, test in zip(models, rows, strict=True))
+        state.models = models
         return state, Scored(f, rows, t + 1)
+
+    def functions(self, world: World, state: State, t: int) -> tuple[Function, ...]:
+        """Every replicate's model."""
+        return tuple(model.function for model in state.models)
 
 
 def drawn(problem: Vertical, streams: Streams, fold: int | None) -> tuple[Split, np.random.Generator]:

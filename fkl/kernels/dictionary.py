@@ -128,14 +128,7 @@ class Dictionary:
 
     def gram(self, i: int, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
         """Exact values of kernel i between the rows of a (n, d) and b (m, d): shape (n, m)."""
-        from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
-
-        scale = self.scales[i]
-        if self.families[i] == "laplacian":
-            return laplacian_kernel(a, b, gamma=scale)
-        if self.families[i] == "polynomial":
-            return polynomial_kernel(a, b, degree=scale, gamma=1, coef0=0)
-        return rbf_kernel(a, b, gamma=0.5 * scale**2)
+        return gram(self.families[i], self.scales[i], a, b)
 
     def bank(self, dimension: int, streams: Streams, precision: str, engine: str = "numba") -> FeatureBank:
         """Draw the frequencies of every replicate.
@@ -186,6 +179,25 @@ class Dictionary:
             rho *= self.scales[:, None, None]
         phase = generator.uniform(0, 2 * np.pi, (count, self.D if self.map == "cosine" else 0))
         return rho.astype(narrow), phase.astype(narrow)
+
+
+def gram(family: str, scale: float, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Exact values of a kernel between the rows of a (n, d) and b (m, d): shape (n, m).
+
+    Parameters
+    ----------
+    family : {"rbf", "laplacian", "polynomial"}
+    scale : float
+        As in `Dictionary.scales`.
+    a, b : (n, d) and (m, d)
+    """
+    from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
+
+    if family == "laplacian":
+        return laplacian_kernel(a, b, gamma=scale)
+    if family == "polynomial":
+        return polynomial_kernel(a, b, degree=scale, gamma=1, coef0=0)
+    return rbf_kernel(a, b, gamma=0.5 * scale**2)
 
 
 def _orthogonal_gaussian(dimension: int, count: int, generator: np.random.Generator) -> NDArray[np.float64]:

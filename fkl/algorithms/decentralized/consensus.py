@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fkl.algorithms.base import Array, Batched
-from fkl.contract.graph import Decentralized
+import numpy as np
+
+from fkl.algorithms.base import Array, Batched, World
+from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.world import Common
 from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import Each, Quantised, Shared
 
 
@@ -49,3 +52,8 @@ class Consensus(Batched, Decentralized):
     def nothing_sent(self, common: Common) -> Message:
         """What agents take to be the theta of a neighbour before it sends one: 0."""
         return Message(Shared(self.zeros(common)))
+
+    def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
+        """Theta of every agent."""
+        theta = state.own.theta[:, :, None]  # (R, K, 1, P)
+        return tuple(OnFeatures.of(world.bank, r, own, np.ones((len(own), 1))) for r, own in enumerate(theta))

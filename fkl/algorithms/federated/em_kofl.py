@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import softmax
 from fkl.algorithms.federated.descent import Descent
-from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common, Outcome
+from fkl.contract.star import Samples, Star, Turn
+from fkl.contract.world import Array, Common, Outcome, World
 from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import Each, Shared
 from fkl.streams import Role
 
@@ -157,6 +158,16 @@ class EmKofl(Descent):
             total = 1 if self.losses == "mean" else (share > 0).sum()
             log_w = log_w - self.weight_factor * self.rate(common.rounds) * total * up.losses.mean(share)
         return Server(log_w, average)
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """The kernel that is drawn in round t: its mean over all clients, or each one's own copy."""
+        drawn: Any = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
+        learned = []
+        for r, i in enumerate(drawn.index.values):
+            copies = state.client.theta[r, i][:, None]  # (K, 1, P)
+            theta = copies.mean(axis=0, keepdims=True) if self.predictor == "average" else copies
+            learned.append(OnFeatures.of(world.bank, r, theta, np.ones((len(theta), 1)), np.array([i])))
+        return tuple(learned)
 
     def _learn(self, common: Common, client: Client, samples: Samples) -> tuple[Client, Each, Outcome]:
         """One step of all kernels; losses and predictions before it."""

@@ -7,10 +7,13 @@ Fed-OMD: Mitra, Hassani and Pappas, Online Federated Learning (2021).
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from fkl.algorithms.base import mixture_norm, squared_norms
 from fkl.algorithms.federated.descent import Descent, Gradients, Parameters
-from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Common, Outcome
+from fkl.contract.star import Samples, Star, Turn
+from fkl.contract.world import Common, Outcome, World
+from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import FeatureGradients
 
 
@@ -31,3 +34,8 @@ class OfmklAvg(Descent):
         even = common.xp.full_like(f, 1 / bank.kernels)
         outcome = Outcome(f.mean(axis=-1), loss, lambda: mixture_norm(even, theta))
         return None, Gradients(FeatureGradients(bank, samples.x, 2 * residual, theta, self.lam)), outcome
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """The mean of the server's kernels."""
+        even = np.full((1, world.bank.kernels), 1 / world.bank.kernels)
+        return tuple(OnFeatures.of(world.bank, r, theta[None], even) for r, theta in enumerate(state.server.theta))

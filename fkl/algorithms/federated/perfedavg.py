@@ -11,9 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.contract.star import Federated, Samples, Turn
-from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome
+from fkl.contract.star import Federated, Samples, Star, Turn
+from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome, World
 from fkl.errors import require
+from fkl.kernels.functions import Network
 from fkl.network.messages import RankOne, Shared
 from fkl.streams import Role
 
@@ -127,6 +128,10 @@ class PerFedAvg(Federated):
         eta = self._rate(self.eta, common)
         means = [gradient.mean(share).astype(common.precision) for gradient in up.network]
         return Server([layer - eta * mean for layer, mean in zip(server.layers, means, strict=True)])
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[Network, ...]:
+        """The global network, by which clients predict before they adapt it to a sample."""
+        return tuple(Network.of(list(layers)) for layers in zip(*state.server.layers, strict=True))
 
     def _rate(self, key: float | None, common: Common) -> float:
         return float(1 / np.sqrt(common.rounds)) if key is None else key

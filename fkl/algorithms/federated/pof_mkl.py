@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
-from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common, Outcome
+from fkl.contract.star import Samples, Star, Turn
+from fkl.contract.world import Array, Common, Outcome, World
 from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import FeatureGradients
 from fkl.streams import Role
 
@@ -90,6 +91,11 @@ class PofMkl(Descent):
         weight = chosen / p
         gradients = FeatureGradients(bank, samples.x, 2 * residual * weight, theta, self.lam, weight, chosen)  # eq. (9)
         return Client(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """Every client's own mixture of the server's kernels."""
+        learned = zip(state.server.theta, softmax(state.client.log_w), strict=True)
+        return tuple(OnFeatures.of(world.bank, r, theta[None], w) for r, (theta, w) in enumerate(learned))
 
 
 def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray[np.bool_], Array]:

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from fkl.algorithms.base import mixture_norm, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent
-from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common, Outcome
+from fkl.contract.star import Samples, Star, Turn
+from fkl.contract.world import Array, Common, Outcome, World
+from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import Each, FeatureGradients, Shared
 
 
@@ -69,3 +70,8 @@ class VmKofl(Descent):
         """theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
         theta = super().server(common, server, up, share, turn).theta
         return Server(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """The server's mixture of its kernels."""
+        learned = zip(state.server.theta, softmax(state.server.log_w), strict=True)
+        return tuple(OnFeatures.of(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))

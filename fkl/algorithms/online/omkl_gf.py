@@ -13,6 +13,7 @@ from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
 from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
 
 MOST_NODES = 10_000
@@ -23,7 +24,8 @@ class State:
     """What the learner knows, and the graph.
 
     theta (R, N, P), log w (R, N); pi (R, J, N), the probabilities that node j last drew kernel i with, and the graph
-    A (R, J, N) that came of it; uniform numbers for the graphs (R, G, J, M) and for the nodes (R, T).
+    A (R, J, N) that came of it; uniform numbers for the graphs (R, G, J, M) and for the nodes (R, T + 1), the last
+    for the round that would follow.
     """
 
     theta: Array
@@ -59,15 +61,15 @@ class OmklGf(Selective):
         """theta_i = 0, w_i = 1 (Algorithm 3)."""
         self.require_one(world)
         bank, T = world.bank, world.problem.rounds
-        R, N, G = bank.replicates, bank.kernels, min(self.exploring, T)
-        draws = uniforms(world, T + G * self.J * self.M)
+        R, N, G = bank.replicates, bank.kernels, min(self.exploring, T + 1)
+        draws = uniforms(world, T + G * self.J * self.M + 1)
         return State(
             theta=np.zeros((R, N, bank.width), bank.precision),
             log_w=np.zeros((R, N)),
             pi=np.zeros((R, self.J, N)),
             A=np.zeros((R, self.J, N), np.bool_),
-            graph_draws=np.ascontiguousarray(draws[:, T:]).reshape(R, G, self.J, self.M),
-            node_draws=np.ascontiguousarray(draws[:, :T]),
+            graph_draws=np.ascontiguousarray(draws[:, T:-1]).reshape(R, G, self.J, self.M),
+            node_draws=np.concatenate([draws[:, :T], draws[:, -1:]], axis=1),
         )
 
     def lengthened(self, world: World, state: State) -> State:
@@ -88,6 +90,12 @@ class OmklGf(Selective):
         )  # fmt: skip
         return replace(state, played=played)
 
+    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+        """The kernels of the node that is drawn in round t."""
+        [eta], late = self.rates(slice(t, t + 1)), self.draw == "next"
+        known = state.log_w, state.pi.copy(), state.A.copy(), state.graph_draws, state.node_draws
+        return self.mixtures(world, state.theta, state.log_w, _chosen(t, eta, late, *known))
+
 
 @njit(nogil=True, cache=True)
 def _play(
@@ -96,15 +104,30 @@ def _play(
     for r in range(begin, end):
         for b in range(block.y.size):
             t = first + b
-            if t < graph_draws.shape[1]:
-                _generate(relative(log_w[r]), block.eta[b], graph_draws[r, t], late, pi[r], A[r])
-            p = _node_probabilities(log_w[r], A[r], block.eta[b])
-            S = A[r, drawn(p, node_draws[r, t], False)]
+            p, S = _choose(t, block.eta[b], late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])
             if frozen and t >= graph_draws.shape[1]:
                 q = _reached(p, A[r], floor)
             else:
                 q = _observed(p, pi[r], S, graph_draws.shape[-1], floor)
             y_hat[r, b], squared_norm[r, b] = learn(block, r, b, S, q, theta[r], log_w[r])
+
+
+@njit(nogil=True, cache=True)
+def _chosen(t, eta, late, log_w, pi, A, graph_draws, node_draws):
+    """Kernels (R, N) that round t chooses; pi and A are written."""
+    S = np.empty(log_w.shape, np.bool_)
+    for r in range(len(S)):
+        S[r] = _choose(t, eta, late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])[1]
+    return S
+
+
+@njit
+def _choose(t, eta, late, log_w, pi, A, graph_draws, node_draws):
+    """Draw the graph, as long as it is drawn, and a node: the nodes' probabilities, and the kernels of that one."""
+    if t < len(graph_draws):
+        _generate(relative(log_w), eta, graph_draws[t], late, pi, A)
+    p = _node_probabilities(log_w, A, eta)
+    return p, A[drawn(p, node_draws[t], False)]
 
 
 @njit

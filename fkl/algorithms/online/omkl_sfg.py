@@ -16,6 +16,7 @@ from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
 from fkl.errors import require
 from fkl.kernels.divergence import log_inner_products
+from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
 
 DRAWN, BEST, FIRST = range(3)
@@ -27,7 +28,7 @@ class State:
     """What the learner knows, and the graph.
 
     theta (R, N, P), log w and log u (R, N); A (N, N) with A[i, j] for an edge from i to j, its dominating set
-    D (N,) bool; uniform numbers for the nodes (R, T).
+    D (N,) bool; uniform numbers for the nodes (R, T + 1), the last for the round that would follow.
     """
 
     theta: Array
@@ -84,7 +85,7 @@ class OmklSfg(Selective):
             log_u=np.zeros((R, N)),
             A=A,
             D=np.isin(np.arange(N), dominating_set(A)),
-            node_draws=uniforms(world, world.problem.rounds),
+            node_draws=uniforms(world, world.problem.rounds + 1),
         )
 
     def log_inner(self, world: World) -> NDArray[np.float64]:
@@ -105,6 +106,12 @@ class OmklSfg(Selective):
         )  # fmt: skip
         return replace(state, played=played)
 
+    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+        """The kernels of the node that round t takes."""
+        [eta], [way] = self.rates(slice(t, t + 1)), self.ways(slice(t, t + 1))
+        S = _chosen(eta, way, self.draw == "next", state.log_u, state.A, state.D, state.node_draws[:, t])
+        return self.mixtures(world, state.theta, state.log_w, S)
+
     def ways(self, rounds: slice) -> NDArray[np.int64]:
         """How each round of a block takes its node (B,)."""
         settled = {"best": BEST, "first": FIRST, "never": DRAWN}[self.settle]
@@ -124,18 +131,32 @@ def _play(
             )  # fmt: skip
 
 
+@njit(nogil=True, cache=True)
+def _chosen(eta, way, late, log_u, A, D, draws):
+    """Kernels (R, N) that a round takes."""
+    S = np.empty(log_u.shape, np.bool_)
+    for r in range(len(S)):
+        S[r] = A[take_node(eta, way, late, log_u[r], D, draws[r])[1]]
+    return S
+
+
+@njit(error_model="numpy")
+def take_node(xi, way, late, log_u, D, u):
+    """The nodes' probabilities, and the node that a round takes."""
+    relative_u = relative(log_u)
+    p = np.empty(D.size)
+    for i in range(D.size):
+        p[i] = (1 - xi) * relative_u[i] + (xi / D.sum() if D[i] else 0.0)  # eq. (33)
+    return p, drawn(p, u, late) if way == DRAWN else np.argmax(relative_u) if way == BEST else 0
+
+
 @njit(error_model="numpy")
 def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_floor, p_floor):
     """One round of Algorithm 5 for one replicate, given the graph A and its dominating set D.
 
     `certain`: a node that is not drawn is observed with probability 1, and so are the kernels that it points to.
     """
-    xi = block.eta[b]
-    relative_u = relative(log_u)
-    p = np.empty(D.size)
-    for i in range(D.size):
-        p[i] = (1 - xi) * relative_u[i] + (xi / D.sum() if D[i] else 0.0)  # eq. (33)
-    node = drawn(p, u, late) if way == DRAWN else np.argmax(relative_u) if way == BEST else 0
+    p, node = take_node(block.eta[b], way, late, log_u, D, u)
     if certain and way != DRAWN:
         p[:] = 0.0
         p[node] = 1.0

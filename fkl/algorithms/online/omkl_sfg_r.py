@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import World
 from fkl.algorithms.online import omkl_sfg
 from fkl.algorithms.online.feedback_graph import divergence_ranks
-from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round
+from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round, take_node
 from fkl.algorithms.online.selection import relative
 from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
 
 
@@ -68,6 +69,13 @@ class OmklSfgR(OmklSfg):
         )  # fmt: skip
         return replace(state, played=played)
 
+    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:  # type: ignore[override]
+        """The kernels of the node that round t takes, in the graph that it refines."""
+        [eta], [way] = self.rates(slice(t, t + 1)), self.ways(slice(t, t + 1))
+        known = state.log_u, state.A, state.ranks, state.refined.copy(), state.good.copy()
+        S = _chosen(eta, way, self.draw == "next", self.rank, *known, state.node_draws[:, t])
+        return self.mixtures(world, state.theta, state.log_w, S)
+
 
 @njit(nogil=True, cache=True)
 def _play(
@@ -81,6 +89,16 @@ def _play(
                 block, r, b, theta[r], log_w[r], log_u[r], refined[r], good[r], draws[r, first + b], ways[b], late,
                 certain, q_floor, p_floor,
             )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def _chosen(eta, way, late, rank, log_u, A, ranks, refined, good, draws):
+    """Kernels (R, N) that a round takes; refined and good are written."""
+    S = np.empty(log_u.shape, np.bool_)
+    for r in range(len(S)):
+        _refine(relative(log_u[r]), A, ranks, rank, refined[r], good[r])
+        S[r] = refined[r, take_node(eta, way, late, log_u[r], good[r], draws[r])[1]]
+    return S
 
 
 @njit

@@ -13,6 +13,7 @@ from fkl.algorithms.online.learner import Learner, Played, falling, samples
 from fkl.contract.world import FEATURE_KEYS
 from fkl.errors import require
 from fkl.kernels import Dictionary, exact
+from fkl.kernels.functions import OnPoints
 
 
 @dataclass
@@ -67,6 +68,14 @@ class Omkr(Learner):
         y_hat = np.broadcast_to((softmax(log_w) * f).sum(axis=-1), replicates)
         loss = np.broadcast_to(loss, (*replicates, loss.shape[-1]))
         return State(state.a, after, Played(y_hat, np.zeros(replicates), loss))
+
+    def functions(self, world: World, state: State, t: int) -> tuple[OnPoints, ...]:
+        """The mixture of all kernels on the t samples seen; replicates are copies."""
+        points = np.asarray(world.problem.x[:t, 0], np.float64)
+        families, scales = np.array(world.dictionary.families), np.asarray(world.dictionary.scales, np.float64)
+        mixture = softmax(state.log_w).T * state.a[:, :t]
+        learned = OnPoints(points, families, scales, mixture[None], np.zeros(1))
+        return (learned,) * len(world.streams.replicates)
 
 
 def require_kernel(dictionary: Dictionary, label: str, family: str, scale: float, needed: str) -> None:

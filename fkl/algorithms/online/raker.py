@@ -12,6 +12,7 @@ import numpy as np
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling, samples
 from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
 
 
 @dataclass
@@ -64,3 +65,8 @@ class Raker(Learner):
         w = softmax(log_w)
         played = Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss)
         return State(theta, after, played)
+
+    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+        """The mixture of all kernels."""
+        learned = zip(state.theta, softmax(state.log_w), strict=True)
+        return tuple(OnFeatures.of(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))

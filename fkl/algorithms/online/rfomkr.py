@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.base import World, softmax
+from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling, samples
 from fkl.algorithms.online.raker import State
+from fkl.kernels.functions import OnFeatures
 
 
 @dataclass(frozen=True)
@@ -45,5 +46,13 @@ class Rfomkr(Learner):
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)
         loss = (f - y[:, None]) ** 2
         log_w, after = falling(state.log_w, np.log(2) * loss)
-        w = softmax(log_w) if self.normalised else np.exp(log_w)
+        w = self._weights(log_w)
         return State(theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
+
+    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+        """The weighted sum of all kernels."""
+        learned = zip(state.theta, self._weights(state.log_w), strict=True)
+        return tuple(OnFeatures.of(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))
+
+    def _weights(self, log_w: Array) -> Array:
+        return softmax(log_w) if self.normalised else np.exp(log_w)

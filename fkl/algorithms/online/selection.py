@@ -11,11 +11,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, World
+from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, samples
 from fkl.errors import require
 from fkl.kernels.compiled import feature_map
 from fkl.kernels.dictionary import MOST_KERNELS
+from fkl.kernels.functions import OnFeatures
 from fkl.kernels.stream import descend, dot, project
 from fkl.kernels.threads import wake_for
 from fkl.streams import Role
@@ -80,6 +81,14 @@ class Selective(Learner):
         features = *bank.draws, bank.phases, bank.norm
         stream = Stream(*features, x32, x64, np.ascontiguousarray(y), self.rates(rounds), self.lam)
         return stream, Played(*np.empty((2, bank.replicates, len(y))))
+
+    def mixtures(self, world: World, theta: Array, log_w: Array, S: NDArray[np.bool_]) -> tuple[OnFeatures, ...]:
+        """What each replicate predicts with the kernels that it has chosen, (R, N)."""
+        learned = []
+        for r, chosen in enumerate(map(np.flatnonzero, S)):
+            w = softmax(log_w[r, chosen])
+            learned.append(OnFeatures.of(world.bank, r, theta[r, chosen][None], w[None], chosen))
+        return tuple(learned)
 
 
 class Stream(NamedTuple):

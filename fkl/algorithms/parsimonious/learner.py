@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import HoldOut
+from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.dual import RULES, Dual, Model, Solution, representation, solve
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, box_of
 from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
 from fkl.contract.star import Turn
 from fkl.errors import require
+from fkl.kernels.functions import Classes
 from fkl.memory import require_memory
 from fkl.network.messages import Each, Ragged, Shared
 from fkl.streams import Role
@@ -229,6 +230,10 @@ class Parsimonious(OneShot, HoldOut):
         }
         return figures, {"sent_samples": client.sent}
 
+    def functions(self, world: World, state: Any, t: int) -> tuple[Classes, ...]:
+        """Every replicate's model."""
+        return tuple(classifier.function for classifier in state)
+
     def _predictors(self, common: CommonOfClasses, client: Client, nodes: Ragged, coefficients: Ragged) -> Predictors:
         """What the clients make of the model."""
         made = []
@@ -237,7 +242,7 @@ class Parsimonious(OneShot, HoldOut):
             function, node = np.divmod(nodes.values[r][0], quadrature.size)
             of = [function == number for number in range(len(labels_of(classes, classes)))]
             models = [Model(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
-            made.append(Classifier(classes, tuple(models)).predict)
+            made.append(Classifier(classes, tuple(models)))
         return tuple(made)
 
 
@@ -256,12 +261,25 @@ class Classifier:
     classes: Array
     models: tuple[Model, ...]
 
-    def predict(self, x: NDArray[Any]) -> Array:
+    def __call__(self, x: NDArray[Any]) -> Array:
         """Class of each sample (n, d): the sign of f for two, NaN where f = 0; else that of the largest f."""
         f = np.stack([model.predict(np.asarray(x, np.float64)) for model in self.models], axis=1)
         if len(self.models) > 1:
             return np.where(f.any(axis=1), self.classes[f.argmax(axis=1)], np.nan)
         return np.select([f[:, 0] > 0, f[:, 0] < 0], [self.classes[1], self.classes[0]], np.nan)
+
+    @property
+    def function(self) -> Classes:
+        """As arrays that a model keeps: all models' active nodes, and a kernel a width."""
+        width, active = self.models[0].quadrature.width, [model.active for model in self.models]
+        kept = np.unique(np.concatenate(active))
+        nodes, of_width = self.models[0].quadrature, kept // (self.models[0].quadrature.size // len(width))
+        coefficients = np.zeros((len(self.models), len(width), len(kept)))
+        for k, model in enumerate(self.models):
+            here = np.searchsorted(kept, model.active)
+            coefficients[k, of_width[here], here] = model.coefficients
+        known = self.classes, np.array(False)
+        return Classes.gaussian(nodes.nodes[kept], 1 / width, coefficients, np.zeros(len(self.models)), *known)
 
 
 def labels_of(classes: Array, y: Array) -> list[Array]:

@@ -12,11 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import HoldOut
+from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
 from fkl.contract.star import Turn
 from fkl.errors import require
+from fkl.kernels.functions import Classes
 from fkl.network.messages import Ragged
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task
@@ -95,7 +96,7 @@ class Decision:
         sign, count = (-1.0, np.zeros(0)) if two else (1.0, machine.n_support_)
         return machine.support_vectors_, sign * machine.dual_coef_.T, sign * machine.intercept_, count
 
-    def predict(self, x: NDArray[Any]) -> Array:
+    def __call__(self, x: NDArray[Any]) -> Array:
         """Class of each sample (n, d): that of most votes, the first of equals."""
         rows = max(1, BLOCK // max(1, len(self.support)))
         x = np.asarray(x, np.float64)
@@ -115,6 +116,18 @@ class Decision:
             votes[:, i] += for_i
             votes[:, j] += ~for_i
         return votes.argmax(axis=1)
+
+    @property
+    def function(self) -> Classes:
+        """As arrays that a model keeps."""
+        ends = np.cumsum([0, *self._counts()]).astype(np.int64)
+        coefficients = np.zeros((len(self.bias), 1, len(self.support)))
+        for pair, (i, j) in enumerate(combinations(range(len(self.classes)), 2)):
+            mine, theirs = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            coefficients[pair, 0, mine] = self.weight[mine, j - 1]
+            coefficients[pair, 0, theirs] = self.weight[theirs, i]
+        known = self.classes, np.array(True)
+        return Classes.gaussian(self.support, np.sqrt(2 * self.scale), coefficients, self.bias, *known)
 
     def _counts(self) -> Array:
         first = np.count_nonzero(self.weight[:, 0] > 0)
@@ -169,7 +182,7 @@ class Machine(OneShot, HoldOut):
             models = zip(*(payload.values for payload in down.model), strict=True)
             machines = [[*(array for [array] in of), *known] for of in models]
             both = zip(common.classes, machines, strict=True)
-            return client, None, tuple(Decision(classes, *arrays).predict for classes, arrays in both)
+            return client, None, tuple(Decision(classes, *arrays) for classes, arrays in both)
         chosen = by_replicate(lambda r: self._sent(samples, r), len(samples.y.values))
         x, y = (Ragged(tuple(tuple(one[part] for one in of_one) for of_one in chosen)) for part in range(2))
         return Client(np.array([[len(one) for one in of_one] for of_one in y.values])), Sent((x, y)), None
@@ -189,6 +202,10 @@ class Machine(OneShot, HoldOut):
         kept = np.array([len(of.machine.support_) for of in server.trained], np.float64)
         figures = {"support_vectors": kept, "sent_samples": client.sent.sum(axis=1).astype(np.float64)}
         return figures, {"sent_samples": client.sent}
+
+    def functions(self, world: World, state: Any, t: int) -> tuple[Classes, ...]:
+        """Every replicate's machine."""
+        return tuple(decision.function for decision in state)
 
     def sends(self, x: Array, y: Array) -> Integers:
         """Numbers of the samples (n, d) and (n,) that one client sends of its own."""

@@ -12,8 +12,10 @@ from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.parties import VerticalMethod
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import require
+from fkl.kernels import FeatureBank
 from fkl.kernels.compiled import add_cosines
 from fkl.kernels.dictionary import NARROWEST, WIDEST
+from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import in_parts
 from fkl.losses import LOSSES
 from fkl.memory import require_memory
@@ -282,6 +284,19 @@ class Dsg(VerticalMethod):
             _add(problem.x, learner.split.test, learner.f_test, 1.0, w, b, learner.alpha[first:end].ravel())
         learner.tested = learner.t
         return learner.f_test.copy()
+
+    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+        """All features drawn so far, each with the sum of its coefficients."""
+        learned = []
+        for learner in state.learners:
+            drawn = min(learner.t, self.draws)
+            w, b = self._drawn(learner, 0, drawn, world.problem.dimension, self._dtype(world.precision))
+            alpha = np.zeros((drawn, self.features))
+            np.add.at(alpha, np.arange(learner.t) % self.draws, learner.alpha[: learner.t])
+            bank = FeatureBank(w.T[None, None], np.ones(1, w.dtype), b[None, None], precision=w.dtype)
+            theta = np.sqrt(2) / bank.norm * alpha.reshape(1, 1, -1)
+            learned.append(OnFeatures.of(bank, 0, theta, np.ones((1, 1))))
+        return tuple(learned)
 
     @property
     def _several(self) -> int:

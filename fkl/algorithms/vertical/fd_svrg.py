@@ -14,6 +14,7 @@ from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.sums import gathered, told
 from fkl.errors import require
+from fkl.kernels import functions
 from fkl.memory import require_memory
 from fkl.network.trees import rooted
 
@@ -51,6 +52,11 @@ class Linear:
     def decision(self, x: Array) -> Array:
         """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
         return x @ self.w + self.bias
+
+    @property
+    def function(self) -> functions.Linear:
+        """As arrays that a model keeps."""
+        return functions.Linear(self.w, np.array(self.bias))
 
 
 @dataclass

@@ -5,7 +5,7 @@ anew in every iteration; a ring as PP-SVMV's (Yu et al. 2006) sums the shares.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +18,8 @@ from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
 from fkl.algorithms.vertical.ring import Words, book_ring, masked_sum, order
 from fkl.algorithms.vertical.sums import round_the_ring
 from fkl.errors import require
+from fkl.kernels import FeatureBank
+from fkl.kernels.functions import OnFeatures
 from fkl.memory import require_memory
 
 TURN = 2 * np.pi
@@ -50,6 +52,14 @@ class Features:
         """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
         values = [_of(x[rows] @ self.w) @ self.theta + self.bias for rows in _blocks(len(x))]
         return np.concatenate(values) if values else np.zeros(0)
+
+    @property
+    def function(self) -> OnFeatures:
+        """As arrays that a model keeps, whose pairs have the sines first."""
+        D = self.w.shape[1]
+        bank = FeatureBank(self.w[None, None], np.ones(1), np.zeros((1, 1, 0)))
+        theta = np.concatenate([self.theta[D:], self.theta[:D]])[None, None]
+        return replace(OnFeatures.of(bank, 0, theta, np.ones((1, 1))), bias=np.array(self.bias))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 from fkl.algorithms.vertical.messages import Array, Count
 from fkl.algorithms.vertical.parties import Held, Learning
 from fkl.errors import FklError, require
+from fkl.kernels.functions import Function, Linear, OnPoints
 from fkl.memory import require_memory
 
 BLOCK = 1 << 22
@@ -47,6 +48,14 @@ class Machine:
             kernel = rbf(block @ self.support.T, np.square(block).sum(axis=1), norms, self.gamma)
             values.append(kernel @ self.weight)
         return np.concatenate(values) + self.bias if values else np.zeros(0)
+
+    @property
+    def function(self) -> Function:
+        """As arrays that a model keeps."""
+        if self.gamma is None:
+            return Linear(self.weight @ self.support, np.array(self.bias))
+        scales = np.array([np.sqrt(2 * self.gamma)])
+        return OnPoints.gaussian(self.support, scales, self.weight[None, None], np.array([self.bias]))
 
 
 def rbf(products: Array, rows: Array, columns: Array, gamma: float) -> Array:

@@ -16,6 +16,7 @@ from scipy.special import expit
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Integers, Letter, uncounted
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.errors import FklError, require
+from fkl.kernels.functions import Trees
 from fkl.memory import require_memory
 from fkl.network.ciphers import Cipher, Keys, Operations, Paillier, Plain, binned_sums, require_key_bits
 
@@ -106,6 +107,20 @@ class Forest:
         for tree in self.trees:
             f += tree.decision(x)
         return f
+
+    @property
+    def function(self) -> Trees:
+        """As arrays that a model keeps; it needs no more features than it asks for."""
+        sizes = np.cumsum([0, *(len(tree.feature) for tree in self.trees)])
+        columns = {
+            name: np.concatenate([getattr(tree, name) for tree in self.trees])
+            for name in ("feature", "threshold", "left", "right", "value")
+        }
+        inner = columns["feature"] != LEAF
+        first = np.repeat(sizes[:-1], np.diff(sizes))
+        for side in ("left", "right"):
+            columns[side] = np.where(inner, columns[side] + first, LEAF)
+        return Trees(sizes[:-1], **columns)
 
 
 CIPHERS: dict[str, Callable[[int], Cipher]] = {"plain": lambda _: Plain(), "paillier": Paillier}

@@ -1,0 +1,358 @@
+"""Functions that methods have learned, as arrays: what a model keeps, and predicts with.
+
+A method says in `functions(world, state, t)` what it has learned: one of these for each replicate of the world, which it
+predicts with in round t. K functions at once are those of K clients, where a method is personal; 1 is everyone's.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels.bank import CompiledBank, FeatureBank
+from fkl.kernels.dictionary import FAMILIES, gram
+
+Array = NDArray[np.floating]
+Integers = NDArray[np.integer]
+
+VALUES_AT_A_TIME = 2**23
+"""Features or kernel values that are held at once."""
+LEAF = -1
+Described = dict[str, tuple[str, str]]
+NUMBERS: dict[str, Callable[[np.dtype[Any]], bool]] = {
+    "floats": lambda dtype: dtype in (np.float32, np.float64),
+    "integers": lambda dtype: dtype == np.int64,
+    "truth": lambda dtype: dtype == np.bool_,
+    "words": lambda dtype: dtype.kind == "U",
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """Arrays that make a function of samples."""
+
+    kind: ClassVar[str]
+    arrays: ClassVar[Described]
+    """Of each field: floats, integers, truth values or words, and a letter for each axis; d is features of a sample."""
+
+    def predict(self, x: Array) -> NDArray[np.float64]:
+        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
+        raise NotImplementedError
+
+    def whole(self, d: int) -> bool:
+        """Whether this is a function of d features, whatever file its arrays come from."""
+        sizes = {"d": d}
+        for name, (numbers, axes) in self.arrays.items():
+            array = getattr(self, name)
+            if array.ndim != len(axes) or not NUMBERS[numbers](array.dtype):
+                return False
+            if any(sizes.setdefault(axis, size) != size for axis, size in zip(axes, array.shape, strict=True)):
+                return False
+        return self.fits(d)
+
+    def fits(self, d: int) -> bool:
+        """Whether the arrays, whose axes and kinds of number are right, go together."""
+        return True
+
+
+@dataclass(frozen=True)
+class OnFeatures(Function):
+    """f_k(x) = sum_i weights_ki theta_ki'z_i(x) + bias, on the random features z_i of a `FeatureBank`.
+
+    Parameters
+    ----------
+    rho : (n, d, D)
+        One draw a kernel, or n = 1 for all.
+    scale : (N,)
+    phase : (n, b)
+        b = D of the cosine map, 0 of pairs.
+    narrow : () int
+        As in `FeatureBank`.
+    theta : (T, N, P), in the bank's precision
+        T = K where every client has its own, else 1.
+    weights : (K, N) float64
+    bias : () float64
+    """
+
+    kind: ClassVar[str] = "features"
+    arrays: ClassVar[Described] = {
+        "rho": ("floats", "ndD"),
+        "scale": ("floats", "N"),
+        "phase": ("floats", "nb"),
+        "narrow": ("integers", ""),
+        "theta": ("floats", "TNP"),
+        "weights": ("floats", "KN"),
+        "bias": ("floats", ""),
+    }
+
+    rho: Array
+    scale: Array
+    phase: Array
+    narrow: Integers
+    theta: Array
+    weights: NDArray[np.float64]
+    bias: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, bank: FeatureBank, r: int, theta: Array, weights: Array, chosen: Integers | None = None) -> Self:
+        """In a replicate's features, of all kernels or of those chosen, whose theta and weights are given."""
+        rho, scale, phase, narrow = bank.rho[r], bank.scale, bank.phase[r], bank.narrow
+        if chosen is not None:
+            narrow = int((chosen < narrow).sum())
+            scale = scale[chosen]
+            rho, phase = (rho, phase) if len(rho) == 1 else (rho[chosen], phase[chosen])
+        own = np.asarray(theta, bank.precision)
+        return cls(rho, scale, phase, np.array(narrow), own, np.asarray(weights, np.float64), np.array(0.0))
+
+    def fits(self, d: int) -> bool:
+        """Whether there is a draw a kernel or one for all, and as many theta as clients or one."""
+        n, _, D = self.rho.shape
+        N, P = self.theta.shape[1:]
+        phases, maps = self.phase.shape[1], P // max(D, 1)
+        map_fits = (phases, P) in ((D, D), (0, 2 * D)) and maps > 0
+        return n in (1, N) and map_fits and len(self.theta) in (1, len(self.weights)) and 0 <= self.narrow <= N
+
+    def predict(self, x: Array) -> NDArray[np.float64]:
+        """As in `Function`."""
+        precision = self.theta.dtype
+        bank = CompiledBank(self.rho[None], self.scale, self.phase[None], int(self.narrow), precision)
+        f = np.empty((len(self.weights), len(x)))
+        for rows in _blocks(len(x), self.theta[0].size):
+            for k, theta in enumerate(self.theta):
+                of = slice(None) if len(self.theta) == 1 else slice(k, k + 1)
+                f[of, rows] = self.weights[of] @ bank.predict(x[rows], theta[None])[0].T
+        return f + self.bias
+
+
+@dataclass(frozen=True)
+class OnPoints(Function):
+    """f_k(x) = sum_i sum_s coefficients_kis k_i(x, points_s) + bias_k, with exact kernels.
+
+    Parameters
+    ----------
+    points : (S, d)
+    families : (N,) str
+        As in `Dictionary`.
+    scales : (N,)
+        As in `Dictionary`.
+    coefficients : (K, N, S)
+    bias : (K,)
+    """
+
+    kind: ClassVar[str] = "points"
+    arrays: ClassVar[Described] = {
+        "points": ("floats", "Sd"),
+        "families": ("words", "N"),
+        "scales": ("floats", "N"),
+        "coefficients": ("floats", "KNS"),
+        "bias": ("floats", "K"),
+    }
+
+    points: Array
+    families: NDArray[np.str_]
+    scales: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+    bias: NDArray[np.float64]
+
+    @classmethod
+    def gaussian(cls, points: Array, scales: Array, coefficients: Array, bias: Array, *more: NDArray[Any]) -> Self:
+        """With kernels exp(-scale^2 |x - x'|^2 / 2)."""
+        return cls(points, np.full(len(scales), "rbf"), np.asarray(scales, np.float64), coefficients, bias, *more)
+
+    def fits(self, d: int) -> bool:
+        """Whether the kernels are known."""
+        return set(self.families.tolist()) <= set(FAMILIES) and bool((self.scales > 0).all())
+
+    def predict(self, x: Array) -> NDArray[np.float64]:
+        """As in `Function`."""
+        return self.sums(x)
+
+    def sums(self, x: Array) -> NDArray[np.float64]:
+        """All f_k, (K, n)."""
+        points = np.asarray(self.points, np.float64)
+        f = np.zeros((len(self.bias), len(x)))
+        for rows in _blocks(len(x) if len(points) else 0, len(points)):
+            block = np.asarray(x[rows], np.float64)
+            for i, (family, scale) in enumerate(zip(self.families, self.scales, strict=True)):
+                f[:, rows] += self.coefficients[:, i] @ gram(str(family), float(scale), block, points).T
+        return f + self.bias[:, None]
+
+
+@dataclass(frozen=True)
+class Classes(OnPoints):
+    """The class that such functions decide for, as the value of the target.
+
+    Parameters
+    ----------
+    points, families, scales, coefficients, bias
+        As in `OnPoints`; K = 1 for two classes, else the classes, or all pairs of them.
+    classes : (C,)
+        Ascending.
+    votes : () bool
+        Whether every pair i < j of classes has a function, above 0 for i, and most votes decide; or the largest f
+        does, of two classes its sign for the second, and none where all f are 0, which is NaN.
+    """
+
+    kind: ClassVar[str] = "classes"
+    arrays: ClassVar[Described] = OnPoints.arrays | {
+        "classes": ("floats", "C"),
+        "votes": ("truth", ""),
+    }
+
+    classes: NDArray[np.float64]
+    votes: NDArray[np.bool_]
+
+    def fits(self, d: int) -> bool:
+        """Whether there are as many functions as are needed to decide."""
+        C = len(self.classes)
+        needed = C * (C - 1) // 2 if self.votes or C == 2 else C
+        return super().fits(d) and C >= 2 and len(self.bias) == needed
+
+    def predict(self, x: Array) -> NDArray[np.float64]:
+        """As in `Function`."""
+        f = self.sums(x)
+        if self.votes:
+            votes = np.zeros((len(self.classes), len(x)), np.int64)
+            for pair, (i, j) in enumerate(combinations(range(len(votes)), 2)):
+                votes[i] += f[pair] > 0
+                votes[j] += f[pair] <= 0
+            return self.classes[votes.argmax(axis=0)][None]
+        largest = (f[0] > 0).astype(np.int64) if len(self.classes) == 2 else f.argmax(axis=0)
+        return np.where(f.any(axis=0), self.classes[largest], np.nan)[None]
+
+
+@dataclass(frozen=True)
+class Linear(Function):
+    """f(x) = w'x + bias.
+
+    Parameters
+    ----------
+    w : (d,)
+    bias : ()
+    """
+
+    kind: ClassVar[str] = "linear"
+    arrays: ClassVar[Described] = {"w": ("floats", "d"), "bias": ("floats", "")}
+
+    w: NDArray[np.float64]
+    bias: NDArray[np.float64]
+
+    def predict(self, x: Array) -> NDArray[np.float64]:
+        """As in `Function`."""
+        return (x @ self.w + self.bias)[None]
+
+
+@dataclass(frozen=True)
+class Trees(Function):
+    """Sum of trees; a sample goes left where x[feature] <= threshold.
+
+    Parameters
+    ----------
+    roots : (T,) int
+        Nodes; those of all trees stand one after another, a node's children behind it.
+    feature : (m,) int
+        -1 at a leaf.
+    threshold : (m,)
+    left, right : (m,) int
+        Nodes; -1 at a leaf.
+    value : (m,)
+        What a leaf adds to f.
+    """
+
+    kind: ClassVar[str] = "trees"
+    arrays: ClassVar[Described] = {
+        "roots": ("integers", "T"),
+        "feature": ("integers", "m"),
+        "threshold": ("floats", "m"),
+        "left": ("integers", "m"),
+        "right": ("integers", "m"),
+        "value": ("floats", "m"),
+    }
+
+    roots: Integers
+    feature: Integers
+    threshold: NDArray[np.float64]
+    left: Integers
+    right: Integers
+    value: NDArray[np.float64]
+
+    def fits(self, d: int) -> bool:
+        """Whether every node but a leaf has two children behind it, so that a way down ends."""
+        m = len(self.feature)
+        inner = np.flatnonzero(self.feature != LEAF)
+        features = ((self.feature[inner] >= 0) & (self.feature[inner] < d)).all()
+        children = all(((side[inner] > inner) & (side[inner] < m)).all() for side in (self.left, self.right))
+        return bool(features and children and ((self.roots >= 0) & (self.roots < m)).all())
+
+    def predict(self, x: Array) -> NDArray[np.float64]:
+        """As in `Function`."""
+        f, sample = np.zeros(len(x)), np.arange(len(x))
+        for root in self.roots:
+            node = np.full(len(x), root)
+            while (inner := self.feature[node] != LEAF).any():
+                here = node[inner]
+                below = x[sample[inner], self.feature[here]] <= self.threshold[here]
+                node[inner] = np.where(below, self.left[here], self.right[here])
+            f += self.value[node]
+        return f[None]
+
+
+@dataclass(frozen=True)
+class Network(Function):
+    """A fully connected ReLU network with one output.
+
+    Parameters
+    ----------
+    widths : (L,) int
+        Sizes of the layers, input and output included.
+    parameters : (p,)
+        Matrices (outputs, inputs + 1) of the layers, one after another, biases in the last column.
+    """
+
+    kind: ClassVar[str] = "network"
+    arrays: ClassVar[Described] = {"widths": ("integers", "L"), "parameters": ("floats", "p")}
+
+    widths: Integers
+    parameters: Array
+
+    @classmethod
+    def of(cls, layers: list[Array]) -> Self:
+        """Of matrices (outputs, inputs + 1)."""
+        widths = [layers[0].shape[1] - 1, *(len(layer) for layer in layers)]
+        return cls(np.array(widths), np.concatenate([layer.ravel() for layer in layers]))
+
+    @property
+    def layers(self) -> list[Array]:
+        """The matrices."""
+        shapes = [(int(b), int(a) + 1) for a, b in pairwise(self.widths)]
+        ends = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
+        return [part.reshape(shape) for part, shape in zip(np.split(self.parameters, ends), shapes, strict=True)]
+
+    def fits(self, d: int) -> bool:
+        """Whether the layers take all parameters, and the last has one output."""
+        widths = [int(width) for width in self.widths]
+        if len(widths) < 2 or min(widths) < 1 or (widths[0], widths[-1]) != (d, 1):
+            return False
+        return sum((a + 1) * b for a, b in pairwise(widths)) == len(self.parameters)
+
+    def predict(self, x: Array) -> NDArray[np.float64]:
+        """As in `Function`."""
+        layers = self.layers
+        a = x.astype(self.parameters.dtype)
+        for number, layer in enumerate(layers):
+            a = a @ layer[:, :-1].T + layer[:, -1]
+            a = np.maximum(a, 0) if number + 1 < len(layers) else a
+        return a.T.astype(np.float64)
+
+
+KINDS: dict[str, type[Function]] = {kind.kind: kind for kind in (OnFeatures, OnPoints, Classes, Linear, Trees, Network)}
+"""What a model file may hold, by name."""
+
+
+def _blocks(rows: int, a_row: int) -> Iterator[slice]:
+    """Runs of rows of which each has so many values."""
+    several = max(1, VALUES_AT_A_TIME // max(1, a_row))
+    return (slice(start, min(start + several, rows)) for start in range(0, rows, several))

@@ -1,0 +1,113 @@
+"""What a method says that it has learned predicts what it shows next."""
+
+import numpy as np
+import pytest
+from conftest import ALGORITHMS
+
+from fkl.conformance import scenario
+from fkl.execution import prepare
+from fkl.simulation import Experiment, make_world
+
+NEAR = {"float64": 1e-12, "float32": 1e-6}
+MORE = {
+    "pof_mkl, weights": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "algo.eta=2", "algo.eta_k=2"),
+    "em_kofl, own copies": ("algo=em_kofl", "algo.predictor=copy"),
+    "raker, mixed families": ("algo=raker", "kernels.N=7", "kernels.laplacians=3"),
+    "raker, one draw": ("algo=raker", "kernels.shared=true"),
+    "raker, cosines": ("algo=raker", "kernels.map=cosine"),
+    "rfomkr, as published": ("algo=rfomkr", "algo.normalised=false"),
+    "omkl_gf, mixed families, frozen": ("algo=omkl_gf", "kernels.N=11", "kernels.laplacians=5", "algo.exploring=20"),
+    "omkl_sfg, settled": ("algo=omkl_sfg", "algo.exploring=20"),
+    "omkl_sfg_r, settled, one draw": ("algo=omkl_sfg_r", "algo.exploring=20", "kernels.shared=true"),
+    "dkla, logistic": ("algo=dkla", "algo.loss=logistic", "algo.iterations=20", "dataset=ellipses", "dataset.rows=90"),
+    "coke, drawn anew": ("algo=coke", "algo.redraw=true", "algo.iterations=20"),
+    "dsg, a bank, laplacian": ("algo=dsg", "algo.bank=8", "algo.kernel=laplacian"),
+    "pp_svmv, linear": ("algo=pp_svmv", "algo.kernel=linear"),
+    "nystroem, hinge": ("algo=vertical_nystroem", "algo.loss=squared_hinge"),
+    "cascade, several classes": ("algo=cascade_svm", "dataset=wine"),
+}
+SCENARIOS = {name: (f"algo={name}",) for name in ALGORITHMS} | MORE
+
+
+def played(experiment: Experiment, rounds: int):
+    """World, state and last outcome after so many rounds."""
+    world, _ = make_world(experiment, (0,) if experiment.redraw else (0, 1))
+    state, outcome = experiment.algorithm.init(world), None
+    for t in range(rounds):
+        world.channel.open_round(t, world.problem.present[t])
+        state, outcome = experiment.algorithm.step(world, state, t)
+    return world, state, outcome
+
+
+def stream(experiment: Experiment, near: float) -> None:
+    """All rounds but the last; then its predictions, of the first client where clients are served in turn."""
+    algorithm, last = experiment.algorithm, experiment.problem.rounds - 1
+    world, state, _ = played(experiment, last)
+    learned = algorithm.functions(world, state, last)
+    x = experiment.problem.x[last]
+    f = [function.predict(x) for function in learned]
+    shown = algorithm.step(world, state, last)[1].y_hat
+    clients = 1 if getattr(algorithm, "in_turn", False) else len(x)
+    for r, of_one in enumerate(f):
+        for k in range(clients):
+            assert of_one[k if len(of_one) > 1 else 0, k] == pytest.approx(shown[r, k], rel=near, abs=near)
+    assert np.abs(shown).max() > 1e-3
+
+
+def batch(experiment: Experiment, near: float) -> None:
+    """The clients' errors, as they are judged."""
+    world, state, _ = played(experiment, 0)
+    judge, T = experiment.task.judge(world, experiment.algorithm), world.problem.rounds
+    for t in range(T):
+        world.channel.open_round(t, world.problem.present[t])
+        state, outcome = experiment.algorithm.step(world, state, t)
+        assert judge.enter(t, outcome)
+    judge.close()
+    x, y, client = world.problem.part(False)
+    for r, function in enumerate(experiment.algorithm.functions(world, state, T)):
+        f = function.predict(x)[client, np.arange(len(x))]
+        if world.problem.loss == "square":
+            wrong, name = (f - y) ** 2, "test_mse"
+        else:
+            wrong, name = np.sign(f) != y, "test_error"
+        errors = np.bincount(client, wrong) / np.bincount(client)
+        assert errors == pytest.approx(judge.by_client[name][r], rel=10 * near, abs=near)
+
+
+def vertical(experiment: Experiment, near: float) -> None:
+    """f of the rows that are tested on."""
+    T = experiment.problem.rounds
+    world, state, outcome = played(experiment, T)
+    learned = experiment.algorithm.functions(world, state, T)
+    for function, f, rows in zip(learned, outcome.f, outcome.rows, strict=True):
+        shown = f()
+        assert function.predict(world.problem.x[rows])[0] == pytest.approx(shown, rel=near, abs=near)
+        assert np.ptp(shown) > 0
+
+
+def per_replicate(experiment: Experiment, near: float) -> None:
+    """The classes of all samples, and of points beside them."""
+    world, state, outcome = played(experiment, 1)
+    learned = experiment.algorithm.functions(world, state, 1)
+    for r, (function, predict) in enumerate(zip(learned, outcome.predict, strict=True)):
+        x = world.problem.batches[r].x
+        points = np.concatenate([x, x[::-1] + 0.1 * x])
+        assert np.array_equal(function.predict(points)[0], predict(points), equal_nan=True)
+
+
+ORACLES = {"StreamTask": stream, "BatchTask": batch, "VerticalTask": vertical, "PerReplicateTask": per_replicate}
+
+
+@pytest.mark.parametrize("precision", NEAR)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_function_predicts_what_its_method_shows(name: str, precision: str) -> None:
+    overrides = SCENARIOS[name]
+    run = scenario(*overrides, f"precision={precision}", "replicates=2")
+    if run.resolved["partition"].get("rounds") is not None:  # learners play blocks: the last round begins one
+        rounds = getattr(run.algo, "block", 32) + 1
+        run = scenario(*overrides, f"precision={precision}", "replicates=2", f"partition.rounds={rounds}")
+    experiment = prepare(run)
+    ORACLES[type(experiment.task).__name__](experiment, NEAR[precision])
+    learned = played(experiment, experiment.problem.rounds)
+    for function in experiment.algorithm.functions(*learned[:2], experiment.problem.rounds):
+        assert function.whole(experiment.problem.dimension)
