@@ -6,7 +6,7 @@ from typing import Any
 
 __version__ = "0.3.0"
 
-_ELSEWHERE = {"run": "fkl.api", "load": "fkl.api", "Result": "fkl.api"}
+_ELSEWHERE = {"run": "fkl.api", "load": "fkl.api", "Result": "fkl.api", "estimators": "fkl.estimators"}
 """Public names and their modules, which are imported when they are first asked for; for types, see __init__.pyi."""
 
 

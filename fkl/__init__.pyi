@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from fkl import estimators as estimators
 from fkl.api import Result as Result
 from fkl.api import load as load
 from fkl.api import run as run

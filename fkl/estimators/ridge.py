@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
 from fkl.errors import require
-from fkl.estimators.stream import seed_of
+from fkl.estimators.stream import require_dictionary, seed_of
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.streams import Streams
 
-KERNELS = Dictionary(N=5, smallest=0.1, largest=10.0, bandwidth_convention="deviation", D=40)
+KERNELS = Dictionary(N=3, smallest=1.0, largest=10.0, bandwidth_convention="deviation", D=60)
 
 
 class RffRidgeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -24,12 +24,12 @@ class RffRidgeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     It minimises (1/n) sum_t (f(x_t) - y_t)^2 + lam |theta|^2 over f = theta'z + bias, z the random features of all
     kernels one after another: so its kernel is their sum. It keeps sums over samples, P^2 numbers for P features, and
-    no sample. Its bandwidths are made for distances between 0.1 and 10, so scale the samples first.
+    no sample. Its bandwidths are made for features of standard deviation 1, so scale them first.
 
     Parameters
     ----------
     kernels : fkl.kernels.Dictionary or None
-        None for five Gaussian kernels of 40 random features, whose deviations go from 0.1 to 10.
+        None for Gaussian kernels of deviation 1, 3.2 and 10, with 60 draws of random features each.
     lam : float
         Regularisation; the bias has none.
     random_state : int, RandomState or None
@@ -110,8 +110,8 @@ class RffRidgeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
         if begin:
             kernels = KERNELS if self.kernels is None else self.kernels
-            require(isinstance(kernels, Dictionary), "kernels", kernels, "a fkl.kernels.Dictionary, or None")
-            self._bank = kernels.bank(x.shape[1], Streams(seed_of(self.random_state), (0,)), "float64")
+            require_dictionary(kernels)
+            self._bank = replace(kernels).bank(x.shape[1], Streams(seed_of(self.random_state), (0,)), "float64")
             self._equations = NormalEquations(self._bank.kernels * self._bank.width)
         for start in range(0, len(x), BLOCK):
             [z] = self._bank.features(x[start : start + BLOCK])

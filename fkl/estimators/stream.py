@@ -72,7 +72,14 @@ class Stream:
     """
 
     def __init__(
-        self, method: Learner, dictionary: Dictionary, dimension: int, seed: int, precision: str, rounds: int, keeps: bool
+        self,
+        method: Learner,
+        dictionary: Dictionary,
+        dimension: int,
+        seed: int,
+        precision: str,
+        rounds: int,
+        keeps: bool,
     ) -> None:
         self.method, self.keeps, self.t = method, keeps, 0
         nothing = Window(np.zeros((0, dimension), precision), np.zeros(0), 0, rounds)
@@ -117,6 +124,11 @@ class Stream:
         return world
 
 
+def require_dictionary(kernels: object) -> None:
+    """Refuse what no kernels are."""
+    require(isinstance(kernels, Dictionary), "kernels", kernels, "a fkl.kernels.Dictionary, or None")
+
+
 def seed_of(random_state: Any) -> int:
     """An integer as it is, which is then the seed of `fkl run`; else one drawn as scikit-learn has it."""
     if isinstance(random_state, int | np.integer):
@@ -142,6 +154,11 @@ class StreamRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _method(self) -> Learner:
         raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # 200 samples, once, with a step of 0.1 / sqrt(t), are not enough
+        return tags
 
     def _rounds(self, samples: int, whole: bool) -> int:
         """How many to foresee for a stream that begins with so many samples, or has no others."""
@@ -209,6 +226,6 @@ class StreamRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _begun(self, dimension: int, rounds: int) -> Stream:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
         kernels = self._kernels if self.kernels is None else self.kernels
-        require(isinstance(kernels, Dictionary), "kernels", kernels, "a fkl.kernels.Dictionary, or None")
+        require_dictionary(kernels)
         seed = seed_of(self.random_state)
-        return Stream(self._method(), kernels, dimension, seed, self.precision, rounds, self._keeps)
+        return Stream(self._method(), replace(kernels), dimension, seed, self.precision, rounds, self._keeps)
