@@ -153,7 +153,6 @@ class OmkrRegressor(StreamRegressor):
 
     _kernels: ClassVar[Dictionary] = Dictionary(N=76, laplacians=25, D=50, bandwidth_convention="divisor")
     _keeps: ClassVar[bool] = True
-    random_state: ClassVar[int] = 0
 
     def __init__(self, kernels: Dictionary | None = None, eta: float = 0.1, precision: str = "float32") -> None:
         self.kernels, self.eta, self.precision = kernels, eta, precision

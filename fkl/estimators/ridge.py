@@ -106,7 +106,7 @@ class RffRidgeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self._function.predict(validate_data(self, X, reset=False, dtype=np.float64))[0]
 
     def _learn(self, X: ArrayLike, y: ArrayLike, begin: bool) -> Self:
-        x, y = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
+        x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
         require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
         if begin:
             kernels = KERNELS if self.kernels is None else self.kernels
@@ -115,7 +115,7 @@ class RffRidgeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._equations = NormalEquations(self._bank.kernels * self._bank.width)
         for start in range(0, len(x), BLOCK):
             [z] = self._bank.features(x[start : start + BLOCK])
-            self._equations.add(np.concatenate([*z], axis=1), np.asarray(y[start : start + BLOCK], np.float64))
+            self._equations.add(np.concatenate([*z], axis=1), np.asarray(target[start : start + BLOCK], np.float64))
         theta, bias = deepcopy(self._equations).solve(self.lam)
         of_kernels, equal = theta.reshape(1, self._bank.kernels, -1), np.ones((1, self._bank.kernels))
         self._function = replace(OnFeatures.of(self._bank, 0, of_kernels, equal), bias=np.array(bias))

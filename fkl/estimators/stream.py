@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fkl.algorithms.online.learner import Learner
 from fkl.contract.world import World
 from fkl.diverged import blame
 from fkl.errors import FklError, require
@@ -59,7 +58,7 @@ class Stream:
 
     Parameters
     ----------
-    method : Learner
+    method : fkl.algorithms.online.learner.Learner
     dictionary : Dictionary
     dimension : int
         Features d of a sample.
@@ -73,7 +72,7 @@ class Stream:
 
     def __init__(
         self,
-        method: Learner,
+        method: Any,
         dictionary: Dictionary,
         dimension: int,
         seed: int,
@@ -146,13 +145,15 @@ class StreamRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     kernels: Dictionary | None
     precision: str
-    random_state: Any
+    random_state: Any = 0
 
     _kernels: ClassVar[Dictionary]
     """Where none are given."""
     _keeps: ClassVar[bool] = False
 
-    def _method(self) -> Learner:
+    _stream: Stream
+
+    def _method(self) -> Any:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:

@@ -116,3 +116,11 @@ def test_what_is_no_run_is_not_loaded(name: str) -> None:
     Path("a_folder").mkdir()
     with pytest.raises(FklError, match=rf"^{name}: .+$"):
         fkl.load(name)
+
+
+def test_what_the_page_on_python_shows_is_so() -> None:
+    pytest.importorskip("river")
+    page = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+    with warnings.catch_warnings(action="ignore"):
+        ended = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert ended.failed == 0 < ended.attempted
