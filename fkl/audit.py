@@ -16,25 +16,24 @@ from numpy.typing import NDArray
 from fkl import conf_folder
 from fkl.algorithms.vertical.attack import (
     Found,
-    Recorder,
-    SplitRecorder,
+    Overheard,
     equations,
     gathered,
     solve,
     split_equations,
     split_guesses,
 )
-from fkl.algorithms.vertical.fdskl import MASKS, Fdskl, Protocol
+from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.compose_errors import in_one_line
 from fkl.composing.loader import guarded
 from fkl.config import Run, load
+from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 from fkl.errors import FklError, require
 from fkl.execution import prepare
+from fkl.experiment import make_world
 from fkl.memory import require_memory
-from fkl.network.wire import Message, Wire
 from fkl.report.tables import Table
-from fkl.streams import Streams
 
 Array = NDArray[np.float64]
 SHORT = ("algo.iterations=20", "algo.batch=512")
@@ -44,44 +43,27 @@ OUTSIDER = "outsider on all links"
 
 
 class Played:
-    """The calls of Algorithm 3 for one batch, that of the last iteration, and all features so far (Algorithm 2).
+    """Attacks on the calls of Algorithm 3 for one batch, that of the last iteration, and all features so far.
 
     Parameters
     ----------
     method : Fdskl
         With as many iterations as are played.
+    common : Common
+        Of one replicate.
     problem : Vertical
-    streams : Streams
     """
 
-    def __init__(self, method: Fdskl, problem: Vertical, streams: Streams) -> None:
-        wire = Wire(problem.parties, kept=True)
-        kind = SplitRecorder if method.masks == "split" else Protocol
-        self.protocol = kind(method, problem, streams, wire)
-        self.protocol.workers = [Recorder(**vars(worker)) for worker in self.protocol.workers]
-        self.rows = self.protocol.batches[-1]
+    def __init__(self, method: Fdskl, common: Common, problem: Vertical) -> None:
+        self.heard = Overheard.of(method, common, problem)
+        self.rows = self.heard.rows
         self.binary = bool(np.isin(problem.x[self.rows], (0, 1)).all())
-        if isinstance(self.protocol, SplitRecorder):
-            self._split(self.protocol)
-        else:
-            for s in range(method.iterations):
-                self.protocol.angles(s, self.rows)
-        self.messages: list[Message] = wire.messages
-
-    def _split(self, protocol: SplitRecorder) -> None:
-        """Products, too, with the coefficients that the method has by then."""
-        learner = protocol.method.learner(protocol.problem, protocol.streams)
-        protocol.method.advance(protocol.problem, learner, protocol.method.iterations)
-        for s, alpha in enumerate(learner.alpha):
-            protocol.workers[protocol.duties[s, 0]].alpha[s] = alpha
-            protocol.shares[s] = self.rows, *protocol.split_angles(s, self.rows)
-        protocol.f(self.rows, int(protocol.duties[-1, 0]))
 
     def attackers(self) -> dict[str, tuple[int, ...] | None]:
         """Who attacks, by name."""
-        active, duties = self.protocol.problem.active, self.protocol.duties
+        active, duties = self.heard.problem.active, self.heard.workers[0].own.duties
         apart = int(np.bincount(duties[duties[:, 0] == active[0], 1]).argmax())
-        last = len(self.protocol.workers) - 1
+        last = self.heard.problem.parties - 1
         return {
             "asking worker": (active[0],),
             "asking worker and an l' of its own": (active[0], apart),
@@ -92,13 +74,12 @@ class Played:
 
     def attack(self, attackers: tuple[int, ...] | None, turned: bool) -> Found | None:
         """What they find, None where nothing that they know depends on others' features alone."""
-        calls = range(self.protocol.method.iterations)
-        protocol, messages = self.protocol, self.messages
-        if isinstance(protocol, SplitRecorder):
-            blocks = [block for s in calls for block in split_equations(protocol, messages, attackers, s)]
-            blocks = blocks or [block for s in calls for block in split_guesses(protocol, messages, attackers, s)]
+        heard, calls = self.heard, range(self.heard.method.iterations)
+        if heard.method.masks == "split":
+            blocks = [block for s in calls for block in split_equations(heard, attackers, s)]
+            blocks = blocks or [block for s in calls for block in split_guesses(heard, attackers, s)]
         else:
-            blocks = [block for s in calls for block in equations(protocol, messages, attackers, s)]
+            blocks = [block for s in calls for block in equations(heard, attackers, s)]
         return solve(gathered(blocks), turned, self.binary) if blocks else None
 
 
@@ -123,7 +104,8 @@ def write_audit(words: list[str], outputs: Path) -> str:
     room = 2 * T * B * run.algo.features * experiment.problem.parties * 8 * 2
     require_memory(room, f"messages of {T} iterations", "algo.iterations or algo.batch")
     masks = MASKS if experiment.problem.parties > 2 else MASKS[:-1]  # split angles are of three
-    frame = audit(run.algo, experiment.problem, Streams(run.settings.seed, (0,)), masks)
+    world, _ = make_world(experiment, (0,))
+    frame = audit(run.algo, world.common, experiment.problem, masks)
     title = f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations"
     table = Table(frame, title)
     return f"{table.markdown}\nfiles: {', '.join(map(str, table.write(outputs / 'tables' / 'audit' / 'fdskl')))}"
@@ -146,7 +128,7 @@ def _composed(words: list[str]) -> Run:
     return run
 
 
-def audit(method: Fdskl, problem: Vertical, streams: Streams, masks: tuple[str, ...] = MASKS) -> pd.DataFrame:
+def audit(method: Fdskl, common: Common, problem: Vertical, masks: tuple[str, ...] = MASKS) -> pd.DataFrame:
     """One row for each mask and attacker.
 
     Returns
@@ -158,12 +140,12 @@ def audit(method: Fdskl, problem: Vertical, streams: Streams, masks: tuple[str, 
         rms_of_means, that of someone who knows the mean of each feature and no more; run_scalars: sent in all of the
         run.
     """
-    return pd.DataFrame(row for one in masks for row in _rows(Played(replace(method, masks=one), problem, streams)))
+    return pd.DataFrame(row for one in masks for row in _rows(Played(replace(method, masks=one), common, problem)))
 
 
 def _rows(played: Played) -> Iterator[dict[str, object]]:
-    problem, method = played.protocol.problem, played.protocol.method
-    sent = method.learner(problem, played.protocol.streams).sent(method.iterations)
+    problem, method = played.heard.problem, played.heard.method
+    sent = method.learner(played.heard.common, problem).sent(method.iterations)
     scalars = sum(int(count[:, 1].sum()) for count in sent.values())
     for name, attackers in played.attackers().items():
         own = [problem.groups[member] for member in attackers or ()]

@@ -5,7 +5,7 @@ A command is a short function below; what it needs is imported inside it, so tha
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ GROUPS = {
     "dataset": "",
     "partition": "",
     "kernels": "",
+    "topology": "",
     "experiment": "",
 }
 AS_GIVEN = {"ignore_unknown_options": True}
@@ -138,6 +139,17 @@ class Actions(Group):
         return super()._no_such(f"{self.name} {word}")
 
 
+def _named(*groups: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Names of the choices of these groups, for the Tab key."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from fkl.composing.names import abouts
+
+        return sorted({name for group in groups for name in abouts(group) if name.startswith(incomplete)})
+
+    return complete
+
+
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(__version__, message="fkl %(version)s")
 def commands() -> None:
@@ -151,6 +163,10 @@ def run(words: tuple[str, ...]) -> None:
 
     It goes on past a run that fails (--fail-fast: leaves out the rest).
     """
+    from fkl.composing.names import require_known
+
+    require_known(words)  # before Hydra takes its time to say the same
+
     import hydra
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -178,22 +194,13 @@ def run(words: tuple[str, ...]) -> None:
 @commands.command("list")
 def list_choices() -> None:
     """Data sets, partitions, kernels, algorithms and experiments to choose from."""
-    from fkl.composing import experiments
+    from fkl.composing.names import abouts
 
-    conf = conf_folder()
     for group, words in GROUPS.items():
         print(f"{group}: {words}".rstrip())
-        files = sorted((conf / group).rglob("*.yaml"))
-        choices = {file.relative_to(conf / group).with_suffix("").as_posix(): about(file) for file in files}
-        for name, words in sorted({**choices, **experiments.abouts(group)}.items()):
-            if words:  # a choice without words is a part of another one
-                print(f"  {name:24} {words}")
-
-
-def about(choice: Path) -> str:
-    """First comment of a choice's YAML, which says what it is."""
-    with choice.open(encoding="utf-8") as lines:
-        return next((line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line), "")
+        for name, about in abouts(group).items():
+            if about:  # a choice without words is a part of another one
+                print(f"  {name:24} {about}")
 
 
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|fetch|verify [NAME ...]")
@@ -215,7 +222,7 @@ def data_list() -> None:
 
 
 @data.command("fetch", context_settings=AS_GIVEN)
-@click.argument("names", nargs=-1, metavar="[NAME ...]")
+@click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_named("dataset"))
 def data_fetch(names: tuple[str, ...]) -> None:
     """Fetch the files of data sets, of all where none is named."""
     from fkl.data import registry
@@ -224,7 +231,7 @@ def data_fetch(names: tuple[str, ...]) -> None:
 
 
 @data.command("verify", context_settings=AS_GIVEN)
-@click.argument("names", nargs=-1, metavar="[NAME ...]")
+@click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_named("dataset"))
 def data_verify(names: tuple[str, ...]) -> None:
     """Compare the files of data sets, of all where none is named, with what they should be."""
     from fkl.data import registry
@@ -240,6 +247,19 @@ def _tell(action: str, states: "Iterable[FileState]") -> None:
         wrong += state.state != "ok"
     if wrong:
         raise FklError(f"data {action}: {wrong} files are not as they should be")
+
+
+@commands.command()
+@click.argument("run", metavar="RUN")
+@click.argument("rows", metavar="ROWS")
+@click.option("--client", help="A client's number or its site: whose function, where every client has its own.")
+@click.option("--replicate", type=int, help="A replicate's number, in place of all together.")
+@click.option("--out", type=click.Path(path_type=Path), help="File for the predictions, in place of the terminal.")
+def predict(run: str, rows: str, client: str | None, replicate: int | None, out: Path | None) -> None:
+    """Predictions of a run with save_model=true for the rows of a CSV file, as CSV."""
+    from fkl.results.prediction import write_predictions
+
+    write_predictions(Path(run), Path(rows), client, replicate, out)
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -276,6 +296,16 @@ def audit(words: tuple[str, ...]) -> None:
     from fkl.audit import write_audit
 
     print(write_audit([*words], Path("outputs")))
+
+
+@commands.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.option("--line", hidden=True, help="Print the words that may end this line instead.")
+def completion(shell: str, line: str | None) -> None:
+    """Print what lets the Tab key complete words: in ~/.bashrc, eval "$(fkl completion bash)"."""
+    from fkl.completion import SCRIPTS, offered
+
+    print(SCRIPTS[shell] if line is None else "\n".join(offered(line, commands)))
 
 
 def _store() -> "Store":

@@ -4,17 +4,14 @@ from hydra.errors import ConfigCompositionException, MissingConfigException, Ove
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from fkl.composing import experiments
+from fkl.composing.names import no_such_key, not_known
 from fkl.errors import shown
 
 
 def in_one_line(error: Exception, sweep: bool = False) -> str:
     """One line for an error that Hydra raised before a job began, or before the first job of a sweep."""
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        group, _, name = str(error.missing_cfg_file).rpartition("/")
-        known = ", ".join(sorted(error.options or []))
-        more = ", and what `fkl list` names" if experiments.groups_in(group) else ""
-        return f"{group or 'config'}={name}: not known" + (f"; there are {known}{more}" if known else "")
+        return not_known(str(error.missing_cfg_file), error.options or [])
     if isinstance(error, OverrideParseException):
         return f"{shown(error.override)}: not understood; write KEY=VALUE"
     cause = error.__cause__
@@ -23,7 +20,6 @@ def in_one_line(error: Exception, sweep: bool = False) -> str:
         if not isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return f"{cause.full_key}: {str(cause).splitlines()[0]}"
         if isinstance(parent, DictConfig) and cause.full_key:
-            known = ", ".join(sorted(str(key) for key in parent if key not in ("_target_", "hydra")))
             hint = f"; in a sweep that chooses its group, write ++{cause.full_key}" if sweep else ""
-            return f"{cause.full_key}: no such key; there are {known or 'none'}{hint}"
+            return no_such_key(cause.full_key, parent) + hint
     return " ".join(str(error).split())

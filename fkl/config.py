@@ -37,7 +37,7 @@ PARTS = {
 """What the class of a node is known by."""
 ENGINES = ("numba", "numpy")
 """What may play a method, unless its class says `engines`: those whose loops exist only compiled do."""
-NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective")
+NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model")
 """Keys that change where or how fast a run goes, but no number of it."""
 MOST_REPLICATES = 1_000_000
 LONGEST_NAME = 200
@@ -90,6 +90,8 @@ class Settings:
         Seconds between two savings of what a run has done so far; 0 for every round, None for never.
     objective : str or None
         Column of the summary whose mean a search for hyper-parameters is to make small.
+    save_model : bool
+        Whether to keep what was learned, in ``model.npz``.
     out : str or None
         Folder for this run's files; None for one named after the configuration.
     """
@@ -103,6 +105,7 @@ class Settings:
     chunk: int | None = None
     checkpoint_s: float | None = 30.0
     objective: str | None = None
+    save_model: bool = False
     out: str | None = None
 
     def __post_init__(self) -> None:
@@ -249,13 +252,15 @@ def load(config: DictConfig) -> Run:
     with inside("paths"):
         paths = build(Paths, plain["paths"], "paths")
     label, engines = (getattr(nodes["algo"], name, ENGINES) for name in ("label", "engines"))
+    may = not settings.save_model or hasattr(nodes["algo"], "functions")
+    require(may, "save_model", True, f"false for {label}, whose class has no functions(world, state, t)")
     require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
     return Run(settings=settings, paths=paths, resolved=plain, **nodes)
 
 
 def _require_kernels(algo: Any, kernels: Any) -> None:
     """Refuse kernels that a method has no use for, and a lack of those that it needs."""
-    label, uses = algo.label, getattr(getattr(algo, "task", None), "uses_kernels", True)
+    label, uses = algo.label, getattr(algo, "uses_kernels", True)
     if uses:
         require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
     else:

@@ -24,7 +24,8 @@ from scipy.sparse import csr_array
 
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run, load
-from fkl.contract.isolated import Elsewhere, Here
+from fkl.contract.apart import AsObject, AsProcess
+from fkl.contract.isolated import Apart
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError, FklError
 from fkl.execution import prepare
@@ -341,13 +342,13 @@ class Conformance:
 
     def parties_see_what_they_hold_alone(self) -> None:
         """Each party as an object with its own data, and messages as bytes, shows and sends what all at once do."""
-        self._require_apart(Here)
+        self._require_apart(AsObject)
 
     def parties_share_nothing_but_messages(self) -> None:
         """The same with each party in a process of its own."""
-        self._require_apart(Elsewhere)
+        self._require_apart(AsProcess)
 
-    def _require_apart(self, party: type[Here] | type[Elsewhere]) -> None:
+    def _require_apart(self, party: Apart) -> None:
         algorithm = self.experiment.algorithm
         check = getattr(algorithm, "require_apart", None)
         if check is None:

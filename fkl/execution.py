@@ -17,18 +17,23 @@ from fkl.memory import no_more_than_there_is
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
+    add_file,
     alone,
     finish,
     finished,
     moved,
+    provenance,
     read_summary,
     workspace,
     write_failed,
 )
+from fkl.results.model import FILE as MODEL
+from fkl.results.model import Model
 from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
+from fkl.tasks.baselines import not_beaten
 from fkl.tasks.samples import graph
 
 
@@ -48,6 +53,9 @@ def execute(run: Run) -> bool:
                 _do(run)
     if done:
         print(f"{run.folder} is finished already")
+    if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:
+        with alone(run.folder):
+            _add_model(run)
     print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
     print(f"files: {run.folder}\n")
     return not done
@@ -65,10 +73,12 @@ def _do(run: Run) -> None:
     rounds = settings.replicates * experiment.problem.rounds
     with workspace(run) as folder, _progress(title, rounds) as bar:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
-        checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, run.digest, tables)
+        kept = f"{run.digest}, functions kept" if settings.save_model else run.digest
+        checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, kept, tables)
+        how = settings.threads, settings.chunk, bar.update, checkpoint, settings.save_model
         try:
             with inside("algo"):
-                for chunk in simulate(experiment, settings.threads, settings.chunk, bar.update, checkpoint):
+                for chunk in simulate(experiment, *how):
                     tables.append(chunk)
         except DivergedError as error:
             error.folder = write_failed(
@@ -81,9 +91,25 @@ def _do(run: Run) -> None:
         if warnings := list(_warnings(experiment, summary)):
             notes["warning"] = "; ".join(warnings)
             print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
+        if settings.save_model and len(tables.learned) == settings.replicates:
+            Model.of(experiment, run.dataset.name, tables.learned).save(folder / MODEL)
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
+
+
+def _add_model(run: Run) -> None:
+    """Play a finished run again, for nothing but what it learned: its digest says that it learns the same."""
+    print(f"{run.folder} has no {MODEL}: it is played again for it")
+    settings = run.settings
+    with no_more_than_there_is():
+        experiment = prepare(run)
+    title, rounds = f"{run.algo.label} on {run.dataset.name}", settings.replicates * experiment.problem.rounds
+    with _progress(title, rounds) as bar, inside("algo"):
+        chunks = simulate(experiment, settings.threads, settings.chunk, bar.update, None, True)
+        learned = [one for chunk in chunks for one in chunk.learned]
+    if len(learned) == settings.replicates:
+        add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)
 
 
 def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":
@@ -122,6 +148,8 @@ def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
     if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
         yield worse
+    elif above := not_beaten(summary):
+        yield above
 
 
 def prepare(run: Run) -> Experiment:
@@ -151,7 +179,9 @@ def prepare(run: Run) -> Experiment:
 def closing_table(title: str, summary: pd.DataFrame) -> str:
     """Mean and standard deviation over replicates; times have none, since replicates run together."""
     figures = summary.drop(columns="replicate")
-    table = pd.DataFrame({"mean": figures.mean(), "sd": figures.std(ddof=1).drop(list(TIMING_COLUMNS))})
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
+    deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
+    table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
     table = table.loc[list(figures)]
     heading = f"{title}, {len(summary)} replicates"
     return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

@@ -1,19 +1,21 @@
 """Files that are written whole or not at all, and files of arrays that are read as they were written or not at all."""
 
 import hashlib
+import math
 import os
 import secrets
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError
+from fkl.errors import FklError, shown
 
 SEAL = 65
 """Bytes before the arrays of a sealed file: the SHA-256 of what follows in hexadecimal digits, and a line's end."""
@@ -95,6 +97,50 @@ def sha256_of(path: Path) -> str:
 
 def _sha256_from_here(stream: Any) -> str:
     return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_arrays(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays as numpy's npz: the same bytes for the same arrays."""
+    np.savez(
+        stream,
+        allow_pickle=False,
+        **{name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in arrays.items()},
+    )  # type: ignore[arg-type]
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read an npz whatever it holds: numbers and words as they are said to be, and no more than the file has bytes.
+
+    Raises
+    ------
+    OSError
+        Where there is no such file, or none that can be opened.
+    DamagedError
+    """
+    try:
+        with zipfile.ZipFile(path) as content:
+            members = content.infolist()
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise DamagedError("its arrays are compressed, which fkl's are not")
+            if len({member.filename for member in members}) < len(members):
+                raise DamagedError("it has two arrays of one name")
+            return {member.filename.removesuffix(".npy"): _array(content.read(member)) for member in members}
+    except (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile) as error:
+        raise DamagedError(f"it holds no arrays ({error})") from None
+
+
+def _array(content: bytes) -> NDArray[Any]:
+    """An array of numpy's format, whose header must say of how many bytes it is."""
+    stream = BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    read: Any = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, in_columns, dtype = read(stream)
+    rest = content[stream.tell() :]
+    if dtype.hasobject or in_columns or min(shape, default=0) < 0:
+        raise ValueError("an array of objects, or one that is not row by row")
+    if math.prod(shape) * dtype.itemsize != len(rest):
+        raise ValueError(f"an array said to be of {shown(shape)} numbers in {len(rest)} bytes")
+    return np.frombuffer(rest, dtype).reshape(shape).copy() if rest else np.zeros(shape, dtype)
 
 
 def write_sealed(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -119,8 +119,8 @@ def _largest_keys(experiment: Experiment, chunk: int | None = None) -> str:
     problem, algorithm, dictionary = experiment.problem, experiment.algorithm, experiment.dictionary
     sizes = {f"algo.{key.name}": getattr(algorithm, key.name) for key in fields(algorithm)}  # type: ignore[arg-type]
     sizes |= {"partition.clients": problem.clients, "chunk": chunk}
-    if experiment.task.uses_kernels:
-        sizes |= {f"kernels.{key}": getattr(dictionary, key, None) for key in ("N", "D")}
-    whole = {key: size for key, size in sizes.items() if isinstance(size, int) and size > 1}
+    sizes |= {f"kernels.{key}": getattr(dictionary, key, None) for key in ("N", "D")}
+    idle = getattr(algorithm, "idle", ())
+    whole = {key: size for key, size in sizes.items() if key not in idle and isinstance(size, int) and size > 1}
     largest = sorted(whole, key=whole.__getitem__, reverse=True)[:KEYS_NAMED]
     return " or ".join(f"{key}={whole[key]}" for key in largest) or "replicates"

@@ -1,27 +1,45 @@
 """The synchronous round loop."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.checkpoint import Checkpoint
 from fkl.contract.world import Algorithm, World
+from fkl.data.scale import Scale
 from fkl.diverged import blame
 from fkl.errors import FklError
 from fkl.experiment import Experiment, make_world
+from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most
 from fkl.network import Ledger
 from fkl.rehearsal import fitting, within_memory
 from fkl.tasks import Judge
 
-__all__ = ["Chunk", "DivergedError", "Experiment", "UnderWay", "make_world", "simulate"]
+__all__ = ["Chunk", "DivergedError", "Experiment", "Learned", "UnderWay", "make_world", "simulate"]
+
+
+class Learned(NamedTuple):
+    """What a replicate has learned.
+
+    Parameters
+    ----------
+    function : Function
+        In the numbers that methods see.
+    scale : Scale
+        What led to these.
+    """
+
+    function: Function
+    scale: Scale
 
 
 @dataclass(frozen=True)
@@ -34,6 +52,8 @@ class Chunk:
     """Time spent in the algorithm's `init` and `step` up to the end of each round, all replicates together, (T,)."""
     first: int
     """Number of the first of the replicates."""
+    learned: tuple[Learned, ...] = ()
+    """A function for each replicate, where the loop was asked to keep them."""
 
     @property
     def seconds(self) -> float:
@@ -105,6 +125,7 @@ def simulate(
     chunk: int | None,
     advance: Callable[[int], object],
     checkpoint: Checkpoint | None = None,
+    keep_functions: bool = False,
 ) -> Iterator[Chunk]:
     """Run all replicates, `chunk` at a time; the numbers depend on neither chunk, threads nor checkpoints.
 
@@ -119,6 +140,8 @@ def simulate(
         Told the number of replicate rounds done after each round.
     checkpoint : Checkpoint or None
         Where to keep what is done, and to go on from.
+    keep_functions : bool
+        Whether to bring back what was learned.
 
     Yields
     ------
@@ -147,6 +170,8 @@ def simulate(
                 _play(experiment.algorithm, world, under_way, advance, keep)
             except _NotFiniteError:
                 raise DivergedError(experiment.algorithm, played, under_way.t) from None
+            if keep_functions:
+                played = replace(played, learned=_learned(experiment, world, under_way))
         yield played
         first, resumed = first + together, None
 
@@ -179,6 +204,17 @@ def _resumed(experiment: Experiment, checkpoint: Checkpoint | None) -> tuple[int
 def _keep(checkpoint: Checkpoint | None, place: tuple[int, int], under_way: UnderWay, world: World) -> None:
     if checkpoint is not None and checkpoint.due:
         checkpoint.save(place, under_way, vars(world))
+
+
+def _learned(experiment: Experiment, world: World, under_way: UnderWay) -> tuple[Learned, ...]:
+    """What the replicates of a world have learned."""
+    algorithm: Any = experiment.algorithm
+    try:
+        functions = algorithm.functions(world, under_way.state, under_way.t)
+    except (FklError, MemoryError) as error:  # the run itself is worth keeping
+        print(f"no functions are kept: {error}", file=sys.stderr)
+        return ()
+    return tuple(Learned(*both) for both in zip(functions, experiment.task.scales(world), strict=True))
 
 
 class _NotFiniteError(Exception):

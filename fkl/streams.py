@@ -51,6 +51,10 @@ class Streams:
         """One generator a replicate, at the start of its stream."""
         return [np.random.default_rng(self._sequence(replicate, role)) for replicate in self.replicates]
 
+    def of_all_replicates(self, role: Role) -> np.random.Generator:
+        """A stream that all replicates share."""
+        return shared_generator(self.seed, role)
+
     def uniform(self, role: Role, t: int, size: int, first: int = 0) -> NDArray[np.float64]:
         """Numbers first, first + 1, ... in [0, 1) of round t, (R, size), the same whatever else is drawn."""
         block, skipped = divmod(first, NUMBERS_A_COUNT)
@@ -64,8 +68,87 @@ class Streams:
         seeds = [np.random.SeedSequence((self.seed, replicate, int(role), client)) for replicate in self.replicates]
         return np.stack([np.random.Generator(np.random.Philox(seed, counter=start)).random(size) for seed in seeds])
 
+    def own(self, parties: range, shared: "tuple[Role, ...] | None" = None) -> "OwnStreams":
+        """What of these the parties of these numbers may draw; `shared` as in `OwnStreams`."""
+        return OwnStreams(self, parties, SHARED if shared is None else shared)
+
     def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
         return np.random.SeedSequence((self.seed, replicate, int(role)))
+
+
+SHARED = (Role.FEATURES, Role.NETWORK_WEIGHTS, Role.SELECTION)
+"""Roles whose whole streams all parties may draw alike. A client's number of a round is of another stream."""
+
+
+class NotYoursError(Exception):
+    """A party that would draw what is another's."""
+
+
+class OwnStreams(Streams):
+    """The streams of one party, where parties are kept apart: those that all share, and its own numbers.
+
+    Parameters
+    ----------
+    streams : Streams
+        Of everybody.
+    parties : range
+        Numbers of the clients, agents or parties whose numbers may be drawn.
+    shared : tuple of Role
+        Roles whose generators may be had.
+    drawn : set of Role, optional
+        Where those are written down whose numbers of a client were drawn.
+    """
+
+    _all: Streams
+    _parties: range
+    _shared: tuple[Role, ...]
+    drawn: set[Role]
+
+    def __init__(
+        self, streams: Streams, parties: range, shared: tuple[Role, ...], drawn: set[Role] | None = None
+    ) -> None:
+        hidden = {"_all": streams, "_parties": parties, "_shared": shared, "drawn": set() if drawn is None else drawn}
+        vars(self).update(hidden, replicates=streams.replicates)
+
+    @property
+    def seed(self) -> int:  # type: ignore[override]
+        """Nobody's own."""
+        raise NotYoursError("it asks for the seed, from which everybody's numbers follow")
+
+    def of(self, r: int) -> "OwnStreams":
+        """Those of one of these replicates, the one at place r."""
+        return OwnStreams(self._all.of(r), self._parties, self._shared, self.drawn)
+
+    def generators(self, role: Role) -> list[np.random.Generator]:
+        """As `Streams.generators`, of a role that all share."""
+        self._require_shared(role)
+        return self._all.generators(role)
+
+    def of_all_replicates(self, role: Role) -> np.random.Generator:
+        """As `Streams.of_all_replicates`, of a role that all share."""
+        self._require_shared(role)
+        return self._all.of_all_replicates(role)
+
+    def uniform(self, role: Role, t: int, size: int, first: int = 0) -> NDArray[np.float64]:
+        """As `Streams.uniform`: features, or its own numbers."""
+        if role != Role.FEATURES:
+            self._require_own(role, range(first, first + size))
+        return self._all.uniform(role, t, size, first)
+
+    def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
+        """As `Streams.private`, of its own seed."""
+        self._require_own(role, range(client, client + 1))
+        return self._all.private(role, client, t, size)
+
+    def _require_shared(self, role: Role) -> None:
+        if role not in self._shared:
+            raise NotYoursError(f"it draws from the stream {Role(role).name}, which parties do not share")
+
+    def _require_own(self, role: Role, numbers: range) -> None:
+        self.drawn.add(Role(role))
+        for number in numbers:
+            if number not in self._parties:
+                raise NotYoursError(f"it draws what {number} draws of {Role(role).name}")
 
 
 def shared_generator(seed: int, role: Role) -> np.random.Generator:

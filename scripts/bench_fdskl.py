@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.vertical.dsg import BLOCK, TILE
-from fkl.algorithms.vertical.fdskl import Fdskl, Protocol
+from fkl.algorithms.vertical.fdskl import Fdskl
+from fkl.contract.apart import AsObject
+from fkl.contract.isolated_parties import play
+from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import in_parts
 from fkl.network import Network
-from fkl.network.wire import Wire
 from fkl.simulation import Experiment, simulate
 from fkl.streams import Streams
 
@@ -32,8 +34,9 @@ REPEATS = 3
 SHORTER = (4579, 9158, 18316, PASS)
 DIMENSIONS = (16, 32, 64, 128, 256)
 MANY_WORKERS = (2, 4, 8, 16, 32)
-MESSAGES = 160
-"""Iterations that are played message by message."""
+MESSAGES = (40, 80, 120, 160)
+"""Iterations that are played message by message: what those from one to the next take is a difference."""
+KERNEL = Dictionary(N=1, smallest=3.0, largest=3.0, bandwidth_convention="deviation")
 GOAL_SECONDS, GOAL_GIB = 60, 2
 
 
@@ -50,14 +53,14 @@ def make_problem(rows: int, features: int, workers: int, ones: int = ONES) -> Ve
 def run_seconds(problem: Vertical, method: Any, precision: str = "float32") -> float:
     """Time that a run spends in its algorithm."""
     given = Vertical(problem.x, problem.y, problem.groups, problem.active, problem.test_share, method.rounds)
-    experiment = Experiment(given, Dictionary(), Network(), method, 0, 1, precision)
+    experiment = Experiment(given, KERNEL, Network(), method, 0, 1, precision)
     (chunk,) = simulate(experiment, None, None, lambda _: None)
     return chunk.seconds
 
 
 def literal(iterations: int) -> Fdskl:
     """One sample and one feature an iteration."""
-    return Fdskl(iterations=iterations, marks=1, sigma=3.0, gamma=0.03, batch=1, features=1)
+    return Fdskl(iterations=iterations, marks=1, gamma=0.03, batch=1, features=1)
 
 
 def floor_seconds(iterations: int, features: int) -> tuple[float, float]:
@@ -124,21 +127,26 @@ def best_microseconds(problem: Vertical, iterations: int) -> float:
     return 1e6 / iterations * min(run_seconds(problem, literal(iterations)) for _ in range(2))
 
 
+def message_by_message(iterations: int, common: Common, problem: Vertical) -> tuple[float, float]:
+    """Seconds, and scalars that are sent."""
+    method = literal(iterations)
+    _, parties = method.dealt(common, problem)
+    start = time.perf_counter()
+    _, sent = play(method, parties, AsObject)
+    return time.perf_counter() - start, float(sum(int(count[:, 1].sum()) for count in sent.values()))
+
+
 def growth_with_workers() -> None:
     """Scalars of an iteration against t and q by the ledger, and time of the protocol message by message."""
-    print(f"message by message, {MESSAGES} iterations, {FEATURES} features:")
+    print(f"message by message, {MESSAGES[-1]} iterations, {FEATURES} features:")
     slopes, costs = [], []
     for workers in MANY_WORKERS:
-        problem, wire = make_problem(2000, FEATURES, workers), Wire(workers)
-        protocol = Protocol(literal(MESSAGES), problem, Streams(0, (0,)), wire)
-        seconds, sent = np.empty(MESSAGES), np.empty(MESSAGES)
-        for t in range(MESSAGES):
-            before = sum(int(count[:, 1].sum()) for count in wire.counts.values())
-            start = time.perf_counter()
-            protocol.iterate(t)
-            seconds[t] = time.perf_counter() - start
-            sent[t] = sum(int(count[:, 1].sum()) for count in wire.counts.values()) - before
-        asked = np.arange(MESSAGES, dtype=float)
+        problem = make_problem(2000, FEATURES, workers)
+        common = Common(KERNEL, problem.dimension, 1, Streams(0, (0,)), "float64")
+        whole = np.array([(0.0, 0.0), *(message_by_message(iterations, common, problem) for iterations in MESSAGES)])
+        ends = np.array([0, *MESSAGES])
+        seconds, sent = np.diff(whole, axis=0).T / np.diff(ends)
+        asked = (ends[1:] + ends[:-1] - 1) / 2
         (scalars, _, exact), (cost, _, fitted) = fit(asked, sent), fit(asked, 1e6 * seconds)
         print(
             f"  q = {workers}: {scalars:.2f} scalars for each t, R^2 {exact:.4f}; {cost:.0f} us for each t, "

@@ -1,5 +1,8 @@
 """Methods that cheat, each in its own way; other processes import them from here."""
 
+import multiprocessing
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,9 +11,11 @@ import numpy as np
 from fkl.algorithms.federated.descent import Gradients as Up
 from fkl.algorithms.federated.descent import Server as Theta
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
+from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.network.messages import Each, Shared, Size
+from fkl.streams import Role, Streams
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class RunningMean(Federated):
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """One target, drawn."""
-        return Server(common.streams.uniform(2, 0, 1)[:, 0], 1), None  # type: ignore[arg-type]
+        drawn = [generator.random() for generator in common.streams.generators(Role.NETWORK_WEIGHTS)]
+        return Server(np.array(drawn), 1), None
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Any:
         """The mean so far."""
@@ -169,6 +175,65 @@ class SharesState(RunningMean):
         server.total = server.total + up.target.mean(share) + (server.note or 0.0)
         server.count += 1
         return server
+
+
+class ServerDrawsABin(PofMkl):
+    """A server that draws the number which decides a client's bin."""
+
+    def server(self, common: Common, server: Theta, up: Up, share: Array, turn: Turn) -> Theta:
+        """Learn, and a little of that number."""
+        theta = super().server(common, server, up, share, turn).theta
+        return Theta(theta + 1e-12 * turn.uniform(Role.SELECTION).mean())
+
+
+class ServerDrawsAllBins(PofMkl):
+    """The same of all clients."""
+
+    def server(self, common: Common, server: Theta, up: Up, share: Array, turn: Turn) -> Theta:
+        """Learn, and a little of these numbers."""
+        theta = super().server(common, server, up, share, turn).theta
+        return Theta(theta + 1e-12 * common.streams.uniform(Role.SELECTION, turn.t, len(share)).mean())
+
+
+class DrawsOthers(RunningMean):
+    """A client that draws what the next one draws."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Look at it."""
+        common.streams.private(Role.SELECTION, turn.clients.stop, turn.t, 1)
+        return super().client(common, client, down, samples, turn)
+
+
+class AsksForTheSeed(RunningMean):
+    """A client that makes everybody's streams of the seed."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Draw as the next client would."""
+        Streams(common.streams.seed, (0,)).private(Role.SELECTION, turn.clients.stop, turn.t, 1)
+        return super().client(common, client, down, samples, turn)
+
+
+class Dies(RunningMean):
+    """A client that ends its process, where that is one of its own."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Without a word."""
+        if multiprocessing.parent_process() is not None:
+            os._exit(3)
+        return super().client(common, client, down, samples, turn)
+
+
+@dataclass(frozen=True)
+class HoldsAFunction(RunningMean):
+    """What no bytes tell."""
+
+    function: Callable[[], int] = lambda: 0
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """Fixtures that several rooms' tests share."""
 
+import gc
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,12 @@ SMALL = ("dataset=diabetes", "kernels.D=8", "replicates=2")
 """A configuration that runs in a moment: 4 clients, 100 rounds."""
 
 ALGORITHMS = sorted(path.stem for path in (conf_folder() / "algo").glob("*.yaml"))
+
+
+def pytest_collection_finish() -> None:
+    """Whatever is imported by now stays: the garbage collector need not look at it, again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _of(family: str) -> set[str]:
@@ -60,6 +67,22 @@ class Answer(NamedTuple):
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing is kept in, or taken from, the user's own cache."""
     os.environ["FKL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+def blank_figures(patch: pytest.MonkeyPatch) -> None:
+    """Let figures be blank ones."""
+    import blank
+
+    patch.setattr("matplotlib.figure.Figure.savefig", blank.savefig)
+
+
+@pytest.fixture(autouse=True)
+def _figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Figures are drawn in tests that are marked so."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("drawn") is None:
+            blank_figures(patch)
+        yield
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ LAYERS = {
     "report": ("fkl.report",),
     "papers": ("fkl.papers",),
     "page": ("fkl.report.page", "fkl.report.prose", "fkl.report.verdicts"),
-    "commands": ("fkl.execution", "fkl.sweep", "fkl.job", "fkl.audit", "fkl.conformance", "fkl.cli"),
+    "commands": ("fkl.execution", "fkl.sweep", "fkl.job", "fkl.audit", "fkl.conformance", "fkl.completion", "fkl.cli"),
     "python": ("fkl.api", "fkl.estimators"),
 }
 """From low to high. A package's modules are of its layer, but for those that another layer names."""

@@ -9,29 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.graph import Decentralized
-from fkl.contract.isolated import Elsewhere, Here, Played, Shown, require_equal, together
+from fkl.contract.isolated import Alone, Apart, Carrier, Played, Shown, require_equal, together
 from fkl.contract.samples import BatchSamples
-from fkl.contract.star import Turn
 from fkl.contract.world import Common, World
 from fkl.kernels.losses import LOSSES
 from fkl.network import Inbox, Topology
-from fkl.network.packets import Packet, packed, unpacked
+from fkl.network.packets import Packet, unpacked
 from fkl.network.topology import Neighbours
 from fkl.streams import Role
 
 Array = NDArray[Any]
 
 
-class AgentAlone:
+class AgentAlone(Alone):
     """One agent.
 
     Parameters
     ----------
-    method : Decentralized
-    common : Common
-        Of one replicate.
-    number, agents : int
-        Which one it is, and of how many.
+    method, common, number : as of `Alone`
+    agents : int
+        How many there are.
     neighbours : Neighbours
     x, y : (n, d), (n,)
         Its training samples.
@@ -51,17 +48,17 @@ class AgentAlone:
         y: Array,
         loss: str,
     ) -> None:
-        self._method, self._common, self._number = method, common, number
-        self._own, known = method.start(common, 1)
+        super().__init__(method, common, number)
+        self._own, known = method.start(self._common, 1)
         self._inbox = Inbox.before(neighbours, known)
-        self._samples = BatchSamples.of(common.bank, x, y, LOSSES[loss], agents)
+        self._samples = BatchSamples.of(self._common.bank, x, y, LOSSES[loss], agents)
 
     def send(self, t: int) -> Packet | None:
         """What goes to all neighbours, None for nothing."""
         self._own, message, sends = self._method.send(
             self._common, self._own, self._inbox, self._samples, self._turn(t)
         )
-        return packed(message, 0, np.dtype(self._common.precision).itemsize) if sends[0, 0] else None
+        return self._packed(message) if sends[0, 0] else None
 
     def receive(self, t: int, packets: list[Packet | None]) -> Array:
         """Hear what came in on each link, and tell theta (P,)."""
@@ -72,11 +69,8 @@ class AgentAlone:
         self._own, theta = self._method.receive(self._common, self._own, self._inbox, self._samples, self._turn(t))
         return np.array(theta[0, 0])
 
-    def _turn(self, t: int) -> Turn:
-        return Turn(t, 0, self._common.streams, range(self._number, self._number + 1))
 
-
-def alone(method: Decentralized, world: World, topology: Topology, party: type[Here] | type[Elsewhere]) -> Played:
+def alone(method: Decentralized, world: World, topology: Topology, party: Apart) -> Played:
     """Every agent on its own; what one tells another goes through bytes."""
     problem, common = world.problem, replace(world.common)  # without features that were drawn already
     x, y, client = problem.part(True)
@@ -89,41 +83,34 @@ def alone(method: Decentralized, world: World, topology: Topology, party: type[H
         return Played([network.round(t) for t in range(problem.rounds)], network.by_round, network.by_client)
 
 
-class Graph:
-    """What carries packets between agents, loses those that the channel would, and weighs them."""
+class Graph(Carrier):
+    """Between agents; it loses what the channel would."""
 
     def __init__(self, topology: Topology, world: World, agents: list[Any]) -> None:
+        super().__init__(world.problem, world.channel.ledger.tallies)
         self._topology, self._agents = topology, agents
         self._streams, self._loss = world.streams, world.channel.network.loss
-        directions = world.channel.ledger.tallies
-        self.by_round = {direction: np.zeros(world.problem.rounds, np.int64) for direction in directions}
-        self.by_client = {direction: np.zeros(len(agents), np.int64) for direction in directions}
 
     def round(self, t: int) -> Shown:
         """One iteration of everybody."""
         packets = [agent.ask("send", t) for agent in self._agents]
         for k, packet in enumerate(packets):
-            self._weigh("broadcast", t, k, packet)
+            self.weigh("broadcast", t, k, packet)
         links = self._topology.links
         lost = self._streams.uniform(Role.LOSS, t, len(links))[0] < self._loss
         arrived: list[list[Packet | None]] = [[] for _ in self._agents]
         for (receiver, sender), missing in zip(links, lost, strict=True):
-            self._weigh("link", t, sender, packets[sender])
+            self.weigh("link", t, sender, packets[sender])
             if missing:
-                self._weigh("lost", t, sender, packets[sender])
+                self.weigh("lost", t, sender, packets[sender])
             arrived[receiver].append(None if missing else packets[sender])
         return {"theta": np.stack([agent.ask("receive", t, arrived[k]) for k, agent in enumerate(self._agents)])}
 
-    def _weigh(self, direction: Any, t: int, k: int, packet: Packet | None) -> None:
-        size = 0 if packet is None else packet.size
-        self.by_round[direction][t] += size
-        self.by_client[direction][k] += size
 
-
-def require_alone(method: Decentralized, world: Callable[[], World], party: type[Here] | type[Elsewhere]) -> None:
+def require_alone(method: Decentralized, world: Callable[[], World], party: Apart) -> None:
     """As `fkl.contract.isolated.require_alone`, of agents."""
     expected = together(method, world(), lambda theta: {"theta": theta[0].copy()})
     here = world()
     topology = here.topology
     assert topology is not None
-    require_equal(expected, lambda: alone(method, here, topology, party), here.problem.present, party)
+    require_equal(expected, lambda: alone(method, here, topology, party), here.problem.present, party, "agent")

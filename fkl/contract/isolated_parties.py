@@ -4,11 +4,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fkl.contract.isolated import Elsewhere, Here, PartyError
+from fkl.contract.apart import PartyError
+from fkl.contract.isolated import Apart
 from fkl.contract.parties import Actor, Booked, Own, VerticalMethod, Wire
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError
@@ -38,11 +40,32 @@ class PartyAlone:
         return posts, waits_for, learned
 
 
-class Mail:
-    """What carries letters between parties, and weighs them."""
+class PartyInSight(PartyAlone):
+    """A party that is at work in this process, where what it keeps can be read afterwards."""
 
-    def __init__(self, parties: list[Any]) -> None:
-        self._parties = parties
+    def __init__(self, actor: Actor, wire: Wire) -> None:
+        self._actor, self._wire = actor, wire
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """As `AsObject.ask`."""
+        return getattr(self, name)(*arguments)
+
+
+class Heard(NamedTuple):
+    """A letter as one hears it who listens on the wire."""
+
+    sender: int
+    receiver: int
+    kind: str
+    values: NDArray[Any]
+    about: tuple[int, ...]
+
+
+class Mail:
+    """What carries letters between parties, weighs them, and keeps them where somebody listens."""
+
+    def __init__(self, parties: list[Any], heard: list[Heard] | None = None) -> None:
+        self._parties, self._heard = parties, heard
         self._waiting: dict[tuple[int, int], deque[Posted]] = defaultdict(deque)
         self._waits_for: dict[int, int] = {}
         self._learned: dict[int, Any] = {}
@@ -70,6 +93,8 @@ class Mail:
             size = self.sent.setdefault(one.kind.kind, np.zeros((len(self._parties), 3), np.int64))
             size[party] += 1, one.scalars, len(one.body)
             self._waiting[party, one.receiver].append(one)
+            if self._heard is not None:
+                self._heard.append(Heard(party, one.receiver, one.kind.kind, read(one).values, one.about))
         if waits_for is None:
             self._learned[party] = learned
         else:
@@ -91,14 +116,14 @@ class Watched(Channel):
         super().record_messages(kind, messages, scalars, size, timed)
 
 
-def play(method: VerticalMethod, parties: list[Own], party: type[Here] | type[Elsewhere]) -> tuple[list[Any], Booked]:
+def play(method: VerticalMethod, parties: list[Own], party: Apart) -> tuple[list[Any], Booked]:
     """What the parties learn on their own, and what they send."""
     with ExitStack() as ends:
         mail = Mail([ends.enter_context(closing(party(PartyAlone, method, own))) for own in parties])
         return mail.deliver(), mail.sent
 
 
-def require_alone(method: VerticalMethod, world: Callable[[], World], party: type[Here] | type[Elsewhere]) -> None:
+def require_alone(method: VerticalMethod, world: Callable[[], World], party: Apart) -> None:
     """Compare parties on their own with the pooled path: the same f, and all that is booked is sent, to the byte.
 
     Features are scaled to at most 1, so that no step is so long that the two paths' rounding grows without end.
@@ -108,8 +133,7 @@ def require_alone(method: VerticalMethod, world: Callable[[], World], party: typ
     method : VerticalMethod
     world : callable
         Makes worlds of one replicate, in float64.
-    party : Here or Elsewhere
-        Whether parties are kept apart as objects or as processes.
+    party : AsObject or AsProcess
 
     Raises
     ------
@@ -124,7 +148,7 @@ def require_alone(method: VerticalMethod, world: Callable[[], World], party: typ
         if channel.booked:
             raise BrokenPromiseError(f"{method.label} is on pooled data, and yet books {', '.join(channel.booked)}")
         return
-    held, parties = method.dealt(problem, here.streams)
+    held, parties = method.dealt(here.common, problem)
     try:
         parts, sent = play(method, parties, party)
     except PartyError as error:

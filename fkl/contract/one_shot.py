@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,8 @@ class OneShot(Federated):
     As `Federated`, but that `client` is given `Owned` samples, that `server` is told no shares, and that what a client
     shows, in the last exchange, are its predictors.
     """
+
+    uses_kernels: ClassVar[bool] = False
 
     def told(self, server: Any, client: Any) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """What a run records of the states after the last exchange: figures (R,), and figures of clients (R, K)."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.world import World
+from fkl.contract.world import Common, World
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import FklError
 from fkl.kernels.functions import Function
@@ -135,6 +135,8 @@ class VerticalMethod:
 
     label: ClassVar[str]
     pooled: ClassVar[bool] = False
+    uses_kernels: ClassVar[bool] = False
+    """Whether the kernels are those of the node `kernels`."""
     fold: int | None
 
     @property
@@ -142,7 +144,7 @@ class VerticalMethod:
         """How near f of the protocol comes to that of the pooled path: nothing but sums taken in another order."""
         return 1e-9
 
-    def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:
+    def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
         """What the parties of one replicate hold before the first round, all together and each."""
         raise NotImplementedError
 
@@ -187,9 +189,9 @@ class Learning(VerticalMethod):
         """Each party's random numbers, from the pooled path's generator; `root` is the first active party."""
         raise NotImplementedError
 
-    def dealt(self, problem: Vertical, streams: Streams) -> tuple[Held, list[Own]]:
+    def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
         """The rows to learn from."""
-        split, rng = drawn(problem, streams, self.fold)
+        split, rng = drawn(problem, common.streams, self.fold)
         held = held_of(problem, split)
         return held, dealt(held, self.generators(rng, len(held.groups), held.active[0]))
 
@@ -237,7 +239,7 @@ class Learning(VerticalMethod):
         if not problem.two_classes:
             values = len(np.unique(problem.y))
             raise FklError(f"the target has {values} values, where {self.label} learns two classes")
-        alone = (Streams(world.streams.seed, (replicate,)) for replicate in world.streams.replicates)
+        alone = map(world.streams.of, range(len(world.streams.replicates)))
         splits, own = zip(*(drawn(problem, streams, self.fold) for streams in alone), strict=True)
         held = [held_of(problem, split) for split in splits]
         return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])

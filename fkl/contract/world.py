@@ -1,9 +1,9 @@
 """What a method is, and what surrounds it: what all parties know, the world of a simulation, and what a round shows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,10 @@ class Common:
     def bank(self) -> FeatureBank:
         """The random features of all replicates, drawn when a method first asks for them."""
         return self.dictionary.bank(self.dimension, self.streams, self.precision, self.engine)
+
+    def of(self, r: int) -> Self:
+        """What the parties of one replicate know, of the one at place r."""
+        return replace(self, streams=self.streams.of(r))
 
 
 @dataclass(frozen=True)

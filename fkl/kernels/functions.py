@@ -1,6 +1,6 @@
 """Functions that methods have learned, as arrays: what a model keeps, and predicts with.
 
-A method says in `functions(world, state, t)` what it has learned: one of these for each replicate of the world, which it
+A method says in `functions(world, state, t)` what it has learned: one of these for each replicate of a world, which it
 predicts with in round t. K functions at once are those of K clients, where a method is personal; 1 is everyone's.
 """
 
@@ -37,6 +37,11 @@ class Function:
     kind: ClassVar[str]
     arrays: ClassVar[Described]
     """Of each field: floats, integers, truth values or words, and a letter for each axis; d is features of a sample."""
+
+    @property
+    def clients(self) -> int:
+        """How many have a function of their own; 1 where all share it."""
+        return 1
 
     def predict(self, x: Array) -> NDArray[np.float64]:
         """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
@@ -107,6 +112,11 @@ class OnFeatures(Function):
         own = np.asarray(theta, bank.precision)
         return cls(rho, scale, phase, np.array(narrow), own, np.asarray(weights, np.float64), np.array(0.0))
 
+    @property
+    def clients(self) -> int:
+        """As in `Function`."""
+        return len(self.weights)
+
     def fits(self, d: int) -> bool:
         """Whether there is a draw a kernel or one for all, and as many theta as clients or one."""
         n, _, D = self.rho.shape
@@ -154,8 +164,8 @@ class OnPoints(Function):
     points: Array
     families: NDArray[np.str_]
     scales: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-    bias: NDArray[np.float64]
+    coefficients: Array
+    bias: Array
 
     @classmethod
     def gaussian(cls, points: Array, scales: Array, coefficients: Array, bias: Array, *more: NDArray[Any]) -> Self:

@@ -1,17 +1,14 @@
 """Sums over workers along a tree, a ring or a star: who sends to whom, how long it takes, and who could unmask what."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.errors import FklError, require
 from fkl.network.ledger import CostModel
-from fkl.network.wire import Wire
 
 Link = tuple[int, int]
 """Sender, receiver."""
@@ -119,22 +116,6 @@ def elapsed(structure: str, workers: int, size: float, cost: CostModel) -> float
     """
     require(structure in STRUCTURES, "structure", structure, f"one of {', '.join(STRUCTURES)}")
     return STRUCTURES[structure](list(range(workers))).seconds(size, cost)
-
-
-def total(
-    tree: Tree, parts: Mapping[int, NDArray[Any]], wire: Wire, kind: str, about: tuple[object, ...] = ()
-) -> NDArray[Any]:
-    """Sum of the workers' arrays, all of one shape and type, as the root has it in the end."""
-    held = {worker: np.asarray(parts[worker]) for worker in tree.workers}
-    for sender, receiver in tree.links:
-        held[receiver] = held[receiver] + wire.send(sender, receiver, kind, held[sender], about)
-    return held[tree.root]
-
-
-def tell(tree: Tree, payload: NDArray[np.float64], wire: Wire, kind: str, about: tuple[object, ...] = ()) -> None:
-    """Send the root's array to all workers, the links of the tree in reverse order."""
-    for sender, receiver in reversed(tree.links):
-        wire.send(receiver, sender, kind, payload, about)
 
 
 def rooted(workers: int, root: int) -> Tree:

@@ -221,6 +221,20 @@ def finish(run: Run, folder: Path, draw: Callable[[Path], None], notes: dict[str
     forget_failed(run.failed_folder, run.digest)
 
 
+def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
+    """Write one more file into a finished run's folder; only for who is `alone` at the run.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    told = provenance(run.folder)
+    with writing(run.folder):
+        write(run.folder / name)
+        files = told["files"] | {name: sha256_of(run.folder / name)}
+    _mark(run.folder, FINISHED, run.digest, told | {"files": dict(sorted(files.items()))})
+
+
 def moved(run: Run) -> bool:
     """Whether the run was made whole by a process that was killed before it moved it to its place: this does so."""
     folder = _beside(run.folder.resolve(), "partial")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fkl.files import writing
 from fkl.network import UNITS, Ledger
-from fkl.simulation import Chunk, DivergedError, Experiment, simulate
+from fkl.simulation import Chunk, DivergedError, Experiment, Learned, simulate
 from fkl.tasks.task import Columns, Values
 
 FLOATS = "%.10g"
@@ -71,18 +71,20 @@ class Tables:
     def __init__(self, folder: Path, experiment: Experiment, cache: Path | None = None) -> None:
         self._folder, self._experiment, self._cache = folder, experiment, cache
         self._beside: tuple[Any] | None = None  # found when it is first needed
-        self.go_back({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}})
+        self.go_back({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}, "learned": ()})
 
     @property
     def position(self) -> dict[str, Any]:
         """Where the tables are, to `go_back` to."""
-        return {"sizes": dict(self._sizes), "curves": self.curves, "kinds": self.kinds}
+        kept = {"curves": self.curves, "kinds": self.kinds, "learned": self.learned}
+        return {"sizes": dict(self._sizes), **kept}
 
     def go_back(self, position: dict[str, Any]) -> None:
         """Forget the rows that came after this position."""
         self._sizes: dict[str, int] = dict(position["sizes"])
         self.curves: Curves = position["curves"]
         self.kinds: dict[str, int] = position["kinds"]
+        self.learned: tuple[Learned, ...] = position["learned"]
 
     def append(self, chunk: Chunk) -> None:
         """Write the rows of some more replicates.
@@ -95,6 +97,7 @@ class Tables:
         for name in TABLES:
             self._append(name, getattr(records, name))
         self.curves.enter(records.rounds)
+        self.learned += chunk.learned
         for (direction, kind), scalars in chunk.ledger.kinds.items():
             name = f"{direction} {kind}"
             self.kinds[name] = self.kinds.get(name, 0) + scalars

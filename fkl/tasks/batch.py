@@ -15,6 +15,7 @@ from fkl.kernels.rows import Rows
 from fkl.network import Topology
 from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
+from fkl.tasks.baselines import constant_error, explained
 from fkl.tasks.stream import DIABETES
 from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_shape
 
@@ -56,6 +57,11 @@ class BatchTask(Task):
     def amount(self) -> str:
         """How many samples are learned from, and tested on."""
         return amount(self.problem)
+
+    @property
+    def signs(self) -> bool:
+        """Of the logistic loss."""
+        return bool(self.problem.loss == "logistic")
 
     def judge(self, world: World, method: Algorithm) -> "BatchJudge":
         """Errors, and distances from the optimum."""
@@ -133,6 +139,10 @@ class BatchJudge(Books):
         Root mean square over clients of |theta_i - theta*|.
     functional_distance, functional_distance_worst
         Root mean square of f_i - f* over all training samples; the largest over clients of the same over its own.
+    test_mse_training_mean, test_error_majority
+        At the end: what the mean of all training targets, or their majority's class, has on the test samples.
+    r2, rmse_in_units
+        At the end, of a squared loss: 1 - test_mse / variance of the test targets; root of test_mse in their own units.
 
     Parameters
     ----------
@@ -160,6 +170,10 @@ class BatchJudge(Books):
             for part, rows in self.parts.items()
             for name, sums in self._measures(part, rows, rows.predict(everywhere)).items()
         }
+        problem = world.problem
+        self._classes, self._unit = problem.loss == "logistic", problem.scale.y_unit
+        (_, learned, _), (_, tested, _) = problem.part(True), problem.part(False)
+        self._constant, self._variance = constant_error(learned, tested, self._classes), _variance(tested)
 
     def enter(self, t: int, outcome: Array) -> bool:
         """Book theta (R, K, P) of iteration t + 1, and tell whether it is below `LARGEST`."""
@@ -169,9 +183,15 @@ class BatchJudge(Books):
         return bool((np.abs(outcome) < LARGEST).all())  # False for NaN
 
     def close(self) -> None:
-        """Judge what is pending, and let go of the samples."""
+        """Judge what is pending, put the constant beside it, and let go of the samples."""
         if self._pending:
             self._judge()
+        name = "test_error_majority" if self._classes else "test_mse_training_mean"
+        self.at_the_end[name] = np.full(self._shape[1], self._constant)
+        if not self._classes:
+            test_mse = self.by_round["test_mse"][-1]
+            self.at_the_end["r2"] = explained(test_mse, self._variance)
+            self.at_the_end["rmse_in_units"] = np.sqrt(test_mse) * self._unit
         self.parts, self._best_f = {}, np.empty(0)
 
     def _judge(self) -> None:
@@ -194,6 +214,11 @@ class BatchJudge(Books):
 
     def _measures(self, part: str, rows: Rows, f: Array) -> dict[str, Array]:
         return {f"{part}_{name}": sums for name, sums in self._loss.measures(rows, f).items()}
+
+
+def _variance(y: Array) -> float:
+    """NaN of no targets."""
+    return float(y.var()) if len(y) else np.nan
 
 
 def _pooled(sums: Array, rows: Rows) -> Array:

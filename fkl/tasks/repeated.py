@@ -12,10 +12,12 @@ from fkl.config import Run
 from fkl.contract.one_shot import Fitted
 from fkl.contract.world import Algorithm, Array, World
 from fkl.data.problem import Batch, PerReplicate
+from fkl.data.scale import Scale
 from fkl.errors import FklError
 from fkl.memory import nbytes, require_memory
 from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
+from fkl.tasks.baselines import constant_error
 from fkl.tasks.batch import SHARES, amount, mirrored_tests, of_stream
 from fkl.tasks.task import Books, Panel, Probe, Task, few
 
@@ -28,7 +30,6 @@ FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
 class PerReplicateTask(Task):
     """Learning functions from `fkl.data.problem.PerReplicate`; simulated samples are drawn for each."""
 
-    uses_kernels: ClassVar[bool] = False
     judge_counts: ClassVar[bool] = False
 
     @classmethod
@@ -56,6 +57,10 @@ class PerReplicateTask(Task):
     def judge(self, world: World, method: Algorithm) -> "FittedJudge":
         """Shares of errors."""
         return FittedJudge(world.problem, world.streams.replicates)
+
+    def scales(self, world: World) -> tuple[Scale, ...]:
+        """Each replicate's own."""
+        return tuple(self.problem.batches[replicate].scale for replicate in world.streams.replicates)
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
         """One a thread: they share nothing, and a round of theirs is long."""
@@ -95,6 +100,8 @@ class FittedJudge(Books):
 
     train_error, test_error
         Share of samples whose class is not predicted; a prediction that is NaN is wrong.
+    test_error_majority
+        What the class that most training samples have comes to on the test samples.
 
     Parameters
     ----------
@@ -109,6 +116,9 @@ class FittedJudge(Books):
             name: np.stack([np.bincount(batch.part(training)[2], minlength=batch.clients) for batch in self._batches])
             for name, training in (("training_samples", True), ("test_samples", False))
         }
+        targets = [[batch.part(training)[1] for training in (True, False)] for batch in self._batches]
+        majority = [constant_error(learned, tested, classes=True) for learned, tested in targets]
+        self.at_the_end["test_error_majority"] = np.array(majority)
 
     def enter(self, t: int, outcome: Fitted) -> bool:
         """Book round t, and tell whether all is finite."""

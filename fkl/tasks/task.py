@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fkl import memory
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
+from fkl.data.scale import Scale
 from fkl.errors import BrokenPromiseError
 from fkl.kernels import Dictionary
 from fkl.network import Topology
@@ -145,8 +146,6 @@ class Task:
 
     of_features: ClassVar[bool] = False
     """Whether parties have different features of the same samples, as partition=vertical gives them."""
-    uses_kernels: ClassVar[bool] = True
-    """Whether methods need memory for the features of `kernels`."""
     judge_counts: ClassVar[bool] = True
     """Whether a rehearsal has to measure the judge too; not where it holds less than methods do, and takes its time."""
     room: ClassVar[int] = 2**30
@@ -176,6 +175,11 @@ class Task:
         y: NDArray[Any] = self.problem.y
         return y
 
+    @property
+    def signs(self) -> bool:
+        """Whether a prediction's sign is a class of the target, and its size is not."""
+        return False
+
     # --- the loop
 
     def directions(self, topology: Topology | None) -> tuple[Direction, ...]:
@@ -200,6 +204,10 @@ class Task:
     def of_few(self, clients: int) -> Any:
         """The problem with at most so many clients, to compile with; the same where clients cost little."""
         return self.problem
+
+    def scales(self, world: World) -> tuple[Scale, ...]:
+        """What each replicate's samples went through before the methods of a world see them."""
+        return (getattr(world.problem, "scale", Scale()),) * len(world.streams.replicates)
 
     # --- the records
 

@@ -1,6 +1,6 @@
 """A vertical partition: parties hold different features of the same samples."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PARTIES, Direction
 from fkl.streams import Role, shared_generator
 from fkl.tasks import samples
+from fkl.tasks.baselines import constant_error, explained
 from fkl.tasks.batch import SHARES, SQUARES
 from fkl.tasks.repeated import CLASSES, FEW
 from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, Task, few, mirrored
@@ -26,7 +27,6 @@ class VerticalTask(Task):
     """Scores of rows of `fkl.data.vertical.Vertical` that are tested on, a random split in every replicate."""
 
     of_features: ClassVar[bool] = True
-    uses_kernels: ClassVar[bool] = False
     judge_counts: ClassVar[bool] = False
 
     @classmethod
@@ -42,6 +42,11 @@ class VerticalTask(Task):
         tested = round(problem.test_share * len(problem.y))
         groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
         return f"{len(problem.y) - tested} training and {tested} test samples, {groups}"
+
+    @property
+    def signs(self) -> bool:
+        """Of two classes."""
+        return bool(self.problem.two_classes)
 
     def directions(self, topology: Topology | None) -> tuple[Direction, ...]:
         """From party to party."""
@@ -91,6 +96,9 @@ class VerticalTask(Task):
 class ScoredJudge(Books):
     """Judges values f of test rows by the sign of the class, or by their squared error where there are no classes.
 
+    At the end it tells what a constant has on the same rows, the majority's class or the mean of all rows that are not
+    tested on, as `test_error_majority` or `test_mse_training_mean`, and without classes `r2` and `rmse_in_units`.
+
     Parameters
     ----------
     problem : Vertical
@@ -121,4 +129,15 @@ class ScoredJudge(Books):
         ]
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
+        if t == self._shape[0] - 1:
+            self._put_constant(outcome.rows, np.array(values))
         return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)
+
+    def _put_constant(self, rows: Sequence[NDArray[np.int64]], values: NDArray[np.float64]) -> None:
+        """What a constant has on the rows that are tested on, beside these errors."""
+        y, classes = self._problem.y, self._problem.two_classes
+        constants = [constant_error(np.delete(y, tested), y[tested], classes) for tested in rows]
+        self.at_the_end["test_error_majority" if classes else "test_mse_training_mean"] = np.array(constants)
+        if not classes:
+            self.at_the_end["r2"] = explained(values, np.array([y[tested].var() for tested in rows]))
+            self.at_the_end["rmse_in_units"] = np.sqrt(values) * self._problem.scale.y_unit

@@ -19,8 +19,8 @@ from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Consensus
 from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.contract.apart import AsObject
 from fkl.contract.graph import Agents
-from fkl.contract.isolated import Here
 from fkl.data.problem import Batch, Problem
 from fkl.errors import BadValue, BrokenPromiseError, FklError
 from fkl.kernels import Dictionary
@@ -382,13 +382,13 @@ def test_agents_alone_do_what_all_at_once_do(method: Consensus, loss: float, gra
     if getattr(method, "bits", None) and loss:
         return  # is refused
     given = experiment(method, make_batch(len(graph)), graph, network=Network(loss=loss))
-    method.require_apart(lambda: make_world(given, (0,))[0], Here)
+    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
 
 
 @pytest.mark.parametrize("method", [Dkla(loss="logistic"), Coke(loss="logistic", v=0.3, bits=3)], ids=str)
 def test_agents_alone_find_the_same_logistic_minimum(method: Consensus) -> None:
     given = experiment(method, make_batch(classes=True))
-    method.require_apart(lambda: make_world(given, (0,))[0], Here)
+    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
 
 
 class ReadsOthers(Dkla):
@@ -430,7 +430,7 @@ class Understates(Cta):
 @pytest.mark.parametrize(
     ("method", "said"),
     [
-        (ReadsOthers(), "theta of client 0 in round 1 is another alone: a client sees more than"),
+        (ReadsOthers(), "theta of agent 0 in round 1 is another alone: a party sees more than"),
         (LooksBeyond(), "an agent, alone with messages, cannot receive: AttributeError: .* no attribute 'edges'"),
         (Understates(), f"broadcast of round 1: {8 * K} bytes are booked and {8 * K * P} sent"),
     ],
@@ -439,7 +439,7 @@ class Understates(Cta):
 def test_agents_who_cheat_are_refused(method: Consensus, said: str) -> None:
     given = experiment(method, make_batch())
     with pytest.raises(BrokenPromiseError, match=said):
-        method.require_apart(lambda: make_world(given, (0,))[0], Here)
+        method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)

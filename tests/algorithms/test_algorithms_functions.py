@@ -1,8 +1,11 @@
 """What a method says that it has learned predicts what it shows next."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conftest import ALGORITHMS
+from sklearn.datasets import load_iris
 
 from fkl.conformance import scenario
 from fkl.execution import prepare
@@ -13,18 +16,32 @@ MORE = {
     "pof_mkl, weights": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "algo.eta=2", "algo.eta_k=2"),
     "em_kofl, own copies": ("algo=em_kofl", "algo.predictor=copy"),
     "raker, mixed families": ("algo=raker", "kernels.N=7", "kernels.laplacians=3"),
-    "raker, one draw": ("algo=raker", "kernels.shared=true"),
+    "raker, one draw": ("algo=raker", "kernels.shared=true", "kernels.laplacians=0"),
     "raker, cosines": ("algo=raker", "kernels.map=cosine"),
     "rfomkr, as published": ("algo=rfomkr", "algo.normalised=false"),
     "omkl_gf, mixed families, frozen": ("algo=omkl_gf", "kernels.N=11", "kernels.laplacians=5", "algo.exploring=20"),
     "omkl_sfg, settled": ("algo=omkl_sfg", "algo.exploring=20"),
-    "omkl_sfg_r, settled, one draw": ("algo=omkl_sfg_r", "algo.exploring=20", "kernels.shared=true"),
+    "omkl_sfg_r, one draw": ("algo=omkl_sfg_r", "algo.exploring=20", "kernels.shared=true", "kernels.laplacians=0"),
     "dkla, logistic": ("algo=dkla", "algo.loss=logistic", "algo.iterations=20", "dataset=ellipses", "dataset.rows=90"),
     "coke, drawn anew": ("algo=coke", "algo.redraw=true", "algo.iterations=20"),
-    "dsg, a bank, laplacian": ("algo=dsg", "algo.bank=8", "algo.kernel=laplacian"),
+    "dsg, a bank, laplacian": (
+        "algo=dsg",
+        "algo.bank=8",
+        "kernels=laplacian",
+        "kernels.N=1",
+        "kernels.smallest=1",
+        "kernels.largest=1",
+    ),
     "pp_svmv, linear": ("algo=pp_svmv", "algo.kernel=linear"),
     "nystroem, hinge": ("algo=vertical_nystroem", "algo.loss=squared_hinge"),
-    "cascade, several classes": ("algo=cascade_svm", "dataset=wine"),
+    "cascade, three classes": ("algo=cascade_svm", "dataset=csv", "dataset.path=iris.csv", "dataset.target=target"),
+    "pf, three classes": (
+        "algo=parsimonious_federated",
+        "algo.centres=50",
+        "dataset=csv",
+        "dataset.path=iris.csv",
+        "dataset.target=target",
+    ),
 }
 SCENARIOS = {name: (f"algo={name}",) for name in ALGORITHMS} | MORE
 
@@ -75,7 +92,7 @@ def batch(experiment: Experiment, near: float) -> None:
 
 
 def vertical(experiment: Experiment, near: float) -> None:
-    """f of the rows that are tested on."""
+    """Values f of the rows that are tested on."""
     T = experiment.problem.rounds
     world, state, outcome = played(experiment, T)
     learned = experiment.algorithm.functions(world, state, T)
@@ -98,6 +115,14 @@ def per_replicate(experiment: Experiment, near: float) -> None:
 ORACLES = {"StreamTask": stream, "BatchTask": batch, "VerticalTask": vertical, "PerReplicateTask": per_replicate}
 
 
+@pytest.fixture
+def _iris(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder with a file of three classes."""
+    load_iris(as_frame=True).frame.to_csv(tmp_path / "iris.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("_iris")
 @pytest.mark.parametrize("precision", NEAR)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_function_predicts_what_its_method_shows(name: str, precision: str) -> None:

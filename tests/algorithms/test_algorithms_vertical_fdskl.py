@@ -1,6 +1,6 @@
 """FDSKL: literal = protocol = fast path = DSG, its ledger, its trees, and what its workers can learn of one another."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from math import ceil, log2
@@ -15,9 +15,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fkl.algorithms.vertical import dsg
+from fkl.algorithms.vertical.attack import Heard, listen
 from fkl.algorithms.vertical.dsg import TURN, Dsg, phi_of
-from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Fdskl, Protocol, Worker
-from fkl.algorithms.vertical.fdskl_split import protocol_of
+from fkl.algorithms.vertical.fdskl import MASKS, Fdskl, Worker
+from fkl.algorithms.vertical.fdskl_counts import Counts, seconds
+from fkl.algorithms.vertical.fdskl_letters import MASK, MASKED, FunctionPart, Index
+from fkl.algorithms.vertical.sums import gathered, told
+from fkl.contract.apart import AsObject
+from fkl.contract.isolated_parties import Mail, PartyInSight, play
+from fkl.contract.parties import Actor, Own, Wire
+from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.errors import BadValue
@@ -35,11 +42,8 @@ from fkl.network.trees import (
     ring,
     rooted,
     star,
-    tell,
-    total,
     totally_different,
 )
-from fkl.network.wire import Counts, Message, Wire
 from fkl.simulation import Experiment, make_world
 from fkl.streams import Role, Streams
 
@@ -65,16 +69,24 @@ def make_problem(q: int = 3, how: str = "contiguous", active: int | None = None,
     return FeatureGroups(q, how, active=active).split(make_table(**of_table), np.random.default_rng(1))
 
 
-def play(method: Fdskl, problem: Vertical, wire: Wire) -> tuple[Array, Array]:
-    """Run the protocol: alpha (T, D), and f of the rows that are tested on."""
-    protocol = protocol_of(method, problem, ONE, wire)
-    for t in range(method.iterations):
-        protocol.iterate(t)
-    held = {s: alpha for worker in protocol.workers for s, alpha in worker.alpha.items()}
-    booked = {kind: count.copy() for kind, count in wire.counts.items()}
-    f = protocol.f(protocol.split.test, 0)  # costs messages too, which belong to no iteration
-    wire.counts = booked
-    return np.stack([held[s] for s in range(method.iterations)]), f
+def kernel(sigma: float = 1.0, family: str = "rbf") -> Dictionary:
+    """One kernel of this standard deviation."""
+    return Dictionary(family, N=1, smallest=sigma, largest=sigma, bandwidth_convention="deviation")
+
+
+def known(problem: Vertical, dictionary: Dictionary | None = None, precision: str = "float64") -> Common:
+    """What all parties know."""
+    return Common(dictionary or kernel(), problem.dimension, problem.rounds, ONE, precision)
+
+
+def played(method: Fdskl, common: Common, problem: Vertical) -> tuple[dict[int, Array], Array, Counts]:
+    """Run the protocol: alpha (D,) of each draw, f of the rows that are tested on, and what was sent."""
+    held, parties = method.dealt(common, problem)
+    parts, sent = play(method, parties, AsObject)
+    alpha = {s: one for part in parts for s, (_, one) in part.features.items()}
+    tested = method.learner(common, problem).split.test
+    f = method.assembled(parts, held).decision(problem.x[tested])
+    return alpha, f, {kind: count[:, :2] for kind, count in sent.items()}
 
 
 def assert_same_counts(counts: Counts, expected: Counts) -> None:
@@ -88,8 +100,6 @@ METHODS = st.builds(
     Fdskl,
     iterations=st.integers(1, 25),
     loss=st.sampled_from(sorted(LOSSES)),
-    kernel=st.sampled_from(dsg.KERNELS),
-    sigma=st.sampled_from([0.5, 2.0]),
     gamma=st.sampled_from([0.3, 2.0]),
     rate=st.sampled_from(dsg.RATES),
     lam=st.sampled_from([0.0, 0.2]),
@@ -97,26 +107,30 @@ METHODS = st.builds(
     features=st.integers(1, 3),
     masks=st.sampled_from(ANGLES),
 )
+KERNELS = st.builds(kernel, st.sampled_from([0.5, 2.0]), st.sampled_from(dsg.FAMILIES))
 
 
 @settings(max_examples=50)
-@given(METHODS, st.integers(2, 7), st.sampled_from(["contiguous", "random"]), st.integers(1, 7))
-def test_literal_protocol_fast_path_and_dsg_are_one(method: Fdskl, q: int, how: str, active: int) -> None:
+@given(METHODS, KERNELS, st.integers(2, 7), st.sampled_from(["contiguous", "random"]), st.integers(1, 7))
+def test_literal_protocol_fast_path_and_dsg_are_one(
+    method: Fdskl, dictionary: Dictionary, q: int, how: str, active: int
+) -> None:
     problem = make_problem(q, how, min(active, q))
-    wire = Wire(q)
-    alpha, f = play(method, problem, wire)
+    common = known(problem, dictionary)
+    held, f, counts = played(method, common, problem)
+    alpha = np.stack([held[s] for s in range(method.iterations)])
 
-    fast, pooled = method.learner(problem, ONE), Dsg.learner(method, problem, ONE)
+    fast, pooled = method.learner(common, problem), Dsg.learner(method, common, problem)
     sent: list[Counts] = []
     for until in (method.iterations // 3, method.iterations):
         sent.append(fast.sent(until))
-        method.advance(problem, fast, until)
-    Dsg.advance(method, problem, pooled, method.iterations)
+        method.advance(common, problem, fast, until)
+    Dsg.advance(method, common, problem, pooled, method.iterations)
 
     T = range(method.iterations)
     duties = method.duties(problem, ONE).tolist()
-    draws = [method.draw(ONE, t, problem.dimension, apart) for t, (_, apart) in enumerate(duties)]
-    b = np.array([[method.phases(ONE, t, worker) for worker in range(q)] for t in T]).transpose(0, 2, 1)
+    draws = [method.draw(common, t, apart) for t, (_, apart) in enumerate(duties)]
+    b = np.array([[method.phases(common, t, worker) for worker in range(q)] for t in T]).transpose(0, 2, 1)
     expected, scalars = literal.fdskl(
         problem.x,
         problem.y,
@@ -134,34 +148,38 @@ def test_literal_protocol_fast_path_and_dsg_are_one(method: Fdskl, q: int, how: 
     phi = [phi_of(problem.x[fast.split.test], draw.w, draw.b) for draw in draws]
     for name, found in {"protocol": alpha, "fast path": fast.alpha, "DSG": pooled.alpha}.items():
         assert_close(found, expected, 1e-9, f"alpha of the {name}")
-    tested = {"protocol": f, "fast path": method.test(problem, fast), "DSG": method.test(problem, pooled)}
+    tested = {
+        "protocol": f,
+        "fast path": method.test(common, problem, fast),
+        "DSG": method.test(common, problem, pooled),
+    }
     for name, values in tested.items():
         assert_close(values, sum(phi[t] @ expected[t] for t in T), 1e-9, f"f of the {name}")
 
     kinds = {kind for part in sent for kind in part}
     nothing = np.zeros((q, 2), np.int64)
-    assert_same_counts({kind: sum(part.get(kind, nothing) for part in sent) for kind in kinds}, wire.counts)
+    assert_same_counts({kind: sum(part.get(kind, nothing) for part in sent) for kind in kinds}, counts)
     if method.masks != "fresh":  # one message more a sum
-        assert sum(int(count[:, 1].sum()) for count in wire.counts.values()) == sum(scalars)
+        assert sum(int(count[:, 1].sum()) for count in counts.values()) == sum(scalars)
 
 
 @settings(max_examples=30)
-@given(METHODS, st.integers(1, 6), st.integers(2, 6))
-def test_with_a_bank_too_they_are_one_and_nothing_is_asked_for_twice(method: Fdskl, draws: int, q: int) -> None:
+@given(METHODS, KERNELS, st.integers(1, 6), st.integers(2, 6))
+def test_with_a_bank_too_they_are_one_and_nothing_is_asked_for_twice(
+    method: Fdskl, dictionary: Dictionary, draws: int, q: int
+) -> None:
     method = replace(method, bank=draws * method.features)
-    problem, wire = make_problem(q), Wire(q)
-    protocol, T = Protocol(method, problem, ONE, wire), range(method.iterations)
-    for t in T:
-        protocol.iterate(t)
-    booked = {kind: count.copy() for kind, count in wire.counts.items()}
-    fast = method.learner(problem, ONE)
+    problem, T = make_problem(q), range(method.iterations)
+    common = known(problem, dictionary)
+    held, f, booked = played(method, common, problem)
+    fast = method.learner(common, problem)
     sent: list[Counts] = []
     for until in (method.iterations // 2, method.iterations):
         sent.append(fast.sent(until))
-        method.advance(problem, fast, until)
+        method.advance(common, problem, fast, until)
 
     duties = method.duties(problem, ONE).tolist()
-    drawn = [method.draw(ONE, t % method.draws, problem.dimension, duties[t][1]) for t in T]
+    drawn = [method.draw(common, t % method.draws, duties[t][1]) for t in T]
     b = np.random.default_rng(0).uniform(0, TURN, (method.draws, method.features, q))[np.arange(len(T)) % method.draws]
     for t in T:
         b[t, :, duties[t][1]] = drawn[t].b
@@ -179,13 +197,12 @@ def test_with_a_bank_too_they_are_one_and_nothing_is_asked_for_twice(method: Fds
         method.draws,
     )
     assert_close(fast.alpha, alpha, 1e-9, "alpha of the fast path")
-    held = {s: one for worker in protocol.workers for s, one in worker.alpha.items()}
     assert sorted(held) == list(range(method.draws))
     for s, one in held.items():
         assert_close(one, alpha[s :: method.draws].sum(axis=0), 1e-9, "alpha of the protocol")
     expected = sum(phi_of(problem.x[fast.split.test], *drawn[t]) @ alpha[t] for t in T)
-    assert_close(method.test(problem, fast), expected, 1e-9, "f of the fast path")
-    assert_close(protocol.f(protocol.split.test, 0), expected, 1e-9, "f of the protocol")
+    assert_close(method.test(common, problem, fast), expected, 1e-9, "f of the fast path")
+    assert_close(f, expected, 1e-9, "f of the protocol")
 
     nothing = np.zeros((q, 2), np.int64)
     kinds = {kind for part in sent for kind in part}
@@ -200,10 +217,11 @@ def test_with_a_bank_too_they_are_one_and_nothing_is_asked_for_twice(method: Fds
 def test_a_bank_that_is_never_used_up_is_new_features_in_every_iteration() -> None:
     """But for the traffic: all angles are saved, so a row that comes again is asked for less."""
     problem, method = make_problem(4), Fdskl(iterations=12, batch=2, features=2)
-    one, other = method.learner(problem, ONE), replace(method, bank=24).learner(problem, ONE)
+    common = known(problem)
+    one, other = method.learner(common, problem), replace(method, bank=24).learner(common, problem)
     counts = [learner.sent(12)[MASKED][:, 1].sum() for learner in (one, other)]
-    method.advance(problem, one, 12)
-    replace(method, bank=24).advance(problem, other, 12)
+    method.advance(common, problem, one, 12)
+    replace(method, bank=24).advance(common, problem, other, 12)
     assert np.array_equal(one.alpha, other.alpha)
     assert counts[1] <= counts[0]
 
@@ -220,11 +238,12 @@ def test_dsg_does_not_depend_on_the_partition_nor_on_the_blocks(monkeypatch: pyt
     for how, block in (("contiguous", 256), ("random", 7), ("contiguous", 1)):
         monkeypatch.setattr(dsg, "BLOCK", block)
         problem = make_problem(3, how)
-        learner = method.learner(problem, ONE)
+        common = known(problem)
+        learner = method.learner(common, problem)
         for until in (1, 11, 30):
-            method.advance(problem, learner, until)
-            method.test(problem, learner)
-        found.append(method.test(problem, learner))
+            method.advance(common, problem, learner, until)
+            method.test(common, problem, learner)
+        found.append(method.test(common, problem, learner))
     assert_close(found[1], found[0], 1e-12, "f")
     assert_close(found[2], found[0], 1e-12, "f")
 
@@ -235,12 +254,13 @@ def test_fdskl_learns_what_no_linear_function_tells() -> None:
     x = random.uniform(-1, 1, (800, 4))
     table = Table.of_one_site(x, np.sign(x[:, 0] * x[:, 1]), ("a", "b", "c", "d"))
     problem = FeatureGroups(4).split(table, random)
-    method = Fdskl(iterations=150, batch=64, features=32, sigma=0.5, gamma=20.0)
+    method = Fdskl(iterations=150, batch=64, features=32, gamma=20.0)
     found = []
     for precision in ("float64", "float32"):
-        learner = method.learner(problem, ONE)
-        method.advance(problem, learner, method.iterations, precision)
-        found.append(method.test(problem, learner, precision))
+        common = known(problem, kernel(0.5), precision)
+        learner = method.learner(common, problem)
+        method.advance(common, problem, learner, method.iterations)
+        found.append(method.test(common, problem, learner))
         assert np.mean(found[-1] * problem.y[learner.split.test] <= 0) < 0.1
     assert_close(found[1], found[0], 1e-3, "f in float32")
 
@@ -249,7 +269,7 @@ def test_steps_go_from_mark_to_mark_and_replicates_do_not_meet() -> None:
     problem, method = make_problem(4), Fdskl(iterations=25, marks=4, batch=2, features=2)
 
     def steps(replicates: tuple[int, ...]) -> tuple[list[list[Array]], list[Counts]]:
-        small = Experiment(replace(problem, rounds=method.rounds), Dictionary(), Network(), method, 5, 2, "float64")
+        small = Experiment(replace(problem, rounds=method.rounds), kernel(), Network(), method, 5, 2, "float64")
         world, ledger = make_world(small, replicates)
         state, history, sent = method.init(world), [], []
         for t in range(method.rounds):
@@ -266,21 +286,21 @@ def test_steps_go_from_mark_to_mark_and_replicates_do_not_meet() -> None:
     (both, _), (alone, sent) = steps((0, 1)), steps((1,))
     assert all((f[1] == g[0]).all() for f, g in zip(both, alone, strict=True))
     assert not np.array_equal(both[-1][0], both[-1][1])
-    wire = Wire(4)
-    _, f = play(method, problem, wire)
+    _, f, counts = played(method, known(problem), problem)
     assert_close(alone[-1][0], f, 1e-9, "f")
-    assert_same_counts({kind: sum(part[kind] for part in sent) for kind in wire.counts}, wire.counts)
+    assert_same_counts({kind: sum(part[kind] for part in sent) for kind in counts}, counts)
 
 
 def test_a_sparse_table_gives_the_same_numbers() -> None:
     problem, method = make_problem(3), Fdskl(iterations=12, batch=2, features=2)
     sparse = replace(problem, x=csr_array(problem.x))
-    one, other = method.learner(problem, ONE), method.learner(sparse, ONE)
-    method.advance(problem, one, 12)
-    method.advance(sparse, other, 12)
-    expected = method.test(problem, one)
-    assert_close(method.test(sparse, other), expected, 1e-9, "fast path")
-    assert_close(play(method, sparse, Wire(3))[1], expected, 1e-9, "protocol")
+    common = known(problem)
+    one, other = method.learner(common, problem), method.learner(common, sparse)
+    method.advance(common, problem, one, 12)
+    method.advance(common, sparse, other, 12)
+    expected = method.test(common, problem, one)
+    assert_close(method.test(common, sparse, other), expected, 1e-9, "fast path")
+    assert_close(played(method, common, sparse)[1], expected, 1e-9, "protocol")
 
 
 @pytest.mark.parametrize("q", [2, 3, 8])
@@ -289,7 +309,7 @@ def test_an_iteration_sends_order_of_q_t_scalars(q: int) -> None:
     problem = make_problem(q, rows=60, features=9)
     for B, D in ((1, 1), (3, 2)):
         method = Fdskl(iterations=12, batch=B, features=D)
-        learner = method.learner(problem, ONE)
+        learner = method.learner(known(problem), problem)
         for t in range(1, 13):
             counts = learner.sent(t)
             learner.t = t
@@ -303,13 +323,13 @@ def test_simulated_time_of_iterations_by_hand() -> None:
     """Five workers, T0 of three levels, T1 of three, T2 of three: 4 others, 3 others, and on to the root."""
     cost, method = CostModel(latency_s=0.5, bandwidth_bytes_per_s=8.0), Fdskl(batch=3, features=2)
     third = 3 * (0.5 + 4) + 3 * (0.5 + 1) + 3 * (0.5 + 3) + (3 + 3) * (0.5 + 3 * 2 * 3)
-    assert method.seconds(5, 2, 3, cost) == third
-    parts = [method.seconds(5, t, t + 1, cost) for t in range(7)]
-    assert method.seconds(5, 0, 7, cost) == pytest.approx(sum(parts))
-    assert method.seconds(5, 0, 0, cost) == 0
-    assert replace(method, masks="fresh").seconds(2, 0, 1, cost) > method.seconds(2, 0, 1, cost)
+    assert seconds(method, 5, 2, 3, cost) == third
+    parts = [seconds(method, 5, t, t + 1, cost) for t in range(7)]
+    assert seconds(method, 5, 0, 7, cost) == pytest.approx(sum(parts))
+    assert seconds(method, 5, 0, 0, cost) == 0
+    assert seconds(replace(method, masks="fresh"), 2, 0, 1, cost) > seconds(method, 2, 0, 1, cost)
     split = 3 * (0.5 + 4) + 3 * (0.5 + 1) + 3 * (0.5 + 3) + 3 * (0.5 + 3 * 2 * 3) + 2 * (0.5 + 2 * 3 * 2 * 3)
-    assert replace(method, masks="split").seconds(5, 2, 3, cost) == split
+    assert seconds(replace(method, masks="split"), 5, 2, 3, cost) == split
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
@@ -322,15 +342,15 @@ def test_derivatives_are_those_of_the_losses(name: str) -> None:
         assert_close(loss.derivative(f, y), np.array([literal.SLOPES[name](one, y) for one in f]), 1e-12, name)
 
 
-@pytest.mark.parametrize("kernel", dsg.KERNELS)
-def test_mean_product_of_features_is_the_kernel(kernel: str) -> None:
+@pytest.mark.parametrize("family", dsg.FAMILIES)
+def test_mean_product_of_features_is_the_kernel(family: str) -> None:
     """FDSKL, eq. (3)."""
     x = np.random.default_rng(0).uniform(-1, 1, (6, 3))
-    method = Dsg(kernel=kernel, sigma=1.5, features=50_000)
-    draw = method.draw(ONE, 0, 3, 0)
+    method = Dsg(features=50_000)
+    draw = method.draw(Common(kernel(1.5, family), 3, 1, ONE, "float64"), 0, 0)
     phi = phi_of(x, draw.w, draw.b)
     apart = x[:, None] - x
-    exact = np.exp(-(apart**2).sum(-1) / (2 * 1.5**2)) if kernel == "rbf" else np.exp(-np.abs(apart).sum(-1) / 1.5)
+    exact = np.exp(-(apart**2).sum(-1) / (2 * 1.5**2)) if family == "rbf" else np.exp(-np.abs(apart).sum(-1) / 1.5)
     assert np.abs(phi @ phi.T / method.features - exact).max() < 0.02
 
 
@@ -376,20 +396,25 @@ def test_the_checks_catch_trees_that_disclose() -> None:
 @pytest.mark.parametrize("workers", [1, 2, 3, 7, 64])
 def test_sums_are_sums_and_each_sends_once(make: type[Tree], workers: int) -> None:
     order = np.random.default_rng(workers).permutation(workers).tolist()
-    parts = {worker: np.array([1.0, worker**2]) for worker in order}
-    wire, tree = Wire(workers, kept=True), make(order)
-    assert total(tree, parts, wire, "part").tolist() == [workers, sum(worker**2 for worker in order)]
+    tree, nobody = make(order), np.zeros((0, 0))
+    groups = (np.zeros(0, np.int64),) * workers
+    owned = [Own(j, nobody, None, groups, (tree.root,), None) for j in range(workers)]
+
+    def heard(part: Callable[[Own, Wire], Actor]) -> tuple[list[Array | None], list[Heard]]:
+        wires, letters = [Wire() for _ in owned], []
+        actors = [PartyInSight(part(own, wire), wire) for own, wire in zip(owned, wires, strict=True)]
+        return Mail(actors, letters).deliver(), letters
+
+    sums, letters = heard(lambda own, wire: gathered(tree, own, wire, FunctionPart, np.array([1.0, own.number**2])))
     assert tree.root == order[0]
-    expected = np.ones((workers, 1)) * [1, 2] if workers > 1 else np.zeros((workers, 2))
-    expected[tree.root] = 0
-    assert (wire.counts.get("part", np.zeros((workers, 2))) == expected).all()
-    told = Wire(workers, kept=True)
-    tell(tree, np.zeros(5), told, "index")
-    assert sorted(message.receiver for message in told.messages) == sorted(set(order) - {tree.root})
-    known = {tree.root}
-    for message in told.messages:
-        assert message.sender in known, "nobody passes on what it has not heard"
-        known.add(message.receiver)
+    assert sums.pop(tree.root).tolist() == [workers, sum(worker**2 for worker in order)]
+    assert sums == [None] * (workers - 1)
+    assert sorted(letter.sender for letter in letters) == sorted(set(order) - {tree.root})
+    known_to, told_to = heard(
+        lambda own, wire: told(tree, own, wire, Index, np.arange(5.0) if own.number == tree.root else None)
+    )
+    assert all(values.tolist() == [0, 1, 2, 3, 4] for values in known_to)
+    assert sorted(letter.receiver for letter in told_to) == sorted(set(order) - {tree.root})
 
 
 def test_time_of_a_sum_is_that_of_its_critical_path() -> None:
@@ -411,11 +436,15 @@ def test_time_of_a_sum_is_that_of_its_critical_path() -> None:
 # --- what workers can learn of one another
 
 
-def listen(method: Fdskl, problem: Vertical) -> list[Message]:
+def workers_of(method: Fdskl, problem: Vertical, dictionary: Dictionary | None = None) -> list[Worker]:
+    """What has no split angles."""
+    _, holders = method.dealt(known(problem, dictionary), problem)
+    return [Worker(method, holder, Wire()) for holder in holders]
+
+
+def messages(method: Fdskl, problem: Vertical, dictionary: Dictionary | None = None) -> list[Heard]:
     """All messages of a run."""
-    wire = Wire(problem.parties, kept=True)
-    play(method, problem, wire)
-    return wire.messages
+    return listen(workers_of(method, problem, dictionary))
 
 
 def near(values: Array, forbidden: Array) -> bool:
@@ -426,21 +455,21 @@ def near(values: Array, forbidden: Array) -> bool:
 def breaches(method: Fdskl, problem: Vertical) -> set[str]:
     """What a worker received, or can make of a masked sum less some sums of masks, that it must not have."""
     found, heard = set(), {}
-    for message in listen(method, problem):
-        if np.isin(np.round(message.payload, 12), np.round(problem.x, 12)).any():
+    for message in messages(method, problem):
+        if np.isin(np.round(message.values, 12), np.round(problem.x, 12)).any():
             found.add(f"raw feature: {message.kind}")
         if message.kind in (MASKED, MASK):
             heard.setdefault((message.receiver, message.about), {MASKED: [], MASK: []})[message.kind].append(message)
-    for (receiver, (s, rows)), by_kind in heard.items():
-        w = method.directions(ONE, s, problem.dimension)
+    for (receiver, (s, *rows)), by_kind in heard.items():
+        w = method.directions(known(problem), s)
         partial = [problem.x[np.ix_(rows, group)] @ w[:, group].T for group in problem.groups]
         others = [part for j, part in enumerate(partial) if j != receiver]
         forbidden = [sum(some) for size in range(1, len(others) + 1) for some in combinations(others, size)]
-        masks = [message.payload for message in by_kind[MASK]]
+        masks = [message.values for message in by_kind[MASK]]
         removals = [sum(some, np.zeros(1)) for size in range(len(masks) + 1) for some in combinations(masks, size)]
         for message in by_kind[MASKED]:
             for removed in removals:
-                if any(near(message.payload - removed - sum_, np.zeros(1)) for sum_ in forbidden):
+                if any(near(message.values - removed - sum_, np.zeros(1)) for sum_ in forbidden):
                     found.add("partial sum")
     return found
 
@@ -458,12 +487,12 @@ def test_the_audit_finds_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> N
     """No masks; trees that are not different; the trees of Figure 2, that are and still disclose; raw features."""
     problem = make_problem(4, active=1)
     with monkeypatch.context() as patch:
-        patch.setattr(Worker, "mask", lambda self, s, shape, fresh: np.zeros(shape))
+        patch.setattr(Worker, "mask", lambda self, s, shape: np.zeros(shape))
         assert breaches(AUDITED, problem) == {"partial sum"}
     for second in ([0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2]):
         with monkeypatch.context() as patch:
             patch.setattr(
-                Protocol,
+                Worker,
                 "trees",
                 lambda self, root, apart, order=second: (
                     pairs([0, 1, 2, 3]),
@@ -472,8 +501,8 @@ def test_the_audit_finds_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> N
             )
             assert breaches(AUDITED, problem) == {"partial sum"}
     with monkeypatch.context() as patch:
-        patch.setattr(Worker, "partial", lambda self, w, rows: self.x[rows][:, :1] + 0 * w[:, 0])
-        patch.setattr(Worker, "mask", lambda self, s, shape, fresh: np.zeros(shape))
+        patch.setattr(Worker, "partial", lambda self, s, rows: self.own.x[rows][:, :1] + np.zeros(2))
+        patch.setattr(Worker, "mask", lambda self, s, shape: np.zeros(shape))
         assert f"raw feature: {MASKED}" in breaches(AUDITED, problem)
 
 
@@ -486,15 +515,16 @@ class Attack:
 
     def __init__(self, method: Fdskl, problem: Vertical, attacker: int, victim: int) -> None:
         group, asked = problem.groups[victim], {}
-        for message in listen(method, problem):
+        for message in messages(method, problem, LISTENED_KERNEL):
             if message.kind == MASKED and (message.receiver, message.sender) == (attacker, victim):
-                s, rows = message.about
+                s, *rows = message.about
                 if self.leaves(method, problem, s, victim) == {victim}:
-                    for row, value in zip(rows, message.payload, strict=True):
+                    for row, value in zip(rows, message.values, strict=True):
                         asked.setdefault(row, {})[s] = value
         self.truth = {row: problem.x[row, group] for row in asked}
         self.asked = asked
-        self.w = {s: method.directions(ONE, s, problem.dimension)[:, group] for s in range(method.iterations)}
+        common = known(problem, LISTENED_KERNEL)
+        self.w = {s: method.directions(common, s)[:, group] for s in range(method.iterations)}
 
     @staticmethod
     def leaves(method: Fdskl, problem: Vertical, s: int, sender: int) -> frozenset[int]:
@@ -530,7 +560,7 @@ def rms(errors: Array) -> float:
     return float(np.sqrt(np.mean(errors**2)))
 
 
-LISTENED = Fdskl(iterations=24, batch=3, features=64, sigma=1.5)
+LISTENED, LISTENED_KERNEL = Fdskl(iterations=24, batch=3, features=64), kernel(1.5)
 """1536 features, about a third of which a given neighbour sees."""
 
 
@@ -541,7 +571,7 @@ def attack(masks: str) -> Attack:
 
 
 def test_without_masks_the_attack_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Worker, "mask", lambda self, s, shape, fresh: np.zeros(shape))
+    monkeypatch.setattr(Worker, "mask", lambda self, s, shape: np.zeros(shape))
     found = attack("paper")
     assert found.levels() < 1e-9 and found.differences() < 1e-9
 
@@ -571,15 +601,15 @@ def rebuilt(masks: str) -> float:
     of every public stream of the run and those of every worker but l'.
     """
     problem = make_problem(8, rows=48, features=68)
-    method = Fdskl(batch=32, features=128, iterations=1, sigma=20.0, masks=masks)  # so wide that no angle is turned
-    protocol = Protocol(method, problem, ONE, Wire(8))
-    protocol.iterate(0)
-    asking, apart = protocol.duties[0].tolist()
-    rows, angle = protocol.workers[asking].saved[0]
-    w = method.directions(ONE, 0, 68)
+    method, wide = Fdskl(batch=32, features=128, iterations=1, masks=masks), kernel(20.0)  # so that no angle is turned
+    workers, common = workers_of(method, problem, wide), known(problem, wide)
+    listen(workers)
+    asking, apart = workers[0].own.duties[0].tolist()
+    rows, angle = workers[asking].known[0], workers[asking].angles[0]
+    w = method.directions(common, 0)
     public = [ONE.uniform(role, 0, w.size + 128)[0] for role in Role]
     phases = [TURN * some for u in public for some in (u[:128], u[w.size :])]
-    phases += [method.phases(ONE, 0, worker) for worker in range(8) if worker != apart]
+    phases += [method.phases(common, 0, worker) for worker in range(8) if worker != apart]
     turned = [(angle - b + np.pi) % TURN - np.pi for b in phases]
     return min(float(np.abs(np.linalg.lstsq(w, one.T)[0].T - problem.x[rows]).max()) for one in turned)
 
@@ -589,8 +619,8 @@ def test_no_public_stream_gives_the_phases(masks: str, monkeypatch: pytest.Monke
     """Algorithm 3, line 2: b is of the own seed of l'; it once was the last part of the public stream of features."""
     assert rebuilt(masks) > 1
 
-    def public(self: Fdskl, streams: Streams, t: int, holder: int) -> Array:
-        return TURN * streams.uniform(Role.FEATURES, t, 69 * self.features)[0][-self.features :]
+    def public(self: Fdskl, common: Common, t: int, holder: int) -> Array:
+        return TURN * common.streams.uniform(Role.FEATURES, t, 69 * self.features)[0][-self.features :]
 
     monkeypatch.setattr(Fdskl, "phases", public)
     assert rebuilt(masks) < 1e-9
@@ -600,12 +630,14 @@ def test_no_public_stream_gives_the_phases(masks: str, monkeypatch: pytest.Monke
 def test_the_asking_worker_learns_all_differences_whatever_the_masks(masks: str) -> None:
     """Its output w'x + b has one b for all samples, since otherwise f would not be a function of x."""
     problem = make_problem(4, active=1, rows=20, features=8)
-    method = replace(LISTENED, masks=masks, batch=2, iterations=1, sigma=4.0)
-    protocol = Protocol(method, problem, ONE, Wire(4))
-    angle = protocol.angles(0, np.array([0, 1]))
-    w = method.directions(ONE, 0, problem.dimension)
+    method = replace(LISTENED, masks=masks, batch=2, iterations=1)
+    workers = workers_of(method, problem, kernel(4.0))
+    listen(workers)
+    [asking] = [worker for worker in workers if worker.angles]
+    angle, [one, other] = asking.angles[0], asking.known[0]
+    w = method.directions(asking.own.common, 0)
     apart = (angle[0] - angle[1] + np.pi) % TURN - np.pi
-    assert_close(np.linalg.lstsq(w, apart)[0], problem.x[0] - problem.x[1], 1e-9, "difference of two samples")
+    assert_close(np.linalg.lstsq(w, apart)[0], problem.x[one] - problem.x[other], 1e-9, "difference of two samples")
 
 
 # --- what is refused
@@ -669,9 +701,7 @@ def test_partitions_that_cannot_be_are_refused(change: dict[str, object], messag
     ("change", "message"),
     [
         ({"loss": "hinge"}, "loss=hinge: must be one of square, logistic, smooth_hinge"),
-        ({"kernel": "poly"}, "kernel=poly: must be rbf or laplacian"),
         ({"rate": "fast"}, "rate=fast: must be constant or diminishing"),
-        ({"sigma": 0.0}, "sigma=0.0: must be a number > 0, from 1e-30 to 1e+30"),
         ({"gamma": -1.0}, "gamma=-1.0: must be a number > 0"),
         ({"lam": -1.0}, "lam=-1.0: must be a number >= 0"),
         ({"gamma": 10.0, "lam": 0.1}, "gamma=10.0: must be below 1 / lam = 10 (FDSKL, Theorem 4)"),
@@ -685,7 +715,25 @@ def test_partitions_that_cannot_be_are_refused(change: dict[str, object], messag
 def test_hyper_parameters_that_cannot_be_are_refused(change: dict[str, object], message: str) -> None:
     parties = int(change.pop("parties", 3))
     with pytest.raises(BadValue) as refused:
-        Fdskl(**change).learner(make_problem(parties), ONE)
+        problem = make_problem(parties)
+        Fdskl(**change).learner(known(problem), problem)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("dictionary", "message"),
+    [
+        (
+            Dictionary("polynomial", N=1, smallest=2.0, largest=2.0),
+            "kernels.family=polynomial: must be rbf or laplacian",
+        ),
+        (Dictionary(), "kernels.N=51: must be 1: FDSKL learns one kernel"),
+    ],
+)
+def test_kernels_that_have_no_such_features_are_refused(dictionary: Dictionary, message: str) -> None:
+    problem = make_problem()
+    with pytest.raises(BadValue) as refused:
+        Fdskl().learner(known(problem, dictionary), problem)
     assert str(refused.value) == message
 
 
@@ -693,5 +741,5 @@ def test_a_loss_of_classification_needs_two_classes() -> None:
     problem = FeatureGroups(3).split(make_table(classes=False), np.random.default_rng(0))
     for loss in ("logistic", "smooth_hinge"):
         with pytest.raises(BadValue, match=f"loss={loss}: must be square: the target has 16 values, not two classes"):
-            Fdskl(loss=loss).learner(problem, ONE)
-    Fdskl(loss="square").learner(problem, ONE)
+            Fdskl(loss=loss).learner(known(problem), problem)
+    Fdskl(loss="square").learner(known(problem), problem)

@@ -22,9 +22,10 @@ from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Vertical
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import SecureBoost
 from fkl.conformance import Conformance
-from fkl.contract.isolated import Here
+from fkl.contract.apart import AsObject
 from fkl.contract.isolated_parties import play, require_sent
 from fkl.contract.parties import Booked, counter, dealt
+from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
 from fkl.errors import BrokenPromiseError, FklError
@@ -35,6 +36,7 @@ from fkl.network.letters import Letter, posted, read
 
 Array = NDArray[np.float64]
 D = 5
+ONE_KERNEL = Dictionary(N=1, smallest=1.0, largest=1.0, bandwidth_convention="deviation")
 SUMMED = [
     FdSvrg(passes=3, batch=2),
     FdSvrg("square", passes=2, inner=5, intercept=False),
@@ -80,7 +82,7 @@ def test_parties_with_their_own_features_are_the_pooled_path(
     pooled = method.fit(X, Y, groups, active, np.random.default_rng(1), counter(booked, len(groups)))
     held = Held(X, Y, groups, active)
     parties = dealt(held, method.generators(np.random.default_rng(1), len(groups), active[0]))
-    parts, sent = play(method, parties, Here)
+    parts, sent = play(method, parties, AsObject)
     require_sent(booked, sent)
     x = np.random.default_rng(2).uniform(0, 1, (60, D))
     np.testing.assert_allclose(method.assembled(parts, held).decision(x), pooled.decision(x), rtol=1e-9, atol=1e-9)
@@ -108,8 +110,8 @@ def test_fdskl_s_workers_are_its_fast_path(masks: str, method: Fdskl, q: int, ac
     q = max(q, 3) if split else q
     table = Table.of_one_site(np.hstack([X[:16], X[16:32]]), Y[:16], tuple("abcdefghij"))
     problem = FeatureGroups(q, active=min(active, q)).split(table, np.random.default_rng(1))
-    given = Experiment(replace(problem, rounds=method.rounds), Dictionary(), Network(), method, 5, 1, "float64")
-    method.require_apart(lambda: make_world(given, (0,))[0], Here)
+    given = Experiment(replace(problem, rounds=method.rounds), ONE_KERNEL, Network(), method, 5, 1, "float64")
+    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
 
 
 @pytest.mark.parametrize("algo", sorted(VERTICAL))
@@ -253,8 +255,8 @@ def apart(method: Any) -> None:
     """Two parties."""
     table = Table.of_one_site(X, Y, tuple("abcde"))
     problem = FeatureGroups(2, active=1).split(table, np.random.default_rng(1))
-    given = Experiment(replace(problem, rounds=method.rounds), Dictionary(), Network(), method, 0, 1, "float64")
-    method.require_apart(lambda: make_world(given, (0,))[0], Here)
+    given = Experiment(replace(problem, rounds=method.rounds), ONE_KERNEL, Network(), method, 0, 1, "float64")
+    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
 
 
 def test_an_honest_method_is_not_blamed() -> None:
@@ -265,6 +267,22 @@ def test_an_honest_method_is_not_blamed() -> None:
 def test_cheats_are_found(cheat: type) -> None:
     with pytest.raises(BrokenPromiseError, match=CHEATS[cheat]):
         apart(cheat())
+
+
+@dataclass(frozen=True)
+class DrawsOthersPhases(Fdskl):
+    """Every worker has the phases of the next one."""
+
+    def phases(self, common: Common, t: int, holder: int) -> Array:
+        """Of the other seed."""
+        return super().phases(common, t, 1 - holder)
+
+
+def test_a_worker_has_no_phases_but_its_own() -> None:
+    with pytest.raises(
+        BrokenPromiseError, match=r"a party, alone .*: it draws what [01] draws of PHASES"
+    ):
+        apart(DrawsOthersPhases(iterations=3))
 
 
 @pytest.fixture(autouse=True)

@@ -11,14 +11,19 @@ from literal.worlds import assert_close
 from numpy.typing import NDArray
 from scipy.stats import kstest
 
-from fkl.algorithms.vertical.attack import FITS, solve, split_equations
-from fkl.algorithms.vertical.fdskl import DEALT, FACTOR, MASKED, MASKS, PART, SHARE, Fdskl
-from fkl.algorithms.vertical.fdskl_split import SplitProtocol
+from fkl.algorithms.vertical.attack import FITS, listen, solve, split_equations
+from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
+from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, MASKED, PART, SHARE
+from fkl.algorithms.vertical.fdskl_split import SplitWorker
 from fkl.audit import OUTSIDER, Played, audit, write_audit
+from fkl.contract.apart import AsObject
+from fkl.contract.isolated_parties import play
+from fkl.contract.parties import Wire
+from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.errors import FklError
-from fkl.network.wire import Wire
+from fkl.kernels import Dictionary
 from fkl.streams import Streams
 
 ONE = Streams(5, (1,))
@@ -32,6 +37,12 @@ def make_problem(x: NDArray[np.float64] | None = None, q: int = PARTIES, rows: i
     names = tuple(f"feature {number}" for number in range(x.shape[1]))
     y = np.resize([-1.0, 1.0, 1.0], len(x))
     return FeatureGroups(q, active=2).split(Table.of_one_site(x, y, names), random)
+
+
+def known(problem: Vertical, sigma: float = 1.0) -> Common:
+    """What all parties know."""
+    kernel = Dictionary(N=1, smallest=sigma, largest=sigma, bandwidth_convention="deviation")
+    return Common(kernel, problem.dimension, 1, ONE, "float64")
 
 
 @settings(max_examples=12)
@@ -51,19 +62,19 @@ def make_problem(x: NDArray[np.float64] | None = None, q: int = PARTIES, rows: i
 def test_split_angles_give_the_pooled_method_and_its_ledger(method: Fdskl, q: int) -> None:
     """To the 24 binary places of what travels; batches come again, so that saved shares are used."""
     problem = make_problem(q=q, rows=16)
-    wire = Wire(q)
-    protocol = SplitProtocol(method, problem, ONE, wire)
-    for t in range(method.iterations):
-        protocol.iterate(t)
-    booked = {kind: count.copy() for kind, count in wire.counts.items()}
-    fast, sent = method.learner(problem, ONE), []
+    common = known(problem)
+    held, parties = method.dealt(common, problem)
+    parts, counted = play(method, parties, AsObject)
+    booked = {kind: count[:, :2] for kind, count in counted.items()}
+    fast, sent = method.learner(common, problem), []
     for until in (method.iterations // 3, method.iterations):
         sent.append(fast.sent(until))
-        method.advance(problem, fast, until)
-    held = {s: alpha for worker in protocol.workers for s, alpha in worker.alpha.items()}
-    alpha = np.stack([held[s] for s in range(method.iterations)])
+        method.advance(common, problem, fast, until)
+    learned = {s: alpha for part in parts for s, (_, alpha) in part.features.items()}
+    alpha = np.stack([learned[s] for s in range(method.iterations)])
     assert_close(alpha, fast.alpha, 1e-5, "alpha")
-    assert_close(protocol.f(protocol.split.test, 0), method.test(problem, fast), 1e-5, "f")
+    f = method.assembled(parts, held).decision(problem.x[fast.split.test])
+    assert_close(f, method.test(common, problem, fast), 1e-5, "f")
     nothing = np.zeros((q, 2), np.int64)
     for kind in {kind for part in sent for kind in part}:
         assert (sum(part.get(kind, nothing) for part in sent) == booked.get(kind, nothing)).all(), kind
@@ -75,7 +86,8 @@ def test_split_angles_cost_less_than_the_paper_s_masks_from_five_workers() -> No
         scalars = {}
         for masks in ("paper", "split"):
             x = np.zeros((4000, 8))
-            learner = Fdskl(iterations=20, batch=100, features=20, masks=masks).learner(make_problem(x, q), ONE)
+            problem = make_problem(x, q)
+            learner = Fdskl(iterations=20, batch=100, features=20, masks=masks).learner(known(problem), problem)
             scalars[masks] = sum(int(count[:, 1].sum()) for count in learner.sent(20).values())
         assert (scalars["split"] < scalars["paper"]) == cheaper
         assert scalars["split"] / scalars["paper"] == pytest.approx((q + 2) / (2 * q - 3), rel=0.1)
@@ -85,25 +97,26 @@ def test_split_angles_cost_less_than_the_paper_s_masks_from_five_workers() -> No
 def test_what_anyone_receives_of_split_angles_is_uniform_whatever_the_data(value: float) -> None:
     """Each share, each sum on its way, each factor, each share of f: Kolmogorov and Smirnov find no difference."""
     problem = make_problem(np.full((200, 10), value))
-    wire = Wire(PARTIES, kept=True)
-    protocol = SplitProtocol(Fdskl(iterations=3, batch=20, features=20, masks="split"), problem, ONE, wire)
-    for t in range(3):
-        protocol.iterate(t)
+    method = Fdskl(iterations=3, batch=20, features=20, masks="split")
+    workers = [SplitWorker(method, holder, Wire()) for holder in method.dealt(known(problem), problem)[1]]
+    heard = listen(workers)
     kinds = {MASKED, FACTOR, DEALT, SHARE, PART}
-    assert kinds <= {message.kind for message in wire.messages}
-    seen = [message for message in wire.messages if message.kind in kinds and message.payload.size >= 20]
-    shares = [share for _, *both in protocol.shares.values() for share in both]
-    tests = [kstest(one.ravel() / 2.0**64, "uniform").pvalue for one in [*(one.payload for one in seen), *shares]]
+    assert kinds <= {message.kind for message in heard}
+    seen = [message for message in heard if message.kind in kinds and message.values.size >= 20]
+    shares = [share for worker in workers for share in worker.angles.values()]
+    assert len(shares) == 2 * 3, "of each feature, at l and at l'"
+    tests = [kstest(one.ravel() / 2.0**64, "uniform").pvalue for one in [*(one.values for one in seen), *shares]]
     assert len(tests) > 50 and min(tests) > 1e-3 / len(tests)
 
 
-PLAYED = Fdskl(iterations=8, batch=64, features=32, sigma=1.5)
+PLAYED, SIGMA = Fdskl(iterations=8, batch=64, features=32), 1.5
 """128 features of each worker that asks."""
 
 
 def recovered(masks: tuple[str, ...] = MASKS, **change: object) -> dict[tuple[str, str], float]:
     """Shares of entries by masks and attacker."""
-    frame = audit(replace(PLAYED, **change), make_problem(), ONE, masks)
+    problem = make_problem()
+    frame = audit(replace(PLAYED, **change), known(problem, SIGMA), problem, masks)
     assert (frame["recovered_percent"].between(0, 100)).all()
     return frame.set_index(["masks", "attacker"])["recovered_percent"].to_dict()
 
@@ -124,28 +137,29 @@ def test_one_iteration_is_enough_for_the_asking_worker_that_knows_the_range_alon
     """The phase is private, but drops out of differences; the smallest and the largest value give the rest."""
     x = np.random.default_rng(1).uniform(0, 1, (400, 10))
     x = (x - x.min(axis=0)) / np.ptp(x, axis=0)
-    played = Played(replace(PLAYED, iterations=1, batch=300), make_problem(x), ONE)
+    problem = make_problem(x)
+    played = Played(replace(PLAYED, iterations=1, batch=300), known(problem, SIGMA), problem)
     assert not played.binary
     found = played.attack((0,), turned=False)
     assert found is not None
-    others = np.concatenate(played.protocol.problem.groups[1:])
+    others = np.concatenate(problem.groups[1:])
     errors = np.abs(found.x - x[played.rows])[:, others]
     assert found.claimed[:, others].all() and errors.max() < 0.02
 
 
 @pytest.mark.parametrize("role", ["l and l'", "l and the dealer", "l' and the dealer"])
 def test_any_two_of_three_have_split_angles(role: str) -> None:
-    played = Played(replace(PLAYED, masks="split"), make_problem(), ONE)
-    protocol, method = played.protocol, PLAYED
-    duties = np.column_stack([protocol.duties, method.dealers(protocol.problem, ONE)])
+    problem = make_problem()
+    played, method = Played(replace(PLAYED, masks="split"), known(problem, SIGMA), problem), PLAYED
+    duties = np.column_stack([method.duties(problem, ONE), method.dealers(problem, ONE)])
     assert all(len({*three}) == 3 for three in duties.tolist())
     pair = {"l and l'": (0, 1), "l and the dealer": (0, 2), "l' and the dealer": (1, 2)}[role]
     for s in range(method.iterations):
         members = tuple(duties[s, list(pair)].tolist())
-        blocks = split_equations(protocol, played.messages, members, s)
+        blocks = split_equations(played.heard, members, s)
         found = solve(blocks, turned=True, binary=True)
-        others = np.concatenate([group for j, group in enumerate(protocol.problem.groups) if j not in members])
-        right = (found.x == protocol.problem.x[played.rows])[:, others]
+        others = np.concatenate([group for j, group in enumerate(problem.groups) if j not in members])
+        right = (found.x == problem.x[played.rows])[:, others]
         if found.claimed[:, others].mean() > 0.9:
             break
     assert right.mean() > 0.9
@@ -153,7 +167,8 @@ def test_any_two_of_three_have_split_angles(role: str) -> None:
 
 def test_a_fit_by_chance_is_no_claim() -> None:
     """Angles that have nothing to do with the features leave 1.8 radians."""
-    played = Played(replace(PLAYED, masks="split"), make_problem(), ONE)
+    problem = make_problem()
+    played = Played(replace(PLAYED, masks="split"), known(problem, SIGMA), problem)
     found = played.attack((0,), turned=True)
     assert found is not None and not found.claimed.any() and FITS < 1.8 / 2
 

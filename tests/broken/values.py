@@ -62,7 +62,6 @@ OUTSIDE = {
     "algo.weight_factor": ("0",),
     "algo.learning_rate": ("0",),
     "algo.C": ("0",),
-    "algo.sigma": ("0", "1e-31", "1e31"),
     "algo.cache_mib": ("0", "1e7"),
     "algo.memory_gib": ("0",),
     "algo.xi": ("0", "1.01"),

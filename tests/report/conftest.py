@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import blank_figures
 
 from fkl import cli
 from fkl.errors import FklError
@@ -19,12 +20,14 @@ from fkl.results.collect import collect
 def sweeping() -> Callable:
     """Do sweeps in a folder, on files of a data set that the test wrote into its `files`."""
 
-    def sweeping(folder: Path, dataset: type, *sweeps: tuple[str, ...]) -> Path:
+    def sweeping(folder: Path, dataset: type, *sweeps: tuple[str, ...], drawn: bool = False) -> Path:
         unchecked = tuple(replace(file, sha256=None, size=None) for file in dataset.files)
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             patch.delenv("FKL_DATA", raising=False)
             patch.setattr(dataset, "files", unchecked)
+            if not drawn:
+                blank_figures(patch)
             for sweep in sweeps:
                 patch.setattr(sys, "argv", ["fkl", "run", "-m", "paths.data=files", *sweep])
                 cli.main()

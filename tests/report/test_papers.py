@@ -139,6 +139,7 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, file: str, mine: st
     assert after.count("not run") > before.count("not run")
 
 
+@pytest.mark.drawn
 def test_figure_1_is_drawn_as_png_and_pdf(runs: Callable) -> None:
     """A picture with something on it."""
     assert runs("figure", "pof_mkl/1").code == 0

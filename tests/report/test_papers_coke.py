@@ -196,6 +196,7 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: s
     assert read("4").query("algorithm == 'DKLA'")["ours"].isna().all()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("number", "curves"),
     [

@@ -208,7 +208,7 @@ def test_the_search_never_sees_rows_that_are_tested_on(runs: Callable) -> None:
 
 @pytest.mark.parametrize(
     ("mine", "other"),
-    [("fold: null", "fold: 0"), ("unit_box", "none"), ("batch: ", "batch: 1"), ("sigma: ", "sigma: 1")],
+    [("fold: null", "fold: 0"), ("unit_box", "none"), ("batch: ", "batch: 1"), ("smallest: ", "smallest: 1")],
 )
 def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: str) -> None:
     [folder] = of("fdskl", "bank: null")
@@ -220,6 +220,7 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: s
     assert "FDSKL" not in set(read("errors")["system"])
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("number", "curves"),
     [

@@ -247,6 +247,7 @@ def test_table_3_ranks_methods_that_were_run_everywhere(short: None) -> None:
 # --- a small sweep
 
 
+@pytest.mark.drawn
 def test_end_to_end(fkl: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A method of each family by the experiment itself, on numbers in energy's layout."""
     (tmp_path / "files").mkdir()
@@ -256,7 +257,7 @@ def test_end_to_end(fkl: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(Energy, "files", tuple(replace(file, sha256=None, size=None) for file in Energy.files))
     monkeypatch.setattr(frontier_entries, "FREE", (*FREE, "partition.clients", "partition.rounds"))
     few = ("replicates=2", "paths.data=files", "partition.clients=8", "partition.rounds=30")
-    monkeypatch.setattr("fkl.execution.draw_run", lambda *_, **__: None)  # figures of a run are tested elsewhere
+    monkeypatch.setattr("fkl.execution.draw_run", lambda *_, **__: None)  # those of the paper are drawn here
     methods = "+frontier/method=pof_mkl_m25,pooled_raker,dkla"
     assert fkl("run", "-m", "+experiment=frontier", "+frontier/data=energy", methods, *few).code == 0
 

@@ -82,6 +82,7 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: s
     assert pd.read_csv("outputs/tables/graph_omkl/table3.csv")["ours"].isna().all()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("number", "curves"),
     [

@@ -147,6 +147,7 @@ def test_a_run_off_the_protocol_or_on_other_splits_is_no_answer(runs: Callable, 
     assert "ellipses" not in set(read("learners")["dataset"])
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("number", "panels", "x", "title"),
     [
@@ -170,6 +171,7 @@ def test_figures_show_both_learners_and_say_of_whom(
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in made.axes)
 
 
+@pytest.mark.drawn
 def test_the_space_needs_no_run_and_other_figures_do(runs: Callable) -> None:
     assert runs("figure", "parsimonious/1").code == 0
     assert matplotlib.image.imread("outputs/figures/parsimonious/figure1.png").std() > 0.01

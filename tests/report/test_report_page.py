@@ -37,7 +37,7 @@ def outputs(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("page")
     (folder / "files").mkdir()
     np.savetxt(folder / "files" / "airfoil_self_noise.dat", np.random.default_rng(0).random((1503, 6)), delimiter="\t")
-    sweeping(folder, Airfoil, *(("replicates=2", *sweep) for sweep in SWEEPS))
+    sweeping(folder, Airfoil, *(("replicates=2", *sweep) for sweep in SWEEPS), drawn=True)
     failed = folder / "outputs" / "failed" / "naval-mine"
     failed.mkdir(parents=True)
     (failed / "error.txt").write_text("Traceback\nFloatingPointError: <mine> diverged in round 3\n")

@@ -116,6 +116,7 @@ def besides_warnings(err: str) -> list[str]:
     return [line for line in lines(err) if not any(warning in line for warning in warnings)]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("scaling", ["unit_ball", "unit_box"])
 @pytest.mark.parametrize("what", ODD)
 def test_an_odd_table_runs_and_its_numbers_are_finite(

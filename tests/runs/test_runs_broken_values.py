@@ -87,6 +87,7 @@ def extremes() -> list[tuple[Key, str]]:
     return [(chosen[place], str(rng.choice(ENDS[kind_of(chosen[place].type)[0]]))) for place in places]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("number", range(EXTREMES))
 def test_an_extreme_value_runs_or_is_refused(fkl: Callable[..., Answer], tmp_path: Path, number: int) -> None:
     """Never a traceback, a warning or a number that is none."""

@@ -4,7 +4,6 @@ import json
 import pickle
 import random
 import signal
-import subprocess
 import sys
 import time
 import zipfile
@@ -16,19 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+from processes import Command
 
 from fkl.checkpoint import Checkpoint
 from fkl.files import SEAL, write_sealed
 from fkl.results.records import TIMING_COLUMNS
 
-KILLS = 10
-LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=20", "chunk=2")
+KILLS = 5
+LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=12", "chunk=2")
 PLACE = (1, 2)
 
 
-def start(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "fkl.cli", *LONG, *words]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def start(folder: Path, *words: str) -> Command:
+    return Command(folder, *LONG, *words, drawn=True)
 
 
 def stamp(file: Path) -> int:
@@ -43,26 +42,22 @@ def tables(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_killed_at_ten_random_moments_the_files_are_the_same(tmp_path: Path) -> None:
-    whole = start(tmp_path, "out=whole", "checkpoint_s=null")
-    assert whole.communicate(timeout=300)[1] is not None
-    assert whole.returncode == 0
+def test_killed_at_random_moments_the_files_are_the_same(tmp_path: Path) -> None:
+    assert start(tmp_path, "out=whole", "checkpoint_s=null").wait().code == 0
     moments = random.Random(0)
     file = tmp_path / ".killed.partial" / "checkpoint"
     for _ in range(KILLS):
         before = stamp(file)
         run = start(tmp_path, "out=killed", "checkpoint_s=0.01")
-        while stamp(file) == before and run.poll() is None:
+        while stamp(file) == before and run.running:
             time.sleep(0.005)
         time.sleep(moments.uniform(0, 0.2))
-        assert run.poll() is None, "the run ended before it could be killed: make it longer"
-        run.send_signal(signal.SIGKILL)
-        run.communicate()
+        run.kill()
+        assert run.wait().code == -signal.SIGKILL, "the run ended before it could be killed: make it longer"
         assert file.exists()
         assert not (tmp_path / "killed").exists()
-    again = start(tmp_path, "out=killed")
-    _, errors = again.communicate(timeout=300)
-    assert again.returncode == 0, errors
+    again = start(tmp_path, "out=killed").wait()
+    assert again.code == 0, again.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "whole"]
     assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
     for figure in ("mse.png", "regret.pdf"):

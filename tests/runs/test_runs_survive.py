@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,30 +10,33 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from conftest import SMALL, Answer
+from processes import Command
 
 from fkl.files import CannotWriteError, whole_file
 from fkl.results import folder as results_folder
 from fkl.results.folder import damage
 
-LONG = ("run", *SMALL, "kernels.D=400", "replicates=40", "chunk=1", "out=here")
-COMMAND = (sys.executable, "-P", "-m", "fkl.cli")
+RUN = ("run", *SMALL, "kernels.N=5", "chunk=1", "out=here")
+HELD = """
+import time, pathlib, tqdm
+update = tqdm.tqdm.update
 
-
-def start(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
-    """A run in a process of its own."""
-    return subprocess.Popen([*COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def wait_for_output(run: "subprocess.Popen[bytes]", words: bytes) -> None:
-    """Wait until the run has said this."""
-    assert run.stderr is not None
-    os.set_blocking(run.stderr.fileno(), False)
-    seen, deadline = b"", time.monotonic() + 120
-    while words not in seen and time.monotonic() < deadline:
-        seen += run.stderr.read() or b""
+def held(bar, rounds):
+    while bar.n and not pathlib.Path({!r}).exists():
         time.sleep(0.01)
-    os.set_blocking(run.stderr.fileno(), True)
-    assert words in seen and run.poll() is None, "the run ended too early"
+    return update(bar, rounds)
+
+tqdm.tqdm.update = held
+"""
+"""A run that comes to its second round and waits there until there is this file."""
+
+
+def wait_for_output(run: Command, words: str) -> None:
+    """Wait until the run has said this."""
+    deadline = time.monotonic() + 120
+    while words not in run.err and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert words in run.err and run.running, "the run ended too early"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -46,33 +47,37 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 def test_kill_9_in_the_middle_leaves_nothing_and_the_same_command_completes(tmp_path: Path) -> None:
     """Killed while the bar moves, there is no folder that one sees; run again, there is one, and no leftovers."""
-    run = start(tmp_path, *LONG)
-    wait_for_output(run, b"round/s")
-    run.send_signal(signal.SIGKILL)
-    run.wait()
+    run = Command(tmp_path, *RUN, before=HELD.format("/never"))
+    wait_for_output(run, "round/s")
+    run.kill()
+    assert run.wait().code == -signal.SIGKILL
     assert sorted(path.name for path in tmp_path.iterdir()) == [".here.lock", ".here.partial"]
-    again = start(tmp_path, *LONG)
-    _, errors = again.communicate(timeout=300)
-    assert again.returncode == 0, errors
+    again = Command(tmp_path, *RUN).wait()
+    assert again.code == 0, again.err
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
-    assert len(pd.read_csv(tmp_path / "here" / "summary.csv")) == 40
+    assert len(pd.read_csv(tmp_path / "here" / "summary.csv")) == 2
     assert damage(tmp_path / "here") is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["ends", "is killed"])
-def test_of_two_processes_with_the_same_run_one_waits(tmp_path: Path, killed: bool) -> None:
+def test_of_two_processes_with_the_same_run_one_waits(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, killed: bool
+) -> None:
     """And takes the finished result, or takes over when the first one has died; both end well."""
-    first = start(tmp_path, *LONG)
-    wait_for_output(first, b"round/s")
-    second = start(tmp_path, *LONG)
-    wait_for_output(second, b"another process is at it")
+    go = tmp_path_factory.mktemp("signal") / "go"
+    first = Command(tmp_path, *RUN, before=HELD.format(str(go)))
+    wait_for_output(first, "round/s")
+    second = Command(tmp_path, *RUN)
+    wait_for_output(second, "another process is at it")
     if killed:
-        first.send_signal(signal.SIGKILL)
-    first.communicate(timeout=300)
-    out, errors = second.communicate(timeout=300)
-    assert second.returncode == 0, errors
-    assert (b"finished already" in out) is not killed
+        first.kill()
+    else:
+        go.touch()
+    assert first.wait().code == (-signal.SIGKILL if killed else 0)
+    ended = second.wait()
+    assert ended.code == 0, ended.err
+    assert ("finished already" in ended.out) is not killed
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     assert damage(tmp_path / "here") is None
 
@@ -81,9 +86,9 @@ def test_of_two_processes_with_the_same_run_one_waits(tmp_path: Path, killed: bo
 def test_two_sweeps_that_share_jobs_both_end_well(tmp_path: Path) -> None:
     """Whichever comes first to a job does it."""
     sweep = ("run", "-m", *SMALL, "kernels.N=5", "seed=1,2,3")
-    both = [start(tmp_path, *sweep), start(tmp_path, *sweep)]
-    answers = [one.communicate(timeout=300) for one in both]
-    assert [one.returncode for one in both] == [0, 0], answers
+    both = [Command(tmp_path, *sweep), Command(tmp_path, *sweep)]
+    answers = [one.wait() for one in both]
+    assert [answer.code for answer in answers] == [0, 0], answers
     lists = [pd.read_csv(file) for file in tmp_path.glob("outputs/sweeps/*/jobs.csv")]
     assert sorted(state for table in lists for state in table["state"]) == ["finished"] * 3 + ["finished already"] * 3
     runs = sorted((tmp_path / "outputs" / "runs").iterdir())
@@ -93,16 +98,14 @@ def test_two_sweeps_that_share_jobs_both_end_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize("moment", ["_mark", "_move", "sha256_of"])
 def test_killed_while_writing_the_files_the_same_command_completes(tmp_path: Path, moment: str) -> None:
     """At the folder's mark, and on both sides of the last one: nothing looks finished, and then all is there."""
-    child = f"import os, sys; from fkl import cli; from fkl.results import folder; folder.{moment} = lambda *_: "
-    child += "os.kill(os.getpid(), 9); cli.main()"
+    deadly = f"import os; from fkl.results import folder; folder.{moment} = lambda *_: os.kill(os.getpid(), 9)"
     words = ("run", *SMALL, "kernels.N=5", "out=here")
-    dead = subprocess.run([sys.executable, "-P", "-c", child, *words], cwd=tmp_path, capture_output=True, check=False)
-    assert dead.returncode == -signal.SIGKILL, dead.stderr
+    dead = Command(tmp_path, *words, before=deadly).wait()
+    assert dead.code == -signal.SIGKILL, dead.err
     assert not (tmp_path / "here").exists()
-    again = start(tmp_path, *words)
-    out, errors = again.communicate(timeout=300)
-    assert again.returncode == 0, errors
-    assert (b"finished already" in out) == (moment == "_move")  # it only had to be moved
+    again = Command(tmp_path, *words).wait()
+    assert again.code == 0, again.err
+    assert ("finished already" in again.out) == (moment == "_move")  # it only had to be moved
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     assert damage(tmp_path / "here") is None
 
@@ -264,6 +267,7 @@ def test_a_checkpoint_that_cannot_be_written_only_warns(
     assert damage(Path("here")) is None
 
 
+@pytest.mark.drawn
 def test_a_full_disk_keeps_the_checkpoint(
     fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

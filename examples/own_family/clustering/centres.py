@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fkl.contract.star import Federated
 from fkl.contract.world import Common
 from fkl.errors import require
-from fkl.streams import Role, shared_generator
+from fkl.streams import Role
 from fkl.tasks.task import Task
 
 Array = NDArray[np.floating]
@@ -39,7 +39,7 @@ class Clustering(Federated):
     def first_centres(self, common: Common) -> Array:
         """Features of points in the unit ball that all parties draw alike, (R, C, P)."""
         require(common.bank.kernels == 1, "kernels.N", common.bank.kernels, "1: centres lie in one kernel's space")
-        rng = shared_generator(common.streams.seed, Role.NETWORK_WEIGHTS)
+        rng = common.streams.of_all_replicates(Role.NETWORK_WEIGHTS)
         points = rng.uniform(-1, 1, (self.centres, common.dimension)) / np.sqrt(common.dimension)
         return common.bank.features(points)[:, 0].astype(np.float64)
 

@@ -13,7 +13,7 @@ from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.data.problem import Problem
 from fkl.errors import FklError
-from fkl.kernels.functions import Function
+from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import Each
 
 
@@ -120,10 +120,10 @@ class Pooled(Federated, Learner):
         channel.up(Target(Each(np.broadcast_to(y, played.y_hat.shape))))
         return state, Outcome(played.y_hat, played.loss, lambda: played.squared_norm)
 
-    def functions(self, world: World, state: Any, t: int) -> tuple[Function, ...]:
+    def functions(self, world: World, state: Any, t: int) -> tuple[OnFeatures, ...]:
         """As the learner's, which has seen the samples of all clients in t rounds."""
         learner: Any = super(Federated, self)
-        learned: tuple[Function, ...] = learner.functions(at_the_server(world), state, t * world.problem.clients)
+        learned: tuple[OnFeatures, ...] = learner.functions(at_the_server(world), state, t * world.problem.clients)
         return learned
 
     def _learner(self, world: World) -> Any:

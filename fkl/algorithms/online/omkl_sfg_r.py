@@ -72,6 +72,8 @@ class OmklSfgR(OmklSfg):
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:  # type: ignore[override]
         """The kernels of the node that round t takes, in the graph that it refines."""
         [eta], [way] = self.rates(slice(t, t + 1)), self.ways(slice(t, t + 1))
+        assert state.refined is not None
+        assert state.good is not None
         known = state.log_u, state.A, state.ranks, state.refined.copy(), state.good.copy()
         S = _chosen(eta, way, self.draw == "next", self.rank, *known, state.node_draws[:, t])
         return self.mixtures(world, state.theta, state.log_w, S)

@@ -16,12 +16,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.dsg import TURN
-from fkl.algorithms.vertical.fdskl import FACTOR, MASK, MASKED, Fdskl, Protocol, Worker
-from fkl.algorithms.vertical.fdskl_split import SplitProtocol, Whole, angle_of, factor_of
+from fkl.algorithms.vertical.dsg import TURN, Dsg
+from fkl.algorithms.vertical.fdskl import Fdskl, Holder, Worker
+from fkl.algorithms.vertical.fdskl_letters import FACTOR, MASK, MASKED
+from fkl.algorithms.vertical.fdskl_split import SplitWorker, Whole, angle_of, factor_of
+from fkl.algorithms.vertical.sums import Part
+from fkl.contract.isolated_parties import Heard, Mail, PartyInSight
+from fkl.contract.parties import Actor, Wire
+from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
-from fkl.network.wire import Message, Wire
-from fkl.streams import Streams
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -71,24 +74,136 @@ class Received(NamedTuple):
     payload: Array
 
 
-def equations(protocol: Protocol, messages: list[Message], attackers: Iterable[int] | None, s: int) -> list[Block]:
+@dataclass
+class Listener(Worker):
+    """A worker that remembers its masks, and is asked for all features so far of the rows of one batch (Algorithm 2).
+
+    Each call of Algorithm 3 is the worker's own; all that is left out is what it does with the angles.
+    """
+
+    rows: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    drawn: dict[int, Array] = field(default_factory=dict)
+
+    def play(self) -> Actor:
+        """One call of Algorithm 3 a feature."""
+        for s in range(self.method.iterations):
+            yield from self.keep(s)
+
+    def keep(self, s: int) -> Part:
+        """Ask for the angles of a feature, and keep what comes of them to this worker."""
+        found = yield from self.summed(s, self.rows)
+        self.known[s] = self.rows
+        if found is not None:
+            self.angles[s] = found
+
+    def mask(self, s: int, shape: tuple[int, ...]) -> Array:
+        """As a worker's, and once more the same when asked again."""
+        if s not in self.drawn:
+            self.drawn[s] = super().mask(s, shape)
+        return self.drawn[s]
+
+
+@dataclass
+class SplitListener(SplitWorker, Listener):
+    """The same with split angles, and then with the products that f takes; remembers what it has dealt, too."""
+
+    first: dict[int, Whole] = field(default_factory=dict)
+    second: dict[int, Whole] = field(default_factory=dict)
+
+    def play(self) -> Actor:
+        """One call a feature, and f of the batch, with the coefficients that there are by then."""
+        calls = range(self.method.iterations)
+        for s in calls:
+            yield from self.keep(s)
+        yield from self.f(list(calls), self.rows, int(self.own.duties[-1, 0]))
+
+    def first_mask(self, s: int, shape: tuple[int, int]) -> Whole:
+        """As a worker's."""
+        self.first[s] = super().first_mask(s, shape)
+        return self.first[s]
+
+    def second_masks(self, s: int, shape: tuple[int, int]) -> tuple[Whole, Whole]:
+        """As a worker's."""
+        self.second[s], split = super().second_masks(s, shape)
+        return self.second[s], split
+
+
+@dataclass(frozen=True)
+class Overheard:
+    """What is said on the wire, and what each worker keeps.
+
+    Parameters
+    ----------
+    method : Fdskl
+    common : Common
+    problem : Vertical
+    workers : list of Listener
+        An attacker has its own.
+    rows : (B,) int
+        Of the batch that all letters are about.
+    letters : list of Heard
+    """
+
+    method: Fdskl
+    common: Common
+    problem: Vertical
+    workers: list[Listener]
+    rows: Integers
+    letters: list[Heard]
+
+    @classmethod
+    def of(cls, method: Fdskl, common: Common, problem: Vertical) -> "Overheard":
+        """The calls of Algorithm 3 for the batch of the last iteration, and all features so far."""
+        split = method.masks == "split"
+        _, holders = method.dealt(common, problem)
+        learner = Dsg.learner(method, common, problem)
+        rows = learner.batches[-1]
+        workers = [_listener(split, method, holder, rows) for holder in holders]  # type: ignore[arg-type]
+        if split:
+            method.advance(common, problem, learner, method.iterations)
+            for s, alpha in enumerate(learner.alpha):
+                workers[workers[0].own.duties[s, 0]].alpha[s] = alpha
+        return cls(method, common, problem, workers, rows, listen(workers))
+
+    def duties(self, s: int) -> tuple[int, int]:
+        """Workers l and l' of an iteration, as all know them."""
+        root, apart = self.workers[0].own.duties[s].tolist()
+        return root, apart
+
+    def directions(self, s: int) -> Array:
+        """Public w of an iteration, (D, d)."""
+        return self.method.directions(self.common, s)
+
+
+def _listener(split: bool, method: Fdskl, holder: Holder, rows: Integers) -> Listener:
+    return (SplitListener if split else Listener)(method, holder, Wire(), rows=rows)
+
+
+def listen(workers: Iterable[Worker]) -> list[Heard]:
+    """All letters of these workers' play."""
+    heard: list[Heard] = []
+    Mail([PartyInSight(worker.play(), worker.wire) for worker in workers], heard).deliver()
+    return heard
+
+
+def equations(play: Overheard, attackers: Iterable[int] | None, s: int) -> list[Block]:
     """What the attackers, None for an outsider that hears all links, know of the features of iteration s.
 
     Masks of one number a feature drop out of differences between rows, so a sum that still has them is of use; masks
     of one number a row have to be removed first.
     """
     members = () if attackers is None else tuple(attackers)
-    heard = [one for one in messages if one.about[0] == s and (attackers is None or one.receiver in members)]
-    received = _own(protocol, _combinations(protocol, heard, s), members, s, heard)
+    heard = [one for one in play.letters if one.about[0] == s and (attackers is None or one.receiver in members)]
+    received = _own(play, _combinations(play, heard, s), members, s, heard)
     if received is None:
         return []
     everything = np.column_stack([received.masks, received.stays])
-    changing = received.masks[:, : len(protocol.workers) * (protocol.method.masks == "fresh")]
-    blocks = _blocks(protocol, *_without(everything, received), s, exact=True)
-    covered = np.zeros(protocol.problem.dimension, bool)
+    changing = received.masks[:, : len(play.workers) * (play.method.masks == "fresh")]
+    blocks = _blocks(play, *_without(everything, received), s, exact=True)
+    covered = np.zeros(play.problem.dimension, bool)
     for block in blocks:
         covered |= block.w.any(axis=0)
-    relative = _blocks(protocol, *_without(changing, received), s, exact=False)
+    relative = _blocks(play, *_without(changing, received), s, exact=False)
     return blocks + [one for one in relative if (one.w.any(axis=0) & ~covered).any()]
 
 
@@ -155,42 +270,40 @@ def gathered(blocks: Iterable[Block]) -> list[Block]:
     return chosen
 
 
-def _combinations(protocol: Protocol, heard: list[Message], s: int) -> list[tuple[Integers, Integers, int]]:
+def _combinations(play: Overheard, heard: list[Heard], s: int) -> list[tuple[Integers, Integers, int]]:
     """Unknowns of each message, from the trees that all workers know."""
-    root, apart = protocol.duties[s].tolist()
-    trees = dict(zip((MASKED, MASK), protocol.trees(root, apart), strict=True))
+    root, apart = play.duties(s)
+    trees = dict(zip((MASKED, MASK), play.workers[root].trees(root, apart), strict=True))
     leaves = {
         (kind, link): under for kind, tree in trees.items() for under, link in zip(tree.sent, tree.links, strict=True)
     }
-    fresh, found = protocol.method.masks == "fresh", []
+    fresh, found = play.method.masks == "fresh", []
     for message in heard:
         under = leaves[message.kind, (message.sender, message.receiver)]
-        members = np.array([worker in under for worker in range(len(protocol.workers))], np.int64)
+        members = np.array([worker in under for worker in range(len(play.workers))], np.int64)
         masked = message.kind == MASKED
         found.append((members * masked, members, int(masked and fresh and apart in under)))
     return found
 
 
 def _own(
-    protocol: Protocol,
+    play: Overheard,
     combinations: list[tuple[Integers, Integers, int]],
     members: tuple[int, ...],
     s: int,
-    heard: list[Message],
+    heard: list[Heard],
 ) -> Received | None:
     """Messages less what the attackers themselves have put into them."""
     if not heard:
         return None
-    rows, fresh = np.array(heard[0].about[1], np.int64), protocol.method.masks == "fresh"
-    w = protocol.method.directions(protocol.streams, s, protocol.problem.dimension)
     values, masks, stays = (np.array(part) for part in zip(*combinations, strict=True))
-    payload = np.stack([message.payload for message in heard])
+    payload = np.stack([message.values for message in heard])
     for member in members:
-        worker = protocol.workers[member]
-        payload = payload - values[:, member, None, None] * worker.partial(w, rows)
-        payload = payload - masks[:, member, None, None] * worker.mask(s, payload.shape[1:], fresh)
+        worker = play.workers[member]
+        payload = payload - values[:, member, None, None] * worker.partial(s, play.rows)
+        payload = payload - masks[:, member, None, None] * worker.mask(s, payload.shape[1:])
         values[:, member] = masks[:, member] = 0
-        if member == protocol.duties[s, 1]:
+        if member == play.duties(s)[1]:
             payload = payload - stays[:, None, None] * worker.phases(s)
             stays = np.zeros_like(stays)
     return Received(values, masks, stays, payload)
@@ -220,87 +333,55 @@ def _without(nuisance: Integers, received: Received) -> tuple[Integers, Array]:
     return unknown[free, first:], payload[free]
 
 
-def _blocks(protocol: Protocol, values: Integers, angle: Array, s: int, exact: bool) -> list[Block]:
-    w, groups = protocol.method.directions(protocol.streams, s, protocol.problem.dimension), protocol.problem.groups
+def _blocks(play: Overheard, values: Integers, angle: Array, s: int, exact: bool) -> list[Block]:
+    w, groups = play.directions(s), play.problem.groups
     blocks = []
     for combination, one in zip(values, angle, strict=True):
         if combination.any():
-            scale = np.zeros(protocol.problem.dimension)
+            scale = np.zeros(play.problem.dimension)
             for times, group in zip(combination, groups, strict=True):
                 scale[group] = times
             blocks.append(Block(w * scale, one, exact))
     return blocks
 
 
-class SplitRecorder(SplitProtocol):
-    """Split angles, and what dealers have dealt."""
-
-    def __init__(self, method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) -> None:
-        super().__init__(method, problem, streams, wire)
-        self.dealt: dict[int, tuple[Whole, Whole]] = {}
-
-    def deal(self, s: int, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:
-        """As the protocol has it."""
-        r, p, split = super().deal(s, shape)
-        self.dealt[s] = r, p
-        return r, p, split
-
-
-def split_equations(
-    protocol: SplitRecorder, messages: list[Message], attackers: tuple[int, ...] | None, s: int
-) -> list[Block]:
+def split_equations(play: Overheard, attackers: tuple[int, ...] | None, s: int) -> list[Block]:
     """What the attackers know of the features of iteration s when angles are split: all, if they are two of three.
 
     l and l' add their shares. With the dealer's random numbers either unmasks the factors that the other has sent,
     the cosine and the sine of its share; of l's the sign of alpha remains, a phase that all rows share.
     """
     members = frozenset(attackers or ())
-    (root, apart), dealer = protocol.duties[s].tolist(), int(protocol.dealers[s])
-    _, mine, others = protocol.shares[s]
-    factors = {one.sender: one.payload for one in messages if one.kind == FACTOR and one.about == (s,)}
+    root, apart = play.duties(s)
+    asking, other, dealer = (play.workers[j] for j in (root, apart, play.workers[root].own.dealers[s]))
+    assert isinstance(dealer, SplitListener)
+    factors = {one.sender: one.values for one in play.letters if one.kind == FACTOR and one.about == (s,)}
     if members >= {root, apart}:
-        angle = angle_of(mine + others) - protocol.workers[apart].phases(s)
-        return [_less_own(protocol, members, s, angle, exact=True)]
-    if members >= {root, dealer}:
-        cosine, sine = np.split(factor_of(factors[apart] - protocol.dealt[s][1]), 2, axis=1)
-        return [_less_own(protocol, members, s, angle_of(mine) + np.arctan2(sine, cosine), exact=False)]
-    if members >= {apart, dealer}:
-        cosine, sine = np.split(factor_of(factors[root] - protocol.dealt[s][0]), 2, axis=1)
-        return [_less_own(protocol, members, s, angle_of(others) + np.arctan2(-sine, cosine), exact=False)]
+        angle = angle_of(asking.angles[s] + other.angles[s]) - other.phases(s)
+        return [_less_own(play, members, s, angle, exact=True)]
+    if members >= {root, dealer.own.number}:
+        cosine, sine = np.split(factor_of(factors[apart] - dealer.second[s]), 2, axis=1)
+        return [_less_own(play, members, s, angle_of(asking.angles[s]) + np.arctan2(sine, cosine), exact=False)]
+    if members >= {apart, dealer.own.number}:
+        cosine, sine = np.split(factor_of(factors[root] - dealer.first[s]), 2, axis=1)
+        return [_less_own(play, members, s, angle_of(other.angles[s]) + np.arctan2(-sine, cosine), exact=False)]
     return []
 
 
-def split_guesses(
-    protocol: SplitRecorder, messages: list[Message], attackers: tuple[int, ...] | None, s: int
-) -> list[Block]:
+def split_guesses(play: Overheard, attackers: tuple[int, ...] | None, s: int) -> list[Block]:
     """Shares of l or l', and sums behind masks of pairs, taken for angles, for want of anything to remove."""
     members = frozenset(attackers or ())
-    _, *shares = protocol.shares[s]
-    held = [share for worker, share in zip(protocol.duties[s].tolist(), shares, strict=True) if worker in members]
+    held = [play.workers[worker].angles[s] for worker in play.duties(s) if worker in members]
     if attackers is None:
-        held = [one.payload for one in messages if one.kind == MASKED and one.about[0] == s]
-    return [_less_own(protocol, members, s, angle_of(share), exact=False) for share in held]
+        held = [one.values for one in play.letters if one.kind == MASKED and one.about[0] == s]
+    return [_less_own(play, members, s, angle_of(share), exact=False) for share in held]
 
 
-def _less_own(protocol: SplitRecorder, members: frozenset[int], s: int, angle: Array, exact: bool) -> Block:
+def _less_own(play: Overheard, members: frozenset[int], s: int, angle: Array, exact: bool) -> Block:
     """Equations of the sum of all workers, less the attackers' own parts."""
-    rows, *_ = protocol.shares[s]
-    w = protocol.method.directions(protocol.streams, s, protocol.problem.dimension)
+    w = play.directions(s)
     for member in members:
-        worker = protocol.workers[member]
-        angle = angle - worker.partial(w, rows)
-        w = w * ~np.isin(np.arange(w.shape[1]), worker.features)
+        worker = play.workers[member]
+        angle = angle - worker.partial(s, play.rows)
+        w = w * ~np.isin(np.arange(w.shape[1]), worker.own.features)
     return Block(w, angle, exact)
-
-
-@dataclass
-class Recorder(Worker):
-    """A worker that remembers its masks of one call a feature, as an attacker would."""
-
-    drawn: dict[int, Array] = field(default_factory=dict)
-
-    def mask(self, s: int, shape: tuple[int, int], fresh: bool) -> Array:
-        """As a worker's, and once more the same when asked again."""
-        if s not in self.drawn:
-            self.drawn[s] = super().mask(s, shape, fresh)
-        return self.drawn[s]

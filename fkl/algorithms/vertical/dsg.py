@@ -10,11 +10,11 @@ from scipy.special import ndtri
 
 from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.parties import VerticalMethod
+from fkl.contract.world import FEATURE_KEYS, Common
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import require
 from fkl.kernels import FeatureBank
 from fkl.kernels.compiled import add_cosines
-from fkl.kernels.dictionary import NARROWEST, WIDEST
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import in_parts
 from fkl.losses import LOSSES
@@ -23,7 +23,7 @@ from fkl.streams import Role, Streams
 
 Array = NDArray[np.floating]
 
-KERNELS = ("rbf", "laplacian")
+FAMILIES = ("rbf", "laplacian")
 RATES = ("constant", "diminishing")
 TURN = 2 * np.pi
 BLOCK = 256
@@ -53,8 +53,6 @@ class Learner:
 
     Parameters
     ----------
-    streams : Streams
-        Of this replicate alone.
     split : Split
     batches : (T, B) int64
         Rows that each iteration learns from.
@@ -79,7 +77,6 @@ class Learner:
         What the coefficients of these iterations have shrunk by since.
     """
 
-    streams: Streams
     split: Split
     batches: NDArray[np.int64]
     holders: NDArray[np.int64]
@@ -107,7 +104,8 @@ class Dsg(VerticalMethod):
     """f_t+1 = (1 - gamma_t lambda) f_t - gamma_t mean_{i, k} L'(f_t(x_i), y_i) phi_k(x_i) phi_k(.), FDSKL's eq. (7).
 
     The mean is over the B rows and D features of the iteration; 1 and 1 are the method as the papers write it. Rows
-    come in random order, all before any comes again.
+    come in random order, all before any comes again. The kernel is the one of `kernels`. Its features are drawn while
+    learning, D of them at a time, so of that node's keys those of a bank of features, such as its D, do nothing here.
 
     Parameters
     ----------
@@ -117,9 +115,6 @@ class Dsg(VerticalMethod):
         Times at which f is asked for, evenly over the iterations.
     loss : {"square", "logistic", "smooth_hinge"}
         FDSKL's Table 1.
-    kernel : {"rbf", "laplacian"}
-        exp(-|x - x'|^2 / (2 sigma^2)), or exp(-|x - x'|_1 / sigma).
-    sigma : float
     gamma : float
         Learning rate.
     rate : {"constant", "diminishing"}
@@ -139,13 +134,13 @@ class Dsg(VerticalMethod):
 
     label: ClassVar[str] = "DSG"
     pooled: ClassVar[bool] = True
+    uses_kernels: ClassVar[bool] = True
+    idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     engines = ("numba",)
 
     iterations: int = 20000
     marks: int = 100
     loss: str = "logistic"
-    kernel: str = "rbf"
-    sigma: float = 1.0
     gamma: float = 0.1
     rate: str = "constant"
     lam: float = 1e-6
@@ -161,10 +156,7 @@ class Dsg(VerticalMethod):
         whole = self.bank is None or (0 < self.bank <= 10**9 and self.bank % self.features == 0)
         require(whole, "bank", self.bank, f"a multiple of algo.features={self.features} from 1 to 1000000000, or null")
         require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
-        require(self.kernel in KERNELS, "kernel", self.kernel, " or ".join(KERNELS))
         require(self.rate in RATES, "rate", self.rate, " or ".join(RATES))
-        allowed = f"a number > 0, from {NARROWEST:g} to {WIDEST:g}"
-        require(NARROWEST <= self.sigma <= WIDEST, "sigma", self.sigma, allowed)
         require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number > 0")
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
         below = f"below 1 / lam = {1 / self.lam:g} (FDSKL, Theorem 4)" if self.lam else "any"
@@ -186,24 +178,30 @@ class Dsg(VerticalMethod):
 
     def init(self, world: World) -> State:
         """Start from f = 0."""
-        streams = [Streams(world.streams.seed, (replicate,)) for replicate in world.streams.replicates]
-        return State([self.learner(world.problem, one) for one in streams], [{} for _ in streams])
+        replicates = range(len(world.streams.replicates))
+        return State([self.learner(world.common.of(r), world.problem) for r in replicates], [{} for _ in replicates])
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """Iterations up to the next mark, and the f that there is then."""
-        for learner in state.learners:
-            self.advance(world.problem, learner, self.until(t), world.precision)
-        f = tuple(partial(self.test, world.problem, learner, world.precision) for learner in state.learners)
+        common = [world.common.of(r) for r in range(len(state.learners))]
+        for one, learner in zip(common, state.learners, strict=True):
+            self.advance(one, world.problem, learner, self.until(t))
+        each = zip(common, state.learners, strict=True)
+        f = tuple(partial(self.test, one, world.problem, learner) for one, learner in each)
         return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.until(t))
 
-    def learner(self, problem: Vertical, streams: Streams) -> Any:
+    def learner(self, common: Common, problem: Vertical) -> Any:
         """One replicate before its first iteration.
 
         Raises
         ------
         fkl.errors.BadValue
-            If a batch has more rows than there are to learn from, or the loss asks for two classes.
+            If a batch has more rows than there are to learn from, the loss asks for two classes, or the kernels are
+            more than one, or of a family that has no such features.
         """
+        kernels, streams = common.dictionary, common.streams
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+        require(kernels.families[0] in FAMILIES, "kernels.family", kernels.family, " or ".join(FAMILIES))
         if LOSSES[self.loss].classes:
             problem.require_classes(self.loss)
         room = 8 * (self.iterations * (2 * self.batch + self.features) + self.features * problem.dimension)
@@ -222,7 +220,7 @@ class Dsg(VerticalMethod):
         alpha = np.zeros((self.iterations, self.features))
         f, f_test = np.zeros(len(rows)), np.zeros(len(split.test))
         holders = self.duties(problem, streams)[:, 1]
-        return Learner(streams, split, batches, holders, 0, rows, needed[rows], place, f, alpha, f_test, 0, 1.0)
+        return Learner(split, batches, holders, 0, rows, needed[rows], place, f, alpha, f_test, 0, 1.0)
 
     def batches(self, training: NDArray[np.int64], streams: Streams) -> NDArray[np.int64]:
         """Rows of each iteration, (T, B): whole batches of one random order after another."""
@@ -251,36 +249,38 @@ class Dsg(VerticalMethod):
         once = np.stack([asking, other + (other >= asking)], axis=1)
         return once[np.arange(self.iterations) % self.draws]
 
-    def directions(self, streams: Streams, t: int, dimension: int) -> NDArray[np.float64]:
+    def directions(self, common: Common, t: int) -> NDArray[np.float64]:
         """Directions w that iteration t draws, (D, d), a function of its seed alone (FDSKL, Theorem 1)."""
-        u = streams.uniform(Role.FEATURES, t, self.features * dimension)[0]
-        inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(self.features, dimension)
-        return (ndtri(inner) if self.kernel == "rbf" else np.tan(np.pi * (inner - 0.5))) / self.sigma
+        u = common.streams.uniform(Role.FEATURES, t, self.features * common.dimension)[0]
+        inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(self.features, common.dimension)
+        standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
+        sigma: float = 1 / common.dictionary.scales[0]
+        return standard / sigma
 
-    def phases(self, streams: Streams, t: int, holder: int) -> NDArray[np.float64]:
+    def phases(self, common: Common, t: int, holder: int) -> NDArray[np.float64]:
         """Phases b of iteration t, (D,), of a worker's own seed (FDSKL, Algorithm 3, line 2)."""
-        return TURN * streams.private(Role.PHASES, holder, t, self.features)[0]
+        return TURN * common.streams.private(Role.PHASES, holder, t, self.features)[0]
 
-    def draw(self, streams: Streams, t: int, dimension: int, holder: int) -> Draw:
+    def draw(self, common: Common, t: int, holder: int) -> Draw:
         """Features of iteration t, their phases of this worker's seed."""
-        return Draw(self.directions(streams, t, dimension), self.phases(streams, t, holder))
+        return Draw(self.directions(common, t), self.phases(common, t, holder))
 
     def gamma_at(self, t: int) -> float:
         """Learning rate of iteration t, from 0."""
         return self.gamma if self.rate == "constant" else self.gamma / (t + 1)
 
-    def advance(self, problem: Vertical, learner: Learner, until: int, precision: str = "float64") -> None:
+    def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
         """Iterate until so many iterations are done."""
         while learner.t < until:
-            self._block(problem, learner, min(learner.t + self._several, until), self._dtype(precision))
+            self._block(common, problem, learner, min(learner.t + self._several, until))
 
-    def test(self, problem: Vertical, learner: Learner, precision: str = "float64") -> NDArray[np.float64]:
+    def test(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
         """Values f of the rows that are tested on: the features drawn since they were last asked for are added."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0
         for first in range(learner.tested, learner.t, self._several):
             end = min(first + self._several, learner.t)
-            w, b = self._drawn(learner, first, end, problem.dimension, self._dtype(precision))
+            w, b = self._drawn(common, learner, first, end)
             _add(problem.x, learner.split.test, learner.f_test, 1.0, w, b, learner.alpha[first:end].ravel())
         learner.tested = learner.t
         return learner.f_test.copy()
@@ -288,9 +288,11 @@ class Dsg(VerticalMethod):
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """All features drawn so far, each with the sum of its coefficients."""
         learned = []
-        for learner in state.learners:
+        for r, learner in enumerate(state.learners):
             drawn = min(learner.t, self.draws)
-            w, b = self._drawn(learner, 0, drawn, world.problem.dimension, self._dtype(world.precision))
+            size = drawn * self.features
+            require_memory(16 * size * world.problem.dimension, f"a model of {size} features", "algo.iterations")
+            w, b = self._drawn(world.common.of(r), learner, 0, drawn)
             alpha = np.zeros((drawn, self.features))
             np.add.at(alpha, np.arange(learner.t) % self.draws, learner.alpha[: learner.t])
             bank = FeatureBank(w.T[None, None], np.ones(1, w.dtype), b[None, None], precision=w.dtype)
@@ -303,22 +305,18 @@ class Dsg(VerticalMethod):
         """Iterations that are computed together."""
         return max(1, BLOCK // self.features)
 
-    def _dtype(self, precision: str) -> np.dtype[np.floating]:
-        # Cauchy directions make angles whose fraction of a turn float32 does not hold.
-        return np.dtype(np.float64 if self.kernel == "laplacian" else precision)
-
-    def _drawn(
-        self, learner: Learner, first: int, end: int, dimension: int, dtype: np.dtype[np.floating]
-    ) -> tuple[Array, Array]:
+    def _drawn(self, common: Common, learner: Learner, first: int, end: int) -> tuple[Array, Array]:
         """All directions, one a row, and phases of some iterations."""
-        draws = [self.draw(learner.streams, t % self.draws, dimension, learner.holders[t]) for t in range(first, end)]
+        # Cauchy directions make angles whose fraction of a turn float32 does not hold.
+        dtype = np.dtype(np.float64 if common.dictionary.families[0] == "laplacian" else common.precision)
+        draws = [self.draw(common, t % self.draws, learner.holders[t]) for t in range(first, end)]
         w, b = (np.concatenate(parts).astype(dtype) for parts in zip(*draws, strict=True))
         return w, b
 
-    def _block(self, problem: Vertical, learner: Learner, end: int, dtype: np.dtype[np.floating]) -> None:
+    def _block(self, common: Common, problem: Vertical, learner: Learner, end: int) -> None:
         """Several iterations: their features are computed at once, and only those of their own rows before the end."""
         first, D = learner.t, self.features
-        w, b = self._drawn(learner, first, end, problem.dimension, dtype)
+        w, b = self._drawn(common, learner, first, end)
         rows = learner.batches[first:end]
         phi = phi_of(problem.x[rows.ravel()], w, b).reshape(*rows.shape, -1)
         f, y = learner.f[learner.place[rows]], problem.y[rows]

@@ -15,15 +15,16 @@ So l learns f of its batch and its own alpha, which Algorithm 1 is for; and no t
 All that travels are integers modulo 2^64; angles are fractions of a turn, other numbers have 24 binary places.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import TURN
-from fkl.algorithms.vertical.fdskl import DEALT, FACTOR, MASKED, PART, SHARE, Fdskl, Protocol
-from fkl.data.vertical import Vertical
-from fkl.network.trees import Tree, mask_trees, rooted, total
-from fkl.network.wire import Wire
-from fkl.streams import Role, Streams
+from fkl.algorithms.vertical.fdskl import Rows, Worker
+from fkl.algorithms.vertical.fdskl_letters import DealtProduct, MaskedFactor, MaskedShare, Share, SharePart
+from fkl.algorithms.vertical.sums import Part, gathered, received
+from fkl.network.trees import mask_trees, rooted
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.uint64]
@@ -32,109 +33,98 @@ PLACES = 24
 """Binary places: a sum of products up to 2^15 fits, with an error of about 1e-7 a product."""
 
 
-class SplitProtocol(Protocol):
-    """FDSKL message by message, every angle split between l and l'.
+@dataclass
+class SplitWorker(Worker):
+    """The same with split angles (`fdskl_split`): l and l' have a share each, and neither has the angle.
 
-    Parameters
-    ----------
-    method, problem, streams, wire :
-        As of `Protocol`.
+    `angles` are shares, of the features where this worker is l or l'.
     """
 
-    def __init__(self, method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) -> None:
-        super().__init__(method, problem, streams, wire)
-        seeds = iter(streams.generators(Role.MASKS)[0].spawn(problem.parties**2))
-        q = problem.parties
-        self.between = {(j, k): next(seeds) for j in range(q) for k in range(q)}
-        """Generators of pairs j < k, and at (j, j) of j as dealer, of which others have what they need."""
-        self.dealers = method.dealers(problem, streams)
-        self.shares: dict[int, tuple[NDArray[np.int64], Whole, Whole]] = {}
-        """Rows, share at l and share at l' (rows, D) of an iteration's angles."""
-
-    def ask(self, t: int, rows: NDArray[np.int64]) -> None:
-        """Lines 4 and 5 of Algorithm 1; each of the two saves its share."""
-        self.shares[t] = rows, *self.split_angles(t, rows)
-
-    def pull(self, t: int, rows: NDArray[np.int64], slope: Array) -> Array:
-        """Sum over the rows of L' phi, (D,) (Algorithm 1, lines 8 and 9), to the asking worker alone."""
-        _, mine, others = self.shares[t]
-        left = np.concatenate([slope[:, None] * part for part in first_factors(mine)]).T
-        one, other = self._product(t, left, np.concatenate(second_factors(others)).T)
-        root, apart = self.duties[t].tolist()
-        return real(one + self.wire.send(apart, root, SHARE, other, (t,)))
-
-    def f(self, rows: NDArray[np.int64], root: int) -> Array:
+    def f(self, before: list[int], rows: Rows, root: int) -> Part:
         """Sum of both shares over all features, (rows,): shares are summed behind masks of pairs, too."""
-        parts = self._masks((len(rows),))
-        for s, alpha in self._coefficients().items():
-            mine, others = self._saved_or_split(s, rows)
-            left = np.concatenate([alpha * part for part in first_factors(mine)], axis=1)
-            shares = self._product(s, left, np.concatenate(second_factors(others), axis=1))
-            for worker, share in zip(self.duties[s].tolist(), shares, strict=True):
-                parts[worker] = parts[worker] + share
-        return real(total(rooted(len(self.workers), root), parts, self.wire, PART))
+        part = self._mask_of_pairs((len(rows),))
+        for s in sorted(before, key=lambda number: (self.own.duties[number, 0], number)):
+            share = yield from self.asked(s, rows)
+            factor = None
+            if share is not None and self.asks(s):
+                factor = np.concatenate([self.alpha[s] * one for one in first_factors(share)], axis=1)
+            elif share is not None:
+                factor = np.concatenate(second_factors(share), axis=1)
+            product = yield from self.product(s, factor, (len(rows), 2 * self.method.features))
+            part = part if product is None else part + product
+        total = yield from gathered(rooted(self.own.parties, root), self.own, self.wire, SharePart, part)
+        return None if total is None else real(total)
 
-    def split_angles(self, s: int, rows: NDArray[np.int64]) -> tuple[Whole, Whole]:
-        """The two shares of w'x + b, (rows, D) each (instead of Algorithm 3)."""
-        w = self.method.directions(self.streams, s, self.problem.dimension)
-        root, apart = self.duties[s].tolist()
-        masks, about = self._masks((len(rows), len(w))), (s, tuple(rows.tolist()))
-        parts = {worker.number: turns_of(worker.partial(w, rows)) + masks[worker.number] for worker in self.workers}
-        mine = total(self.split_tree(root, apart), parts, self.wire, MASKED, about)
-        return mine, parts[apart] + turns_of(self.workers[apart].phases(s))
+    def pull(self, s: int, angle: Whole | None, slope: Array | None) -> Part:  # type: ignore[override]
+        """Sum over the rows of L' phi, (D,), at the worker that asks."""
+        factor, (root, apart) = None, self.own.duties[s].tolist()
+        if angle is not None and slope is not None:
+            factor = np.concatenate([slope[:, None] * one for one in first_factors(angle)]).T
+        elif angle is not None:
+            factor = np.concatenate(second_factors(angle)).T
+        product = yield from self.product(s, factor, (self.method.features, 2 * self.method.batch))
+        if self.own.number == apart:
+            self.wire.send(root, Share(product, (s,)))
+        if self.own.number != root:
+            return None
+        return real(product + received((yield apart), Share))
 
-    def deal(self, s: int, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:
-        """Random numbers from the dealer's seeds: r that l has too, and p and the split that l' has too."""
-        secret = self.between[int(self.dealers[s]), int(self.dealers[s])]
-        return drawn_words(secret, shape), drawn_words(secret, shape), drawn_words(secret, shape[:1])
+    def asks(self, s: int) -> bool:
+        """Whether it is l of this feature."""
+        return bool(self.own.duties[s, 0] == self.own.number)
 
-    def split_tree(self, root: int, apart: int) -> Tree:
-        """All workers but l'."""
-        return mask_trees(len(self.workers), root, apart)[1]
+    def summed(self, s: int, rows: Rows) -> Part:
+        """A share of w'x + b, (rows, D), at l and at l' (in place of Algorithm 3)."""
+        own, (root, apart) = self.own, self.own.duties[s].tolist()
+        value = self.partial(s, rows)
+        part = turns_of(value) + self._mask_of_pairs(value.shape)
+        tree = mask_trees(own.parties, root, apart)[1]
+        if own.number == apart:
+            return part + turns_of(self.phases(s))
+        share = yield from gathered(tree, own, self.wire, MaskedShare, part, (s, *rows.tolist()))
+        return share
 
-    def _coefficients(self) -> dict[int, Array]:
-        return {s: alpha for worker in self.workers for s, alpha in worker.alpha.items()}
-
-    def _saved_or_split(self, s: int, rows: NDArray[np.int64]) -> tuple[Whole, Whole]:
-        """Algorithm 2, line 4, for both shares."""
-        saved, *shares = self.shares[s]
-        known, order = np.isin(rows, saved), np.argsort(saved)
-        place = order[np.searchsorted(saved[order], rows[known])]
-        asked = self.split_angles(s, rows[~known])
-        both = []
-        for old, new in zip(shares, asked, strict=True):
-            share = np.empty((len(rows), old.shape[1]), np.uint64)
-            share[known], share[~known] = old[place], new
-            both.append(share)
-        return both[0], both[1]
-
-    def _masks(self, shape: tuple[int, ...]) -> dict[int, Whole]:
-        """Masks of all workers, that add up to nothing: of every pair one adds what the other subtracts."""
-        masks = {worker.number: np.zeros(shape, np.uint64) for worker in self.workers}
-        for j in masks:
-            for k in range(j):
-                drawn = drawn_words(self.between[k, j], shape)
-                masks[j], masks[k] = masks[j] + drawn, masks[k] - drawn
-        return masks
-
-    def _product(self, s: int, left: Array, right: Array) -> tuple[Whole, Whole]:
-        """Shares (m,) of the sums over the second axis of left right, (m, n) each, of l and of l'.
+    def product(self, s: int, factor: Array | None, shape: tuple[int, int]) -> Part:
+        """Shares (m,) of the sums over the second axis of products u v, (m, n) each, at l and at l'.
 
         u'v = (u + r)'v - r'(v + p) + r'p: l has u and r, l' has v and p, both from the dealer's seeds, and r'p is
         split by the dealer.
         """
-        (root, apart), dealer = self.duties[s].tolist(), int(self.dealers[s])
-        u, v = whole_of(left), whole_of(right)
-        r, p, split = self.deal(s, u.shape)
-        sent = self.wire.send(root, apart, FACTOR, u + r, (s,))
-        back = self.wire.send(apart, root, FACTOR, v + p, (s,))
-        dealt = self.wire.send(dealer, root, DEALT, summed_words(r * p) - split, (s,))
-        return dealt - summed_words(r * back), summed_words(sent * v) + split
+        own, wire, dealer = self.own, self.wire, int(self.own.dealers[s])
+        root, apart = own.duties[s].tolist()
+        if own.number == dealer:
+            r, (p, split) = self.first_mask(s, shape), self.second_masks(s, shape)
+            wire.send(root, DealtProduct(summed_words(r * p) - split, (s,)))
+        if factor is None:
+            return None
+        whole = whole_of(factor)
+        if own.number == root:
+            r = self.first_mask(s, shape)
+            wire.send(apart, MaskedFactor(whole + r, (s,)))
+            back = received((yield apart), MaskedFactor)
+            return received((yield dealer), DealtProduct) - summed_words(r * back)
+        p, split = self.second_masks(s, shape)
+        sent = received((yield root), MaskedFactor)
+        wire.send(root, MaskedFactor(whole + p, (s,)))
+        return summed_words(sent * whole) + split
 
+    def first_mask(self, s: int, shape: tuple[int, int]) -> Whole:
+        """The mask r, at the dealer and at l."""
+        return drawn_words(self.own.pairs["l", int(self.own.dealers[s]), int(self.own.duties[s, 0])], shape)
 
-def protocol_of(method: Fdskl, problem: Vertical, streams: Streams, wire: Wire) -> Protocol:
-    """The protocol of these masks."""
-    return (SplitProtocol if method.masks == "split" else Protocol)(method, problem, streams, wire)
+    def second_masks(self, s: int, shape: tuple[int, int]) -> tuple[Whole, Whole]:
+        """The mask p, and the part of r'p that is not the letter's, at the dealer and at l'."""
+        rng = self.own.pairs["l'", int(self.own.dealers[s]), int(self.own.duties[s, 1])]
+        return drawn_words(rng, shape), drawn_words(rng, shape[:1])
+
+    def _mask_of_pairs(self, shape: tuple[int, ...]) -> Whole:
+        """Of every pair one adds what the other subtracts."""
+        mask, me = np.zeros(shape, np.uint64), self.own.number
+        for other in range(self.own.parties):
+            if other != me:
+                drawn = drawn_words(self.own.pairs["mask", min(me, other), max(me, other)], shape)
+                mask = mask + drawn if me > other else mask - drawn
+        return mask
 
 
 def drawn_words(generator: np.random.Generator, shape: tuple[int, ...]) -> Whole:

@@ -54,8 +54,14 @@ def system(one: Found) -> str:
 
 
 def recorded(folder: str, dataset: str) -> dict[str, Any]:
-    """Hyper-parameters of a kind of system on a data set, by their key under algo; none where it was not searched."""
-    return dict((choice(f"fdskl/{folder}/{dataset}") or {}).get("algo", {}))
+    """Hyper-parameters of a kind of system on a data set; none where it was not searched."""
+    return hyper_parameters(choice(f"fdskl/{folder}/{dataset}") or {})
+
+
+def hyper_parameters(config: dict[str, Any]) -> dict[str, Any]:
+    """Those of a configuration by their key under algo, with the bandwidth of its kernel as sigma."""
+    kernels = config.get("kernels") or {}
+    return {**config.get("algo", {}), **({"sigma": kernels["smallest"]} if "smallest" in kernels else {})}
 
 
 def share(one: Found) -> float:

@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fkl.papers.fdskl.chosen import BANK, DATASETS, FOLDERS, recorded, samples, searched, share, system
+from fkl.papers.fdskl.chosen import (
+    BANK,
+    DATASETS,
+    FOLDERS,
+    hyper_parameters,
+    recorded,
+    samples,
+    searched,
+    share,
+    system,
+)
 from fkl.papers.found import Found
 from fkl.results.collect import FinishedRun
 
@@ -19,7 +29,7 @@ SEARCHED = {
     "Nystroem": ("loss", "gamma", "lam", "landmarks"),
     "RFF ridge": ("gamma", "lam", "angles"),
 }
-"""Keys of algo. DSG's are those of FDSKL, whose f it has too, and PP-SVMV's those of LIBSVM."""
+"""Keys of algo, and sigma of kernels. DSG's are those of FDSKL, whose f it has too, and PP-SVMV's those of LIBSVM."""
 LENGTH = {"FDSKL": "iterations", BANK: "iterations", "SecureBoost": "trees"}
 """Keys that tell when a method stops: all shorter runs are read off one."""
 ENOUGH = 0.001
@@ -46,10 +56,10 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     folds: dict[tuple[Candidate, float], dict[int, Found]] = {}
     for one in searched(runs):
         name, run = system(one), one.run
-        algo = run.config["algo"]
-        words = "; ".join(_word(key, algo[key]) for key in SEARCHED[name] if key in algo)
+        keys = hyper_parameters(run.config)
+        words = "; ".join(_word(key, keys[key]) for key in SEARCHED[name] if key in keys)
         about = f"{words}; seed={run.config['seed']}" if run.config["seed"] else words  # another first split
-        folds.setdefault(((run.dataset, name, about), share(one)), {})[algo["fold"]] = one
+        folds.setdefault(((run.dataset, name, about), share(one)), {})[keys["fold"]] = one
     rows = [_row(candidate, [by_fold[fold] for fold in sorted(by_fold)]) for (candidate, _), by_fold in folds.items()]
     if not rows:
         return pd.DataFrame()
@@ -105,8 +115,8 @@ def _errors(runs: list[FinishedRun], stops: bool) -> tuple[list[int], "np.ndarra
 
 def _compared(one: Found, length: dict[str, int]) -> str:
     """Whether a candidate is what is recorded, or which of its keys are not."""
-    name, algo = system(one), one.run.config["algo"]
+    name, tried = system(one), hyper_parameters(one.run.config)
     written = recorded(FOLDERS[name], one.run.dataset)
-    keys = [key for key, value in written.items() if key in SEARCHED[name] and algo.get(key) != value]
+    keys = [key for key, value in written.items() if key in SEARCHED[name] and tried.get(key) != value]
     keys += [key for key, value in length.items() if written.get(key) != value]
     return f"not as recorded: {', '.join(keys)}" if keys else RECORDED

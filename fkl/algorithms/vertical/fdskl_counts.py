@@ -1,0 +1,160 @@
+"""What FDSKL's workers send, and how long it takes, from counts alone: `fdskl.Worker` is the protocol itself."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.vertical.dsg import Learner
+from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, INDEX, MASK, MASKED, PART, SHARE, SHRINK
+from fkl.network.ledger import CostModel
+from fkl.network.trees import all_masks_tree, mask_trees, rooted
+
+if TYPE_CHECKING:
+    from fkl.algorithms.vertical.fdskl import Fdskl
+
+Counts = dict[str, NDArray[np.int64]]
+"""By kind of letter: messages and scalars that each worker sent, (q, 2)."""
+
+
+@dataclass
+class Traffic:
+    """What the protocol sends, from counts alone.
+
+    A feature s of the past is asked for the rows of a batch that were not in its own batch (Algorithm 2, line 4), by
+    the worker that holds it; all others send once along T1, and along T2 all but the one whose mask stays. So it is
+    enough to know how many features are held by, and how many masks stay with, each worker, in all and for each row.
+    Features of a bank are asked for a row once: whoever holds them saves all angles.
+    """
+
+    method: "Fdskl"
+    workers: int
+    samples: int
+    duties: NDArray[np.int64]
+    """(T, 2), or with dealers (T, 3)."""
+    asked: NDArray[np.int64] = field(init=False)
+    """(2, q): iterations whose asking worker, whose worker apart, this was."""
+    saved: NDArray[np.int32] = field(init=False)
+    """(2, q, n): of these, how many had the row in their batch."""
+    repeated: dict[bytes, NDArray[np.int64]] = field(init=False)
+    """(2, q): of these, how many had all rows of a batch; by batch."""
+    children: NDArray[np.int64] = field(init=False)
+    """(q, q): messages of each worker, second axis, when the first tells all."""
+    known: NDArray[np.bool_] = field(init=False)
+    """(bank / D, n): rows whose angles are saved, of a bank."""
+    angles: int = 0
+    """Asked for so far."""
+
+    def __post_init__(self) -> None:
+        self.asked = np.zeros((2, self.workers), np.int64)
+        self.saved = np.zeros((2, self.workers, self.samples), np.int32)
+        self.repeated = {}
+        self.known = np.zeros((self.method.draws if self.method.bank else 0, self.samples), np.bool_)
+        receivers = [[to for _, to in rooted(self.workers, root).links] for root in range(self.workers)]
+        self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
+
+    def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
+        """What the workers send in the iterations from this one on with these batches (T, B); to be asked in order."""
+        T, size = batches.shape
+        duties, sums = self.duties[first : first + T, :2], np.zeros((2, self.workers, 2), np.int64)
+        for t, (batch, pair) in enumerate(zip(batches, duties, strict=True), start=first):
+            sums += self._sums_of_bank(batch, t) if self.method.bank else self._sums(batch, pair)
+        self.angles += int(sums[0, :, 1].sum())
+        asked_by = np.bincount(duties[:, 0], minlength=self.workers)
+        by_asking, by_apart = sums
+        senders = by_asking.sum(axis=0) - by_asking
+        down = (asked_by @ self.children)[:, None]
+        counts = {
+            INDEX: down * (1, size + 1),
+            MASKED: senders,
+            MASK: senders if self.method.masks == "fresh" else senders - by_apart,
+            PART: (T - asked_by)[:, None] * (1, size),
+            SHRINK: down * (1, 1),
+        }
+        return {kind: count for kind, count in counts.items() if count.any()}
+
+    def _sums(self, batch: NDArray[np.int64], pair: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Calls of Algorithm 3 in one iteration and scalars of each link in them, (2, q, 2), by l and by l'."""
+        D, mine = self.method.features, ([0, 1], pair)
+        same = self.repeated.setdefault(np.sort(batch).tobytes(), np.zeros_like(self.asked))
+        scalars = D * (len(batch) * self.asked - self.saved[:, :, batch].sum(axis=2))
+        sums = np.stack([self.asked - same, scalars], axis=-1)
+        sums[mine] += 1, len(batch) * D  # Algorithm 1, line 5
+        self.asked[mine] += 1
+        same[mine] += 1
+        for role, worker in enumerate(pair):
+            self.saved[role, worker, batch] += 1
+        return sums
+
+    def _sums_of_bank(self, batch: NDArray[np.int64], t: int) -> NDArray[np.int64]:
+        """As `_sums`, of all features drawn so far that are not saved for some row of the batch."""
+        drawn = min(t + 1, self.method.draws)
+        missing = np.count_nonzero(~self.known[:drawn, batch], axis=1)
+        self.known[:drawn, batch] = True
+        sums = np.zeros((2, self.workers, 2), np.int64)
+        for role in (0, 1):
+            np.add.at(sums[role, :, 0], self.duties[:drawn, role], missing > 0)
+            np.add.at(sums[role, :, 1], self.duties[:drawn, role], self.method.features * missing)
+        return sums
+
+
+@dataclass
+class SplitTraffic(Traffic):
+    """What the protocol of split angles sends: sums along T2 alone, and then factors of products.
+
+    Every feature of the past takes a product of 2 D numbers a row, and a feature of the iteration's own one of 2 B.
+    """
+
+    def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
+        """As of `Traffic`."""
+        counts = super().iterate(batches, first)
+        if not len(batches):
+            return counts
+        counts[MASKED] = counts.pop(MASK)
+        (T, B), D = batches.shape, self.method.features
+        done = np.zeros((3, self.workers), np.int64)  # products of the iterations before these, by l, l' and dealer
+        now = np.zeros((3, self.workers), np.int64)
+        for role in range(3):
+            done[role] = np.bincount(self.duties[:first, role], minlength=self.workers) * T
+            np.add.at(now[role], self.duties[first : first + T, role], 1)
+            np.add.at(done[role], self.duties[first : first + T, role], np.arange(T)[::-1])
+        factors, dealt = (done + now)[:2].sum(axis=0), done[2] + now[2]
+        counts[FACTOR] = np.column_stack([factors, 2 * B * D * factors])
+        counts[DEALT] = np.column_stack([dealt, B * done[2] + D * now[2]])
+        counts[SHARE] = now[1][:, None] * (1, D)
+        return counts
+
+
+@dataclass
+class CountedLearner(Learner):
+    """A replicate with the count of what its workers send."""
+
+    traffic: Traffic
+
+    def sent(self, until: int) -> Counts:
+        """Messages and scalars that each worker sends from the iterations done up to so many; ask before advancing."""
+        return self.traffic.iterate(self.batches[self.t : until], self.t)
+
+
+def seconds(
+    method: "Fdskl", workers: int, begin: int, end: int, cost: CostModel, width: int = 8, angles: int | None = None
+) -> float:
+    """Simulated communication time of iterations begin to end, on their critical path.
+
+    Rows and seed down T0, the sums of all features so far over T1 and then T2, the parts of f over T0, and the
+    order to shrink down T0. Workers know at once for which features they are asked, so all sums of an iteration
+    go level by level as one: a level takes the latency once and (features) (rows) `width` bytes on a link. The
+    few sums that are saved and not asked for again are counted in, but where `angles` says how many are asked for.
+    """
+    t0, (t1, t2) = rooted(workers, 0), mask_trees(workers, 0, 1)
+    t2 = all_masks_tree(workers, 0, 1) if method.masks == "fresh" else t2
+    # the mean of an iteration, which is enough as times are linear
+    asked = (begin + 1 + end) / 2 * method.features * method.batch if angles is None else angles / max(1, end - begin)
+    told = t0.seconds((method.batch + 1) * width, cost) + t0.seconds(width, cost)
+    parts = t0.seconds(method.batch * width, cost)
+    if method.masks == "split":
+        # at worst one worker has asked for all features, and receives the factors of all of them
+        back = cost.latency_s + 2 * asked * width / cost.bandwidth_bytes_per_s
+        return (end - begin) * (told + t2.seconds(asked * width, cost) + 2 * back + parts)
+    return (end - begin) * (told + sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + parts)

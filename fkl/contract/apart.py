@@ -1,0 +1,125 @@
+"""Where a party is kept apart from the others: in an object, or in a process, with bytes between them."""
+
+import multiprocessing
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+class PartyError(Exception):
+    """A party that could not do its part."""
+
+
+class AsObject:
+    """A party that is an object of this process, made of copies: nothing is shared by accident."""
+
+    apart = "alone"
+    why = "a party sees more than its own state, its samples and what it is told"
+
+    def __init__(self, kind: Callable[..., Any], *arguments: Any) -> None:
+        self._party = kind(*pickle.loads(_pickled(arguments)))
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Call a method of the party."""
+        try:
+            return getattr(self._party, name)(*arguments)
+        except Exception as error:
+            raise _failed(self._party.who, name, error) from error
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+class AsProcess:
+    """A party in a process of its own, that is asked through a pipe."""
+
+    apart = "in processes"
+    why = "parties share something besides messages, such as a variable of a module"
+
+    def __init__(self, kind: Callable[..., Any], *arguments: Any) -> None:
+        self._who = getattr(kind, "who", "a party")
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["fkl.conformance", "sklearn.svm"])  # imported once, not once a party
+        made_of = _pickled((kind, arguments))
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_live, args=(theirs, _search_path(arguments[0])), daemon=True)
+        self._process.start()
+        theirs.close()
+        try:
+            self._exchange("begin", made_of)
+        except PartyError:
+            self.close()
+            raise
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Call a method of the party."""
+        return self._exchange(name, pickle.dumps((name, arguments)))
+
+    def close(self) -> None:
+        """End the process."""
+        self._pipe.close()
+        self._process.join()
+
+    def _exchange(self, what: str, words: bytes) -> Any:
+        try:
+            self._pipe.send_bytes(words)
+            answer = pickle.loads(self._pipe.recv_bytes())
+        except (EOFError, OSError):
+            self._process.join()
+            ended = f"its process ended, with exit code {self._process.exitcode}"
+            raise PartyError(f"{self._who}, alone with messages, cannot {what}: {ended}") from None
+        if isinstance(answer, PartyError):
+            raise answer
+        return answer
+
+
+def _live(pipe: Any, search_path: list[str]) -> None:
+    """Be a party until the pipe is closed."""
+    sys.path[:] = search_path
+    party: Any = None
+    while True:
+        try:
+            words = pipe.recv_bytes()
+        except EOFError:
+            return
+        what = "begin"
+        try:
+            asked, arguments = pickle.loads(words)
+            if party is None:
+                party, answer = asked(*arguments), None
+            else:
+                what, answer = asked, getattr(party, asked)(*arguments)
+            said = pickle.dumps(answer)
+        except Exception as error:
+            said = pickle.dumps(_failed(getattr(party, "who", "a party"), what, error))
+        pipe.send_bytes(said)
+
+
+def _failed(who: str, what: str, error: Exception) -> PartyError:
+    first, *_ = [*str(error).splitlines(), ""]
+    return PartyError(f"{who}, alone with messages, cannot {what}: {type(error).__name__}: {first}")
+
+
+def _pickled(parts: Any) -> bytes:
+    """What a party is made of, as bytes.
+
+    Raises
+    ------
+    PartyError
+        Of what only this process can have, such as a function inside a function.
+    """
+    try:
+        return pickle.dumps(parts)
+    except Exception as error:
+        said = f"a party cannot be on its own, since what it is made of cannot be pickled: {error}"
+        raise PartyError(said) from None
+
+
+def _search_path(method: Any) -> list[str]:
+    """Where modules are found, the method's own among them."""
+    module = type(method).__module__
+    file = getattr(sys.modules.get(module), "__file__", None)
+    own = [] if file is None else [str(Path(file).resolve().parents[module.count(".")])]
+    return [*sys.path, *own]

@@ -1,0 +1,299 @@
+"""What a run has learned, in one file of arrays: saved, loaded, and asked for predictions in the target's own units."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl import __version__
+from fkl.data.encoder import Encoder
+from fkl.data.scale import Scale
+from fkl.errors import FklError, require, shown
+from fkl.experiment import Experiment
+from fkl.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
+from fkl.kernels.functions import KINDS, Classes
+from fkl.results.folder import FINISHED, provenance
+from fkl.simulation import Learned
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FILE = "model.npz"
+FORMAT = 1
+"""Of the file; another one is refused."""
+ABOUT = "about"
+"""Name of the array that holds the JSON."""
+BAD_JSON = ValueError, KeyError, TypeError, AttributeError, RecursionError
+
+
+@dataclass(frozen=True)
+class About:
+    """What a model tells of itself.
+
+    Parameters
+    ----------
+    algorithm, dataset : str
+    sites : tuple of str
+        Site of each client.
+    signs : bool
+        Whether the sign of a prediction is a class of the target.
+    fkl : str
+        Version that wrote it.
+    """
+
+    algorithm: str
+    dataset: str
+    sites: tuple[str, ...]
+    signs: bool
+    fkl: str = __version__
+
+
+@dataclass(frozen=True)
+class Model:
+    """Functions that a run has learned, and the way from a table's cells to them and back.
+
+    Parameters
+    ----------
+    learned : tuple of Learned
+        A function for each replicate, with the scale of its samples.
+    encoder : Encoder
+    about : About
+
+    Examples
+    --------
+    >>> model = load("outputs/runs/air-pof_mkl-0123456789ab")  # doctest: +SKIP
+    >>> model.predict(frame, client="Beijing")  # doctest: +SKIP
+    """
+
+    learned: tuple[Learned, ...]
+    encoder: Encoder
+    about: About
+
+    @classmethod
+    def of(cls, experiment: Experiment, dataset: str, learned: Iterable[Learned]) -> Self:
+        """What an experiment has learned."""
+        problem = experiment.problem
+        names = [str(number) for number in range(problem.dimension)]
+        encoder = getattr(problem, "encoder", None) or Encoder(tuple(names))
+        sites = tuple(str(problem.site_names[site]) for site in problem.site)
+        about = About(experiment.algorithm.label, dataset, sites, experiment.task.signs)
+        return cls(tuple(learned), encoder, about)
+
+    @property
+    def replicates(self) -> int:
+        """Number of functions."""
+        return len(self.learned)
+
+    @property
+    def personal(self) -> bool:
+        """Whether every client has a function of its own."""
+        return self._clients > 1
+
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """What is predicted where the target has classes: their names or values, ascending; empty for a number."""
+        values: set[float] = set()
+        for function, scale in self.learned:
+            if self.about.signs:
+                values |= _values(scale, np.array([-1.0, 1.0]))
+            elif isinstance(function, Classes):
+                values |= _values(scale, function.classes)
+        if self.encoder.labels:
+            return np.array(self.encoder.labels)
+        return np.array(sorted(values))
+
+    def predict(
+        self,
+        rows: "DataFrame | NDArray[Any] | Sequence[Any]",
+        client: int | str | Sequence[int | str] | None = None,
+        replicate: int | None = None,
+    ) -> NDArray[Any]:
+        """Predictions in the target's own units, or of its classes, (n,).
+
+        Parameters
+        ----------
+        rows : DataFrame or array (n, d)
+            A table's cells by the names of their columns, others are passed over; or features as they are in the data
+            set, before any scaling.
+        client : int, str, a sequence of n of these, or None
+            Whose function predicts, where every client has its own: its number, or a site, whose clients' functions are
+            averaged; None for the average of all. Without effect where all share one.
+        replicate : int or None
+            Whose function predicts; None for all: their mean, or the class that most of them name.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If a column is not there, a cell is no number or no known word, or there is no such client or replicate.
+        """
+        f = self.values(rows, client, replicate)
+        if self.about.signs:
+            return self.classes[(f.mean(axis=0) > 0).astype(np.int64)]
+        if not len(self.classes):
+            return f.mean(axis=0)
+        if not isinstance(self.learned[0].function, Classes):  # a number, learned from the classes' own
+            return self.classes[np.clip(np.rint(f.mean(axis=0)), 0, len(self.classes) - 1).astype(np.int64)]
+        return self._elected(f)
+
+    def values(
+        self,
+        rows: "DataFrame | NDArray[Any] | Sequence[Any]",
+        client: int | str | Sequence[int | str] | None = None,
+        replicate: int | None = None,
+    ) -> NDArray[np.float64]:
+        """What each replicate predicts (R, n): a number in the target's own units, or f whose sign is the class.
+
+        Parameters and errors are those of `predict`; a class is the number that stands for it in the data set.
+        """
+        raw = self._features(rows)
+        weights = self._weights(client, len(raw))
+        values = []
+        for function, scale in self._chosen(replicate):
+            f = function.predict(scale.x(raw))
+            of_one = f[0] if len(f) == 1 else np.einsum("kn,kn->n", weights, f)
+            values.append(of_one if self.about.signs else scale.y_back(of_one))
+        return np.stack(values)
+
+    def save(self, file: Path) -> None:
+        """Write all of it, whole or not at all: arrays, and JSON as an array of bytes.
+
+        Raises
+        ------
+        fkl.files.CannotWriteError
+        """
+        kinds = [function.kind for function, _ in self.learned]
+        told = {"format": FORMAT, **asdict(self.about), "functions": kinds, "encoder": self.encoder.as_json()}
+        arrays = {ABOUT: np.frombuffer(json.dumps(told).encode(), np.uint8)}
+        for r, both in enumerate(self.learned):
+            for part in both:
+                arrays |= {f"{r}/{field.name}": np.asarray(getattr(part, field.name)) for field in fields(part)}
+        with whole_file(file) as stream:
+            write_arrays(stream, arrays)
+
+    def _features(self, rows: Any) -> NDArray[np.float64]:
+        """Raw features (n, d) of rows."""
+        if hasattr(rows, "columns"):
+            return self.encoder.x(rows)
+        d = len(self.encoder.feature_names)
+        try:
+            raw = np.asarray(rows, np.float64)
+        except (TypeError, ValueError):
+            raise FklError("rows must be numbers, or a data frame with the columns' names") from None
+        require(raw.ndim == 2 and raw.shape[1] == d, "rows", f"an array {raw.shape}", f"an array (n, {d})")
+        require(bool(np.isfinite(raw).all()), "rows", "an array with NaN or infinity", "finite numbers")
+        return raw
+
+    def _chosen(self, replicate: int | None) -> tuple[Learned, ...]:
+        if replicate is None:
+            return self.learned
+        allowed = f"an integer from 0 to {self.replicates - 1}"
+        require(0 <= replicate < self.replicates, "replicate", replicate, allowed)
+        return self.learned[replicate : replicate + 1]
+
+    @property
+    def _clients(self) -> int:
+        return self.learned[0].function.clients
+
+    def _weights(self, client: Any, n: int) -> NDArray[np.float64]:
+        """What each client's function counts in each row, (K, n) or (K, 1)."""
+        if client is None:
+            return np.full((self._clients, 1), 1 / self._clients)
+        if isinstance(client, str) or np.ndim(client) == 0:
+            return self._weight(client)[:, None]
+        require(len(client) == n, "client", f"{len(client)} of them", f"one, or one for each of {n} rows")
+        known: dict[Any, NDArray[np.float64]] = {one: self._weight(one) for one in dict.fromkeys(client)}
+        return np.stack([known[one] for one in client], axis=1) if n else np.zeros((self._clients, 0))
+
+    def _weight(self, client: Any) -> NDArray[np.float64]:
+        """What each client's function counts, (K,)."""
+        sites, K = self.about.sites, len(self.about.sites)
+        here = np.array([site == str(client) for site in sites])
+        if not here.any():
+            number = int(client) if str(client).strip().isdecimal() else -1
+            here = np.arange(K) == number
+        names = ", ".join(dict.fromkeys(sites))
+        require(bool(here.any()), "client", client, f"an integer from 0 to {K - 1}, or a site: {shown(names)}")
+        return here[: self._clients] / here.sum() if self.personal else np.ones(1)
+
+    def _elected(self, f: NDArray[np.float64]) -> NDArray[Any]:
+        """The class that most replicates name, the first of equals; of rows that none can tell, NaN or no word."""
+        named = self._number(f)  # (R, n)
+        votes = (named[..., None] == np.arange(len(self.classes))).sum(axis=0)
+        unknown = "" if self.classes.dtype.kind == "U" else np.nan
+        return np.where(votes.any(axis=-1), self.classes[votes.argmax(axis=-1)], unknown)
+
+    def _number(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers of classes by their values."""
+        if self.encoder.labels:
+            return np.rint(f)
+        near = np.abs(f[..., None] - self.classes).argmin(axis=-1).astype(np.float64)
+        return np.where(np.isnan(f), np.nan, near)
+
+
+def _values(scale: Scale, classes: NDArray[np.float64]) -> set[float]:
+    """Values of the target, without the digits that scaling has rounded."""
+    return {float(f"{value:.12g}") for value in scale.y_back(classes)}
+
+
+def load(path: str | Path) -> Model:
+    """The model of a run: of its folder, or of a model.npz wherever it is.
+
+    Nothing in the file can run: it holds numbers and text, no objects.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Where there is none, or none that is as it was written.
+    """
+    folder = Path(path)
+    file = folder / FILE if folder.is_dir() else folder
+    if folder.is_dir():
+        told = provenance(folder)
+        if told.get("state") != FINISHED:
+            raise FklError(f"{folder}: not the folder of a finished run")
+        digest = told["files"].get(FILE) if isinstance(told.get("files"), dict) else None
+        if digest is None:
+            raise FklError(f"{folder}: a run without a model; the same command with save_model=true adds it")
+    try:
+        if folder.is_dir() and sha256_of(file) != digest:
+            raise FklError(f"{file}: has changed since the run ended")
+        return _read(read_arrays(file))
+    except DamagedError as error:
+        raise FklError(f"{file}: no model of this version of fkl: {error}") from None
+
+
+def _read(arrays: dict[str, NDArray[Any]]) -> Model:
+    """A model of a file's arrays, each of which is looked at."""
+    try:
+        told = json.loads(arrays.pop(ABOUT).tobytes())
+        if told["format"] != FORMAT:
+            raise DamagedError(f"it is of format {shown(told['format'])}, and this version reads {FORMAT}")
+        kinds, encoder = told["functions"], Encoder.of_json(told["encoder"])
+        words = {field.name: told[field.name] for field in fields(About)}
+        about = About(**{**words, "sites": tuple(map(str, words["sites"])), "signs": words["signs"] is True})
+        learned = tuple(Learned(_made(KINDS[kind], arrays, r), _made(Scale, arrays, r)) for r, kind in enumerate(kinds))
+    except BAD_JSON as error:
+        raise DamagedError(f"{type(error).__name__}: {shown(error)}") from None
+    d = len(encoder.feature_names)
+    if not learned or arrays:
+        raise DamagedError("it has no functions" if not learned else f"it has more than that: {shown(min(arrays))}")
+    for r, (function, scale) in enumerate(learned):
+        if not function.whole(d) or function.clients not in (1, len(about.sites)) or not _whole(scale, d):
+            raise DamagedError(f"the arrays of replicate {r} do not go together")
+    return Model(learned, encoder, about)
+
+
+def _made(kind: type, arrays: dict[str, NDArray[Any]], r: int) -> Any:
+    """A replicate's function or scale."""
+    return kind(**{field.name: arrays.pop(f"{r}/{field.name}") for field in fields(kind)})
+
+
+def _whole(scale: Scale, d: int) -> bool:
+    shapes = {"x_low": ((), (d,)), "x_unit": ((), (d,)), "y_low": ((),), "y_unit": ((),)}
+    parts = {name: np.asarray(getattr(scale, name)) for name in shapes}
+    return all(part.dtype == np.float64 and part.shape in shapes[name] for name, part in parts.items())

@@ -1,0 +1,81 @@
+"""Predictions of a saved model for the rows of a file."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fkl.errors import FklError, shown
+from fkl.files import write_text
+from fkl.results.model import Model, load
+from fkl.results.records import FLOATS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+CLIENT = "client"
+"""Column of rows that says whose function predicts, where every client has its own."""
+
+
+def write_predictions(
+    run: Path, rows: Path, client: str | None = None, replicate: int | None = None, out: Path | None = None
+) -> None:
+    """Predict the rows of a CSV file, and print the predictions or write them to a file, in the order of the rows.
+
+    Parameters
+    ----------
+    run : Path
+        Folder of a run, or a model.npz.
+    rows : Path
+        A file with the columns that the run learned from, in any order; others are passed over.
+    client, replicate
+        As in `Model.predict`; rows with a column ``client`` name their own.
+    out : Path or None
+        None for the terminal.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    model = load(run)
+    frame = _read(rows)
+    try:
+        table = predictions(model, frame, client, replicate)
+    except FklError as error:
+        raise FklError(f"{rows}: {error}") from None
+    if note := _averaged(model, client is not None or CLIENT in frame, replicate):
+        print(note, file=sys.stderr)
+    text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
+    if out is None:
+        print(text, end="")
+    else:
+        write_text(out, text)
+
+
+def predictions(
+    model: Model, frame: "DataFrame", client: str | None = None, replicate: int | None = None
+) -> "DataFrame":
+    """A table with a column ``prediction``, and with ``f`` where its sign is the class."""
+    from pandas import DataFrame
+
+    whose = list(frame[CLIENT]) if client is None and model.personal and CLIENT in frame else client
+    columns = {"prediction": model.predict(frame, whose, replicate)}
+    if model.about.signs:
+        columns["f"] = model.values(frame, whose, replicate).mean(axis=0)
+    return DataFrame(columns)
+
+
+def _read(rows: Path) -> "DataFrame":
+    """All cells as they are written."""
+    import pandas as pd
+
+    try:
+        return pd.read_csv(rows, dtype=str, skipinitialspace=True)
+    except (ValueError, UnicodeError) as error:
+        raise FklError(f"{rows}: no CSV file with a line of names ({shown(error)})") from None
+
+
+def _averaged(model: Model, named: bool, replicate: int | None) -> str | None:
+    """What predictions are the mean of, in words; None where of one function."""
+    several = [f"{model.replicates} replicates"] * (replicate is None and model.replicates > 1)
+    several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
+    return f"averaged over {' and '.join(several)}" if several else None

@@ -1,0 +1,78 @@
+"""What predicting without learning would have come to, computed by the judge on the samples that it judges."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fkl.data.problem import Problem
+
+Array = NDArray[np.float64]
+CONSTANTS = {
+    "mse": {"mse_running_mean": "each client's mean target so far", "mse_last_value": "each client's last target"},
+    "test_mse": {"test_mse_training_mean": "the mean target of the training samples"},
+    "test_error": {"test_error_majority": "the class that most training samples have"},
+}
+"""By the column of a summary that has a method's error: columns of what it is to beat, and what they predict."""
+
+
+class Baselines(NamedTuple):
+    """Squared errors (T, K) of two predictors that see a target only after they have predicted it.
+
+    Each client has its own, and predicts 0 before its first target, as methods do. 0 where a client is absent.
+    """
+
+    running_mean: Array
+    last_value: Array
+
+
+def baselines(problem: Problem) -> Baselines:
+    """Errors on the rounds that a method is judged on."""
+    present, y = problem.present, np.where(problem.present, problem.y, 0.0)
+    before: NDArray[np.int64] = np.cumsum(present, axis=0) - present
+    running_mean = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
+    running_mean -= y
+    rounds = np.where(present, np.arange(1, problem.rounds + 1)[:, None], 0)
+    last = np.zeros_like(rounds)
+    np.maximum.accumulate(rounds[:-1], axis=0, out=last[1:])  # number of the client's last round, 0 before the first
+    last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), 0.0)
+    last_value -= y
+    return Baselines(np.where(present, running_mean**2, 0.0), np.where(present, last_value**2, 0.0))
+
+
+def explained(mse: Array, variance: Array | float) -> Array:
+    """R2, 1 - mse / variance of the targets: 0 is what the best constant has; NaN where the targets do not differ."""
+    spread = np.where(np.asarray(variance) > 0, variance, np.nan)
+    share: Array = 1 - mse / spread
+    return share
+
+
+def constant_error(training: Array, tested: Array, classes: bool) -> float:
+    """Of the constant that the training targets suggest: share of wrong classes, or mean squared error.
+
+    NaN where there is nothing to learn it from, or to test it on.
+    """
+    if not len(training) or not len(tested):
+        return np.nan
+    if not classes:
+        return float(np.square(tested - training.mean()).mean())
+    values, counts = np.unique(training, return_counts=True)
+    return float((tested != values[counts.argmax()]).mean())
+
+
+def not_beaten(summary: pd.DataFrame) -> str | None:
+    """Say which baselines a run's errors, means over replicates, are not below; None where they are below all."""
+    for error, constants in CONSTANTS.items():
+        if error not in summary:
+            continue
+        found = summary[error].mean()
+        told = {name: words for name, words in constants.items() if name in summary}
+        above = [
+            f"the {summary[name].mean():.3g} of {words}"
+            for name, words in told.items()
+            if found >= summary[name].mean()
+        ]
+        if above:
+            return f"{error} {found:.3g} is not below {' nor '.join(above)}"
+    return None

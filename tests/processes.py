@@ -1,0 +1,88 @@
+"""`fkl` in a process of its own that need not import everything first: a fork server has done so, once a session."""
+
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+from tempfile import mkdtemp
+from threading import RLock
+from typing import NamedTuple
+
+PRELOADED = ["fkl.conformance", "sklearn.svm", "fkl.papers", "hydra_is_ready"]
+"""The first two are what `fkl.contract.isolated` wants of the same server."""
+
+
+BLANK = "\nimport blank, matplotlib.figure; matplotlib.figure.Figure.savefig = blank.savefig"
+
+
+class Ended(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Command:
+    """A call of `fkl` in a folder, under way.
+
+    Parameters
+    ----------
+    folder : Path
+    words : str
+    before : str
+        Statements that the process begins with.
+    drawn : bool
+        Whether its figures are no blank ones.
+    """
+
+    def __init__(self, folder: Path, *words: str, before: str = "", drawn: bool = False) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOADED)
+        self._said = Path(mkdtemp(dir=os.environ["FKL_CACHE"]))
+        arguments = (folder, words, before + ("" if drawn else BLANK), self._said, dict(os.environ))
+        self._process = context.Process(target=_be, args=arguments)
+        self._process.start()
+
+    @property
+    def err(self) -> str:
+        """What it has said so far."""
+        file = self._said / "err"
+        return file.read_text() if file.exists() else ""
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.is_alive()
+
+    def kill(self) -> None:
+        """Send the signal that no process can catch."""
+        self._process.kill()
+
+    def wait(self, seconds: float = 300) -> Ended:
+        """Wait for its end."""
+        self._process.join(seconds)
+        code = self._process.exitcode
+        assert code is not None, f"still running after {seconds} s"
+        return Ended(code, (self._said / "out").read_text(), self.err)
+
+
+def _be(folder: Path, words: tuple[str, ...], before: str, said: Path, environment: dict[str, str]) -> None:
+    """Be the command."""
+    from tqdm import tqdm
+
+    from fkl import cli
+
+    for descriptor, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(said / name, os.O_WRONLY | os.O_CREAT), descriptor)
+    sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = ["fkl", *words]
+    tqdm.set_lock(RLock())  # its usual one is a semaphore that a killed process would leave behind
+    exec(before, {})
+    try:
+        cli.main()
+    finally:
+        sys.stdout.flush()

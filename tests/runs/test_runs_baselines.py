@@ -1,0 +1,100 @@
+"""Every run stands beside what predicting without learning would have come to, and says when it is no better."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import r2_score
+
+from fkl.contract.world import Outcome
+from fkl.data.problem import Problem
+from fkl.data.scale import Scale
+from fkl.tasks.baselines import baselines, constant_error, explained, not_beaten
+from fkl.tasks.stream import StreamJudge
+
+UNIT = 7.0
+SHORT = ("dataset=diabetes", "kernels.D=4", "kernels.N=3", "replicates=2", "out=here")
+
+
+def streams(y: np.ndarray, present: np.ndarray) -> Problem:
+    """Streams of these targets, one feature."""
+    site = np.zeros(y.shape[1], np.int64)
+    return Problem(np.ones((*y.shape, 1)), y * present, present, site, scale=Scale(y_unit=UNIT))
+
+
+@given(arrays(float, (7, 3), elements=st.floats(-9, 9)), arrays(bool, (7, 3)))
+def test_baselines_know_each_client_s_past_and_nothing_else(y: np.ndarray, present: np.ndarray) -> None:
+    """Each target is predicted from a list of those before it."""
+    found = baselines(streams(y, present))
+    for k in range(3):
+        past: list[float] = []
+        for t in range(7):
+            if not present[t, k]:
+                assert found.running_mean[t, k] == found.last_value[t, k] == 0
+                continue
+            mean, last = (np.mean(past), past[-1]) if past else (0.0, 0.0)
+            assert found.running_mean[t, k] == pytest.approx((y[t, k] - mean) ** 2, abs=1e-9)
+            assert found.last_value[t, k] == pytest.approx((y[t, k] - last) ** 2, abs=1e-9)
+            past.append(y[t, k])
+
+
+def test_columns_of_a_stream_are_those_of_scikit_learn() -> None:
+    """R2 of all clients and of each, errors in the target's units, baselines by round."""
+    rng = np.random.default_rng(2)
+    y, y_hat = rng.normal(size=(2, 30, 4))
+    present = rng.random((30, 4)) < 0.8
+    problem = streams(y, present)
+    judge = StreamJudge(problem, 1, 0.0)
+    for t in range(30):
+        judge.enter(t, Outcome(y_hat[None, t], None, lambda: np.zeros((1, 4))))
+    columns = judge.columns(np.zeros((1, 1)))
+    assert columns.summary["r2"] == pytest.approx(r2_score(y[present], y_hat[present]))
+    squares = np.square(y - y_hat)
+    assert columns.summary["rmse_in_units"] == pytest.approx(UNIT * np.sqrt(squares[present].mean()))
+    for k in range(4):
+        here = present[:, k]
+        assert columns.clients["r2"][0, k] == pytest.approx(r2_score(y[here, k], y_hat[here, k]))
+    for name, errors in baselines(problem)._asdict().items():
+        assert columns.rounds[f"mse_{name}"][11, 0] == pytest.approx(errors[:12][present[:12]].mean())
+        assert columns.clients[f"mse_{name}"] == pytest.approx(errors.sum(axis=0) / present.sum(axis=0))
+
+
+def test_constants_are_those_of_scikit_learn() -> None:
+    """The mean, and the majority's class."""
+    rng = np.random.default_rng(3)
+    learned, tested = rng.normal(size=20), rng.normal(size=9)
+    for classes, dummy in ((False, DummyRegressor()), (True, DummyClassifier())):
+        if classes:
+            learned, tested = np.sign(learned), np.sign(tested)
+        predicted = dummy.fit(learned[:, None], learned).predict(tested[:, None])
+        wanted = (predicted != tested).mean() if classes else np.square(predicted - tested).mean()
+        assert constant_error(learned, tested, classes) == pytest.approx(wanted)
+    assert np.isnan(constant_error(learned, tested[:0], False))
+    assert np.isnan(explained(np.array([1.0]), 0.0)).all()
+
+
+def test_only_what_is_beaten_goes_unsaid() -> None:
+    """Equal is not better, and a baseline that there is not is not beaten."""
+    table = pd.DataFrame({"mse": [1.0, 2.0], "mse_running_mean": 1.5, "mse_last_value": 1.6})
+    assert not_beaten(table) == "mse 1.5 is not below the 1.5 of each client's mean target so far"
+    assert not_beaten(table.assign(mse=1.4)) is None
+    assert not_beaten(pd.DataFrame({"test_error": [0.2], "test_error_majority": np.nan})) is None
+    assert not_beaten(pd.DataFrame({"test_error": [0.2], "test_error_majority": 0.1})) is not None
+
+
+@pytest.mark.parametrize("eta", [1e-9, 0.3])
+def test_a_run_says_when_it_is_no_better(fkl: Callable, eta: float) -> None:
+    """One line, also in the provenance; a method that learns nothing has it, one that learns has not."""
+    answer = fkl("run", *SHORT, "algo=vm_kofl", f"algo.eta={eta}", "kernels.smallest=1", "kernels.largest=1")
+    summary = pd.read_csv("here/summary.csv")
+    warned = bool((summary["mse"].mean() >= summary[["mse_running_mean", "mse_last_value"]].iloc[0]).any())
+    told = json.loads(Path("here/provenance.json").read_text()).get("warning", "")
+    assert warned == ("each client's mean target so far" in told) == (told != "" and told in answer.err)
+    assert warned == (eta == 1e-9)

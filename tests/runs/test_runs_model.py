@@ -1,0 +1,444 @@
+"""A run's model: saved, loaded, refused where it is not as it was written, and asked for predictions."""
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import Answer
+
+from fkl.conformance import scenario
+from fkl.data.encoder import Encoder
+from fkl.data.scale import Scale
+from fkl.errors import FklError
+from fkl.execution import prepare
+from fkl.kernels.functions import KINDS, Classes, Function, Linear, Network, OnFeatures, OnPoints, Trees
+from fkl.results.model import About, Model, load
+from fkl.results.prediction import predictions
+from fkl.simulation import Learned, simulate
+
+RNG = np.random.default_rng(5)
+D, N, K, FEATURES = 3, 4, 2, 6
+RUN = ("run", "algo=pof_mkl", "dataset=diabetes", "kernels.N=5", "kernels.D=6", "replicates=3", "partition.rounds=20")
+
+
+@pytest.fixture(autouse=True)
+def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take most of the time of a small run."""
+    monkeypatch.setattr("fkl.execution.draw_run", lambda *_, **__: None)
+
+
+def number(value: float) -> Any:
+    return np.array(value)
+
+
+def drawn(*shape: int) -> Any:
+    return RNG.normal(size=shape)
+
+
+def functions() -> dict[str, Function]:
+    """One of each kind, of three features."""
+    narrow = drawn(N, K, FEATURES).astype(np.float32), np.ones(N, np.float32), np.zeros((N, 0), np.float32)
+    theta, weights = drawn(1, N, 2 * FEATURES).astype(np.float32), drawn(K, N)
+    words = np.array(["rbf", "laplacian", "polynomial"])
+    points = drawn(9, D), words, np.array([0.5, 2.0, 3.0]), drawn(K, 3, 9), drawn(K)
+    return {
+        "features": OnFeatures(
+            drawn(N, D, FEATURES).astype(np.float32), *narrow[1:], number(N), theta, weights, drawn()
+        ),
+        "points": OnPoints(*points),
+        "classes": Classes(*points[:3], drawn(3, 3, 9), drawn(3), np.array([0.0, 0.5, 1.0]), np.array(True)),
+        "linear": Linear(drawn(D), drawn()),
+        "trees": Trees(
+            np.array([0, 3]),
+            np.array([2, -1, -1, -1]),
+            drawn(4),
+            np.array([1, -1, -1, -1]),
+            np.array([2, -1, -1, -1]),
+            drawn(4),
+        ),
+        "network": Network.of([drawn(4, D + 1), drawn(1, 5)]),
+    }
+
+
+def model(function: Function, *, signs: bool = False, labels: tuple[str, ...] = (), replicates: int = 2) -> Model:
+    scale = Scale(drawn(D), np.exp(drawn(D)), 10.0, 4.0)
+    about = About("A method", "a data set", ("east", "west")[: max(2, function.clients)], signs)
+    return Model((Learned(function, scale),) * replicates, Encoder(("a", "b", "c"), labels=labels), about)
+
+
+def arrays(one: Model) -> list[bytes]:
+    """All bytes of a model, with their kinds of number and shapes."""
+    parts = [getattr(part, field.name) for both in one.learned for part in both for field in fields(part)]
+    return [f"{np.asarray(part).dtype} {np.shape(part)}".encode() + np.asarray(part).tobytes() for part in parts]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_saved_is_loaded_bit_by_bit(kind: str, tmp_path: Path) -> None:
+    saved = model(functions()[kind])
+    for name in ("one.npz", "other.npz"):
+        saved.save(tmp_path / name)
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "other.npz").read_bytes()
+    loaded = load(tmp_path / "one.npz")
+    assert arrays(loaded) == arrays(saved)
+    assert (loaded.about, loaded.encoder) == (saved.about, saved.encoder)
+    x = drawn(7, D)
+    assert loaded.values(x).tobytes() == saved.values(x).tobytes()
+    with np.load(tmp_path / "one.npz", allow_pickle=False) as numpys:  # it is what its name says
+        assert len(numpys.files) == len(arrays(saved)) + 1
+
+
+class Trap:
+    """What a pickle may do when it is read."""
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("trapped",)
+
+
+def npy(array: Any, **how: Any) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asarray(array), **how)
+    return stream.getvalue()
+
+
+def header(shape: tuple[int, ...], dtype: str = "<f8") -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_2_0(stream, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+def about(**other: Any) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
+    """A file whose JSON says something else."""
+
+    def changed(members: dict[str, bytes]) -> dict[str, bytes]:
+        [told] = [json.loads(np.load(io.BytesIO(members["about.npy"])).tobytes())]
+        return members | {"about.npy": npy(np.frombuffer(json.dumps(told | other).encode(), np.uint8))}
+
+    return changed
+
+
+def put(name: str, content: bytes) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
+    return lambda members: members | {f"{name}.npy": content}
+
+
+def without(name: str) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
+    return lambda members: {other: content for other, content in members.items() if other != f"{name}.npy"}
+
+
+TRAP = npy(np.array([Trap()], dtype=object), allow_pickle=True)
+DEEP = np.frombuffer(b"[" * 100_000, np.uint8)
+HOSTILE: dict[str, tuple[str, Callable[[dict[str, bytes]], dict[str, bytes]], str]] = {
+    "objects": ("linear", put("0/w", TRAP), "an array of objects"),
+    "objects besides": ("linear", put("more", TRAP), "an array of objects"),
+    "a longer w": ("linear", put("0/w", npy(np.zeros(4))), "of replicate 0 do not go together"),
+    "whole numbers": ("linear", put("0/w", npy(np.zeros(3, int))), "do not go together"),
+    "half precision": ("linear", put("0/w", npy(np.zeros(3, np.float16))), "do not go together"),
+    "a huge array": ("linear", put("0/w", header((10**15,))), "of (1000000000000000,) numbers in 0 bytes"),
+    "a huge product": ("linear", put("0/w", header((2**40, 2**40))), "numbers in 0 bytes"),
+    "less than none": ("linear", put("0/w", header((-1, -3)) + bytes(24)), "not row by row"),
+    "a long header": ("linear", put("0/w", header((1,), f"<U{10**20}")), "it holds no arrays"),
+    "cut short": ("linear", put("0/w", npy(np.zeros(3))[:-8]), "an array said to be of (3,) numbers in 16 bytes"),
+    "no array": ("linear", put("0/w", b"w"), "it holds no arrays"),
+    "nothing said": ("linear", without("about"), "KeyError: 'about'"),
+    "no weights": ("linear", without("1/w"), "KeyError: '1/w'"),
+    "more than it says": ("linear", put("2/w", npy(np.zeros(3))), "it has more than that: 2/w"),
+    "no functions": ("linear", about(functions=[]), "it has no functions"),
+    "a later version": ("linear", about(format=2), "it is of format 2, and this version reads 1"),
+    "another kind": ("linear", about(functions=["linear", "Popen"]), "KeyError: 'Popen'"),
+    "no words": ("linear", about(encoder="{}"), "KeyError: 'words'"),
+    "words that are numbers": ("linear", about(encoder=7), "TypeError"),
+    "a deep text": ("linear", put("about", npy(DEEP)), "RecursionError"),
+    "no text": ("linear", put("about", npy(np.zeros(9, np.uint8))), "DecodeError"),
+    "an unknown kernel": ("points", put("0/families", npy(["rbf", "rbf", "eval"])), "do not go together"),
+    "a way without end": ("trees", put("0/left", npy(np.array([0, -1, -1, -1]))), "do not go together"),
+    "a feature too many": ("trees", put("0/feature", npy(np.array([3, -1, -1, -1]))), "do not go together"),
+    "layers too many": ("network", put("0/widths", npy(np.array([3, 4, 4, 1]))), "do not go together"),
+    "more clients": ("features", put("0/weights", npy(np.ones((3, 4)))), "do not go together"),
+    "votes too few": ("classes", put("0/classes", npy(np.zeros(2))), "do not go together"),
+}
+
+
+@cache
+def members(kind: str) -> tuple[tuple[str, bytes], ...]:
+    """What is in the file of a model."""
+    one = model(functions()[kind])
+    file = Path(os.environ["FKL_CACHE"]) / f"{kind}.npz"
+    one.save(file)
+    with zipfile.ZipFile(file) as content:
+        return tuple((member.filename, content.read(member)) for member in content.infolist())
+
+
+def write(file: Path, content: Any, compression: int = zipfile.ZIP_STORED) -> None:
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, part in content:
+            archive.writestr(name, part)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_file_that_is_not_as_it_was_written_is_refused_in_a_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, change, said = HOSTILE[name]
+    monkeypatch.chdir(tmp_path)
+    write(Path("model.npz"), change(dict(members(kind))).items())
+    with pytest.raises(FklError) as refused:
+        load(Path("model.npz"))
+    assert str(refused.value).startswith("model.npz: no model of this version of fkl: ")
+    assert said in str(refused.value)
+    assert not Path("trapped").exists()
+
+
+def test_compressed_and_doubled_arrays_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "model.npz"
+    write(file, members("linear"), zipfile.ZIP_DEFLATED)
+    with pytest.raises(FklError, match="compressed"):
+        load(file)
+    with pytest.warns(UserWarning, match="Duplicate"):
+        write(file, [*members("linear"), members("linear")[0]])
+    with pytest.raises(FklError, match="two arrays of one name"):
+        load(file)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, -100, -1])
+def test_a_file_cut_short_is_refused(size: int, tmp_path: Path) -> None:
+    file = tmp_path / "model.npz"
+    write(file, members("linear"))
+    file.write_bytes(file.read_bytes()[:size])
+    with pytest.raises(FklError, match="no model of this version"):
+        load(file)
+
+
+# --- predictions
+
+
+FRAME = pd.DataFrame({"b": ["1.5", "-2"], "more": ["x", "y"], "c": ["0", "1e-3"], "a": [" 4", "0"]})
+RAW = np.array([[4, 1.5, 0], [0, -2, 1e-3]])
+
+
+def test_a_number_comes_in_the_targets_own_units_whatever_the_order_of_columns() -> None:
+    one = model(functions()["linear"])
+    (function, scale), _ = one.learned
+    expected = [10 + 4 * (((row - scale.x_low) / scale.x_unit) @ function.w + function.bias) for row in RAW]
+    assert one.predict(FRAME) == pytest.approx(np.array(expected), rel=1e-12)
+    assert one.predict(RAW).tobytes() == one.predict(FRAME).tobytes()
+
+
+def test_every_client_has_its_own_function_and_none_is_the_mean_of_all() -> None:
+    one = model(functions()["features"])
+    assert one.personal
+    assert not model(functions()["linear"]).personal
+    east, west = (one.predict(RAW, client) for client in (0, "west"))
+    assert np.abs(east - west).min() > 1e-3
+    assert one.predict(RAW) == pytest.approx((east + west) / 2)
+    assert one.predict(RAW, ["west", "0"]).tolist() == [west[0], east[1]]
+    assert one.predict(np.zeros((0, D)), []).shape == (0,)
+    both = replace(one, about=replace(one.about, sites=("east", "east")))
+    assert both.predict(RAW, "east") == pytest.approx((east + west) / 2)
+    with pytest.raises(FklError, match="client=5: must be an integer from 0 to 1, or a site: east, west"):
+        one.predict(RAW, 5)
+
+
+def test_all_replicates_are_averaged_and_one_may_be_asked() -> None:
+    one = model(functions()["linear"])
+    two = replace(one, learned=(one.learned[0], model(functions()["linear"]).learned[0]))
+    first, second = (two.predict(RAW, replicate=replicate) for replicate in range(2))
+    assert two.predict(RAW) == pytest.approx((first + second) / 2)
+    assert np.abs(first - second).min() > 1e-6
+    with pytest.raises(FklError, match="replicate=2: must be an integer from 0 to 1"):
+        two.predict(RAW, replicate=2)
+
+
+@pytest.mark.parametrize("labels", [(), ("no", "yes")])
+def test_a_sign_becomes_the_class_it_stands_for(labels: tuple[str, ...]) -> None:
+    function = Linear(np.array([1.0, 0, 0]), number(-2))
+    scale = Scale(y_low=0.5, y_unit=0.5) if labels else Scale(y_low=15.0, y_unit=5.0)
+    one = replace(model(function, signs=True, labels=labels), learned=(Learned(function, scale),))
+    assert one.predict(RAW).tolist() == (["yes", "no"] if labels else [20.0, 10.0])
+    table = predictions(one, FRAME)
+    assert table["f"].tolist() == [2.0, -2.0]
+
+
+def machine(*values: float) -> Classes:
+    """What names classes by the sign of the first feature, of two classes; a function each for more."""
+    C = len(values)
+    coefficients = np.zeros((1 if C == 2 else C, 1, 1))
+    coefficients[:, 0, 0] = np.linspace(1, -1, C) if C > 2 else 1
+    known = np.array(values), np.array(False)
+    return Classes(
+        np.array([[1.0, 0, 0]]), np.array(["polynomial"]), np.ones(1), coefficients, np.zeros(len(coefficients)), *known
+    )
+
+
+def test_the_class_is_the_one_that_most_replicates_name() -> None:
+    scale, rows = Scale(y_low=1.0, y_unit=3.0), np.array([[1.0, 0, 0], [-1.0, 0, 0], [0.0, 0, 0]])
+    one = model(machine(0.0, 1 / 3, 1.0))
+    one = replace(one, learned=(Learned(machine(0.0, 1 / 3, 1.0), scale), *(Learned(machine(1 / 3, 1.0), scale),) * 2))
+    assert one.classes.tolist() == [1.0, 2.0, 4.0]
+    assert one.predict(rows, replicate=0)[:2].tolist() == [1.0, 4.0]
+    assert one.predict(rows)[:2].tolist() == [4.0, 2.0]
+    assert np.isnan(one.predict(rows)[2])  # where all f are 0, no class is named
+    named = replace(one, encoder=replace(one.encoder, labels=("", "red", "green", "", "blue")))
+    assert named.predict(rows).tolist() == ["blue", "green", ""]
+
+
+def test_a_number_learned_from_words_becomes_the_nearest_word() -> None:
+    function = Linear(np.array([1.0, 0, 0]), number(0))
+    one = replace(model(function, labels=("no", "yes")), learned=(Learned(function, Scale()),))
+    assert one.predict(np.array([[0.4, 0, 0], [0.6, 0, 0], [9, 0, 0], [-9, 0, 0]])).tolist() == [
+        "no",
+        "yes",
+        "yes",
+        "no",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (FRAME.drop(columns="c"), "no column c; needed are a, b, c"),
+        (FRAME.assign(a=["1", "one"]), "row 2, column a: one must be a finite number"),
+        (RAW[:, :2], r"rows=an array \(2, 2\): must be an array \(n, 3\)"),
+        ([["a", "b", "c"]], "rows must be numbers"),
+        ([[1, 2, np.nan]], "finite numbers"),
+    ],
+)
+def test_rows_that_cannot_be_predicted_are_refused(rows: Any, said: str) -> None:
+    with pytest.raises(FklError, match=said):
+        model(functions()["linear"]).predict(rows)
+
+
+def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
+    run = scenario("algo=pof_mkl", "scaling=unit_box", "replicates=2", "precision=float64")
+    experiment = prepare(run)
+    [chunk] = simulate(experiment, 1, 2, lambda _: None, None, True)
+    one, problem = Model.of(experiment, "diabetes", chunk.learned), experiment.problem
+    scale, x = problem.scale, problem.x[3, :1]
+    raw = x * scale.x_unit + scale.x_low
+    assert np.abs(raw - x).max() > 1e-3
+    f = np.mean([function.predict(x)[0] for function, _ in chunk.learned])
+    assert one.predict(raw, 0) == pytest.approx(25 + 321 * f, rel=1e-12)  # diabetes: 25 to 346
+    with pytest.raises(FklError, match="no column age; needed are age, sex"):
+        one.predict(FRAME)
+
+
+# --- runs
+
+
+def test_a_run_leaves_its_model_whatever_runs_together(fkl: Callable[..., Answer]) -> None:
+    for chunk in (1, 3):
+        answer = fkl(*RUN, "save_model=true", f"out=run{chunk}", f"chunk={chunk}")
+        assert answer.code == 0, answer.err
+    one, other = (Path(f"run{chunk}/model.npz").read_bytes() for chunk in (1, 3))
+    assert one == other
+    assert "model.npz" in json.loads(Path("run1/provenance.json").read_text())["files"]
+    assert load("run1").replicates == 3
+
+
+def test_a_finished_run_is_given_its_model_when_it_is_asked_for_again(fkl: Callable[..., Answer]) -> None:
+    assert fkl(*RUN, "out=run").code == 0
+    before = {file.name: file.read_bytes() for file in Path("run").iterdir()}
+    assert "model.npz" not in before
+    with pytest.raises(FklError, match="run: a run without a model; the same command with save_model=true adds it"):
+        load("run")
+    answer = fkl(*RUN, "out=run", "save_model=true")
+    assert answer.code == 0, answer.err
+    assert "run has no model.npz: it is played again for it" in answer.out
+    fkl(*RUN, "out=whole", "save_model=true")
+    assert Path("run/model.npz").read_bytes() == Path("whole/model.npz").read_bytes()
+    after = {file.name: file.read_bytes() for file in Path("run").iterdir()}
+    assert {name for name in after if after[name] != before.get(name)} == {"model.npz", "provenance.json"}
+    answer = fkl(*RUN, "out=run", "save_model=true")
+    assert "run is finished already" in answer.out
+    assert "played again" not in answer.out
+    assert load("run").predict(np.zeros((2, 10))).shape == (2,)
+    Path("run/model.npz").write_bytes(b"")
+    with pytest.raises(FklError, match="has changed since the run ended"):
+        load("run")
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_leaves_the_same_model(
+    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fkl import simulation
+
+    words = (*RUN, "save_model=true", "chunk=1", "checkpoint_s=0")
+    fkl(*words, "out=whole")
+    keep, kept = simulation._keep, []
+
+    def interrupted(*arguments: Any) -> None:
+        keep(*arguments)
+        kept.append(1)
+        if len(kept) == 30:  # in the second chunk of 20 rounds
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulation, "_keep", interrupted)
+    assert fkl(*words, "out=halves").code == 130
+    answer = fkl(*words, "out=halves")
+    assert answer.code == 0, answer.err
+    assert len(kept) == 60
+    assert Path("halves/model.npz").read_bytes() == Path("whole/model.npz").read_bytes()
+
+
+def test_rows_of_a_file_are_predicted_in_their_order(fkl: Callable[..., Answer]) -> None:
+    fkl(*RUN, "save_model=true", "out=run")
+    one = load("run")
+    rows = pd.DataFrame(drawn(4, 10) / 10, columns=one.encoder.columns).round(4)
+    rows[rows.columns[::-1]].to_csv("rows.csv", index=False)
+    answer = fkl("predict", "run", "rows.csv")
+    assert answer.code == 0, answer.err
+    assert answer.err == "averaged over 3 replicates and 4 clients\n"
+    assert pd.read_csv(io.StringIO(answer.out))["prediction"].to_numpy() == pytest.approx(one.predict(rows), rel=1e-9)
+    rows.assign(client=[3, 0, 0, 1]).to_csv("rows.csv", index=False)
+    answer = fkl("predict", "run/model.npz", "rows.csv", "--replicate", "1", "--out", "new/out.csv")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    expected = one.predict(rows, [3, 0, 0, 1], replicate=1)
+    assert pd.read_csv("new/out.csv")["prediction"].to_numpy() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nothing", "rows.csv"), "nothing: No such file or directory"),
+        ((".", "rows.csv"), ".: not the folder of a finished run"),
+        (("model.npz", "nothing.csv"), "nothing.csv: No such file or directory"),
+        (("model.npz", "binary.csv"), "binary.csv: no CSV file with a line of names"),
+        (("model.npz", "empty.csv"), "empty.csv: no CSV file with a line of names"),
+        (("model.npz", "rows.csv"), "rows.csv: no column c; needed are a, b, c"),
+        (("model.npz", "rows.csv", "--replicate", "x"), "Invalid value for '--replicate': 'x' is not a valid integer."),
+        (("rows.csv", "rows.csv"), "rows.csv: no model of this version of fkl: it holds no arrays"),
+        (("model.npz",), "Missing argument 'ROWS'."),
+    ],
+)
+def test_what_cannot_be_predicted_is_refused_in_a_line(
+    fkl: Callable[..., Answer], words: tuple[str, ...], said: str
+) -> None:
+    model(functions()["linear"]).save(Path("model.npz"))
+    Path("rows.csv").write_text("a,b\n1,2\n")
+    Path("empty.csv").write_text("")
+    Path("binary.csv").write_bytes(b"a,\xff\xfe\n\x00,\x80\n")
+    answer = fkl("predict", *words)
+    assert answer.code == 2
+    assert answer.err.startswith(f"fkl: {said}")
+    assert answer.err.count("\n") == 1
+
+
+def test_a_method_that_says_no_functions_keeps_no_model(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from fkl.algorithms.online.raker import Raker\n"
+        "@dataclass(frozen=True)\n"
+        "class Mine(Raker):\n"
+        "    label = 'Mine'\n"
+        "    functions = property(lambda self: self.none)\n"
+    )
+    answer = fkl(*RUN[:1], "algo._target_=mine.Mine", "algo=raker", "save_model=true")
+    assert answer.code == 2
+    assert answer.err == "fkl: save_model=True: must be false for Mine, whose class has no functions(world, state, t)\n"
