@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -26,6 +27,7 @@ GROUPS = {
     "partition": "",
     "kernels": "",
     "topology": "",
+    "logger": "fkl run logger=NAME, who is told of a run while it goes on",
     "experiment": "",
 }
 AS_GIVEN = {"ignore_unknown_options": True}
@@ -163,6 +165,11 @@ def run(words: tuple[str, ...]) -> None:
 
     It goes on past a run that fails (--fail-fast: leaves out the rest).
     """
+    if words in (("--help",), ("-h",)):
+        from fkl.describe import overview
+
+        print(click.get_current_context().get_help(), overview(_width()), sep="\n\n")
+        return
     from fkl.composing.names import require_known
 
     require_known(words)  # before Hydra takes its time to say the same
@@ -201,6 +208,15 @@ def list_choices() -> None:
         for name, about in abouts(group).items():
             if about:  # a choice without words is a part of another one
                 print(f"  {name:24} {about}")
+
+
+@commands.command("describe", context_settings=AS_GIVEN)
+@click.argument("name", shell_complete=_named(*GROUPS))
+def describe_choice(name: str) -> None:
+    """What one of these is, its paper, and every key: type, default, limits, meaning; for example pof_mkl."""
+    from fkl.describe import describe, shown
+
+    print(shown(describe(name), _width()))
 
 
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|fetch|verify [NAME ...]")
@@ -281,6 +297,25 @@ def figure(words: tuple[str, ...]) -> None:
 
 
 @commands.command()
+@click.argument("where", nargs=-1, metavar="[WHERE ...]")
+@click.option("--metric", metavar="NAME", help="A column of summary.csv; by default the error of most of the runs.")
+@click.option("--by", metavar="KEY", multiple=True, help="Make columns of a key's values, as of data sets; repeatable.")
+@click.option(
+    "--out", metavar="FOLDER", default="outputs/comparison", help="For tables and figures.", show_default=True
+)
+@click.option("--dark", is_flag=True, help="Figures on a dark background.")
+def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out: str, dark: bool) -> None:
+    """Finished runs beside each other: means, tests, ranks, figures, LaTeX.
+
+    WHERE is a folder of runs, of a sweep, a glob, or KEY=VALUE,VALUE, which runs must fit; outputs if there is none.
+    For example: fkl compare algo=pof_mkl,raker dataset=air
+    """
+    from fkl.comparison import command
+
+    print(command(where, metric, by, out, dark))
+
+
+@commands.command()
 def report() -> None:
     """All tables, figures, differences and runs on one page, outputs/report.html."""
     with extra("report", "report"):
@@ -306,6 +341,11 @@ def completion(shell: str, line: str | None) -> None:
     from fkl.completion import SCRIPTS, offered
 
     print(SCRIPTS[shell] if line is None else "\n".join(offered(line, commands)))
+
+
+def _width() -> int:
+    """Columns of the terminal that text fills."""
+    return min(get_terminal_size().columns, 120)
 
 
 def _store() -> "Store":

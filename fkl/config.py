@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
+import fkl
 from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
-NODES = ("algo", "dataset", "partition", "network")
+NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
 OPTIONAL_NODES = ("kernels", "topology")
 PARTS = {
     "algo": ("label", "init", "step"),
@@ -33,11 +34,12 @@ PARTS = {
     "kernels": ("bank", "gram"),
     "network": ("uplink_budget", "loss", "cost"),
     "topology": ("build",),
+    "logger": ("begin", "round", "end", "fail"),
 }
 """What the class of a node is known by."""
 ENGINES = ("numba", "numpy")
 """What may play a method, unless its class says `engines`: those whose loops exist only compiled do."""
-NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model")
+NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "logger")
 """Keys that change where or how fast a run goes, but no number of it."""
 MOST_REPLICATES = 1_000_000
 LONGEST_NAME = 200
@@ -62,8 +64,8 @@ class Paths:
     cache: str = "~/.cache/fkl"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            _require_folder(field.name, getattr(self, field.name), "a folder")
+        for one in fields(self):
+            _require_folder(one.name, getattr(self, one.name), "a folder")
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,8 @@ class Run:
         that has no use for them.
     resolved : dict
         The configuration as plain data, as `config.yaml` keeps it.
+    loggers : dict of str to object
+        Who is told of the run, `fkl.loggers.logger.Logger`, by name.
     """
 
     settings: Settings
@@ -148,6 +152,7 @@ class Run:
     network: Any
     topology: Any
     resolved: dict[str, Any]
+    loggers: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def digest(self) -> str:
@@ -205,7 +210,7 @@ def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
     A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that was not there
     yet when a run was made has its default.
     """
-    settings = {field.name: field.default for field in fields(Settings)}
+    settings = {one.name: one.default for one in fields(Settings)}
     keys = _without_points(decisive(settings | resolved))
     for key in free:
         *nodes, last = key.split(".")
@@ -238,7 +243,7 @@ def load(config: DictConfig) -> Run:
         plain: dict[str, Any] = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)  # type: ignore[assignment]
     except (InterpolationResolutionError, MissingMandatoryValue) as error:
         raise FklError(f"{error.full_key}: {_first_line(error)}") from None
-    groups = (*NODES, *OPTIONAL_NODES, "paths")
+    groups = (*NODES, *OPTIONAL_NODES, "paths", "logger")
     top = {key: value for key, value in plain.items() if key not in groups}
     nodes = dict.fromkeys(OPTIONAL_NODES)
     for name in (*NODES, *OPTIONAL_NODES):
@@ -255,7 +260,17 @@ def load(config: DictConfig) -> Run:
     may = not settings.save_model or hasattr(nodes["algo"], "functions")
     require(may, "save_model", True, f"false for {label}, whose class has no functions(world, state, t)")
     require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
-    return Run(settings=settings, paths=paths, resolved=plain, **nodes)
+    return Run(settings=settings, paths=paths, resolved=plain, loggers=_loggers(plain.get("logger")), **nodes)
+
+
+def _loggers(nodes: Any) -> dict[str, Any]:
+    """Those that the node `logger` names, which has a node for each."""
+    require(nodes is None or isinstance(nodes, dict), "logger", nodes, "nodes, for example logger=jsonl")
+    loggers = {}
+    for name, node in (nodes or {}).items():
+        with inside(f"logger.{name}"):
+            loggers[name] = instantiate(node, f"logger.{name}")
+    return loggers
 
 
 def _require_kernels(algo: Any, kernels: Any) -> None:
@@ -274,7 +289,7 @@ def instantiate(node: dict[str, Any] | None, group: str) -> Any:
         raise BadValue("_target_", None, "the import path of a class")
     path = str(node["_target_"])
     target = _imported(path)
-    lacking = [part for part in PARTS[group] if not hasattr(target, part)]
+    lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
     return build(target, {key: value for key, value in node.items() if key != "_target_"}, group)
@@ -314,7 +329,7 @@ def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return ""  # which names them itself
     *_, last = traceback.extract_tb(error.__traceback__)
-    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__)
+    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
     return "" if ours else f"{last.filename}, line {last.lineno}: "
 
 
@@ -372,7 +387,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def _allowed(target: type, key: str, error: Exception) -> str:
     """What a field's type lets in, in words."""
-    annotation = str(next(field.type for field in target.__dataclass_fields__.values() if field.name == key))  # type: ignore[attr-defined]
+    annotation = str(next(one.type for one in target.__dataclass_fields__.values() if one.name == key))  # type: ignore[attr-defined]
     words = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a word"}
     for name, meaning in words.items():
         if name in annotation:

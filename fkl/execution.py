@@ -4,16 +4,17 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pandas as pd
-from tqdm import tqdm
 
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
 from fkl.errors import inside, require
+from fkl.loggers.following import following
 from fkl.memory import no_more_than_there_is
+from fkl.progress import Progress
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
@@ -57,7 +58,9 @@ def execute(run: Run) -> bool:
         with alone(run.folder):
             _add_model(run)
     print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
-    print(f"files: {run.folder}\n")
+    print(f"files: {run.folder}")
+    first, *others = sorted(run.folder.glob("*.png"))
+    print(f"plots: {', '.join([str(first), *(plot.name for plot in others)])}\n")
     return not done
 
 
@@ -71,21 +74,25 @@ def _do(run: Run) -> None:
         require(settings.objective in columns, "objective", settings.objective, f"one of {', '.join(columns)}")
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * experiment.problem.rounds
-    with workspace(run) as folder, _progress(title, rounds) as bar:
+    with workspace(run) as folder, Progress(title, rounds) as progress:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         kept = f"{run.digest}, functions kept" if settings.save_model else run.digest
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, kept, tables)
-        how = settings.threads, settings.chunk, bar.update, checkpoint, settings.save_model
-        try:
-            with inside("algo"):
-                for chunk in simulate(experiment, *how):
-                    tables.append(chunk)
-        except DivergedError as error:
-            error.folder = write_failed(
-                run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
-            )
-            raise
-        bar.close()
+        with following(run, experiment, tables) as loggers:
+            try:
+                with inside("algo"):
+                    go_on = (settings.threads, settings.chunk, progress.advance, checkpoint)
+                    watch = loggers.watch if run.loggers else None
+                    for chunk in simulate(experiment, *go_on, watch, settings.save_model):
+                        tables.append(chunk)
+                        loggers.tell(chunk, experiment.problem.rounds)
+            except DivergedError as error:
+                error.folder = write_failed(
+                    run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
+                )
+                loggers.tell(error.failed, error.t)
+                raise
+        progress.bar.close()
         summary = read_summary(folder)
         notes = _notes(run, experiment, tables)
         if warnings := list(_warnings(experiment, summary)):
@@ -96,6 +103,7 @@ def _do(run: Run) -> None:
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
+    loggers.end(run.folder)
 
 
 def _add_model(run: Run) -> None:
@@ -105,16 +113,12 @@ def _add_model(run: Run) -> None:
     with no_more_than_there_is():
         experiment = prepare(run)
     title, rounds = f"{run.algo.label} on {run.dataset.name}", settings.replicates * experiment.problem.rounds
-    with _progress(title, rounds) as bar, inside("algo"):
-        chunks = simulate(experiment, settings.threads, settings.chunk, bar.update, None, True)
+    with Progress(title, rounds) as progress, inside("algo"):
+        go_on = (settings.threads, settings.chunk, progress.advance)
+        chunks = simulate(experiment, *go_on, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
         add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)
-
-
-def _progress(title: str, rounds: int) -> "tqdm[NoReturn]":
-    pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
-    return tqdm(total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause)
 
 
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:

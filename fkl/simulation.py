@@ -125,6 +125,7 @@ def simulate(
     chunk: int | None,
     advance: Callable[[int], object],
     checkpoint: Checkpoint | None = None,
+    watch: Callable[[Chunk, int], object] | None = None,
     keep_functions: bool = False,
 ) -> Iterator[Chunk]:
     """Run all replicates, `chunk` at a time; the numbers depend on neither chunk, threads nor checkpoints.
@@ -140,6 +141,8 @@ def simulate(
         Told the number of replicate rounds done after each round.
     checkpoint : Checkpoint or None
         Where to keep what is done, and to go on from.
+    watch : callable or None
+        Shown, after each round and outside the clock, the replicates under way and how many rounds they did.
     keep_functions : bool
         Whether to bring back what was learned.
 
@@ -166,8 +169,9 @@ def simulate(
                 under_way = _begin(experiment, world)
             keep = partial(_keep, checkpoint, (first, together), under_way, world)
             played = Chunk(under_way.judge, under_way.ledger, under_way.elapsed, first)
+            shown = None if watch is None else partial(watch, played)
             try:
-                _play(experiment.algorithm, world, under_way, advance, keep)
+                _play(experiment.algorithm, world, under_way, advance, keep, shown)
             except _NotFiniteError:
                 raise DivergedError(experiment.algorithm, played, under_way.t) from None
             if keep_functions:
@@ -236,6 +240,7 @@ def _play(
     under_way: UnderWay,
     advance: Callable[[int], object],
     keep: Callable[[], None],
+    watch: Callable[[int], object] | None = None,
 ) -> None:
     """Play the rounds that are left."""
     problem, judge = world.problem, under_way.judge
@@ -252,4 +257,6 @@ def _play(
         under_way.t = t + 1
         advance(len(world.streams.replicates))
         keep()
+        if watch is not None:
+            watch(under_way.t)
     judge.close()

@@ -5,6 +5,7 @@ Jobs run wherever Hydra's launcher puts them, so all they share is a folder: `hy
 
 import json
 import math
+import shlex
 import sys
 import time
 import traceback
@@ -27,11 +28,14 @@ from fkl.errors import FklError, printable, refuse, require
 from fkl.execution import execute
 from fkl.files import CannotWriteError, require_files_in, write_text, writing
 from fkl.results.folder import let_go, made, read_summary, write_failed
+from fkl.results.metrics import main_metric
 from fkl.simulation import DivergedError
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
 """In a sweep's folder: what its jobs tell while it is under way, the plan too, the closing list, and Hydra's own."""
-COLUMNS = ["job", "state", "seconds", "overrides", "folder", "message"]
+FIRST_COLUMNS = ["job", "state", "seconds", "overrides", "folder", "message"]
+COLUMNS = [*FIRST_COLUMNS, "metric", "mean"]
+"""Of the closing list; the first, which older lists have too, tell that it is fkl's."""
 FINISHED, SKIPPED, FAILED, NOT_RUN = "finished", "finished already", "failed", "not run"
 
 
@@ -88,6 +92,13 @@ def _objective(run: Run) -> float | None:
     return float(summary[name].mean())
 
 
+def _judged(run: Run) -> dict[str, Any]:
+    """The metric of a finished run, that of a search or else its main one, and its mean over replicates."""
+    summary = read_summary(run.folder)
+    name = run.settings.objective or main_metric(summary)
+    return {"metric": name, "mean": float(f"{summary[name].mean():.6g}")}
+
+
 def _noted(config: DictConfig, sweep: Path, number: int, overrides: list[str]) -> float | None:
     """Do one job of a sweep and write a note of how it ended."""
     notes = sweep / NOTES
@@ -104,6 +115,7 @@ def _noted(config: DictConfig, sweep: Path, number: int, overrides: list[str]) -
             run = load(config)
             note |= {"state": FINISHED if _execute(run) else SKIPPED, "folder": str(run.folder)}
             value = _objective(run)
+            note |= _judged(run)
         except Exception as error:  # the sweep goes on past whatever it is
             note |= {"state": FAILED, "message": _in_one_line(error), "folder": str(_leave(error, run, config))}
             print(f"fkl: {note['message']}", file=sys.stderr)
@@ -180,11 +192,30 @@ class Progress(Callback):
         counts = Counter(note["state"] for note in ended)
         print(f"{len(ended)} runs: " + ", ".join(f"{number} {state}" for state, number in counts.most_common()))
         print(f"files: {folder / LIST}")
+        _compare(folder, ended)
         failed = [note for note in ended if note["state"] == FAILED]
         for note in failed:
             print(f"fkl: failed: {note['overrides']}: {note['message']} (see {note['folder']})", file=sys.stderr)
         if failed:
             sys.exit(2)
+
+
+def _compare(folder: Path, ended: list[dict[str, Any]]) -> None:
+    """Print the runs of a sweep beside each other, where there are two or more."""
+    done = [note for note in ended if note["state"] in (FINISHED, SKIPPED)]
+    if len({note["folder"] for note in done}) < 2:
+        return
+    from fkl.comparison import MOST_ROWS, compare
+
+    metrics = [note["metric"] for note in done]
+    try:
+        pivot = compare(folder, max(dict.fromkeys(metrics), key=metrics.count)).pivot
+    except FklError as error:  # such as a run that has changed since: the sweep is done all the same
+        print(f"fkl: not compared: {error}", file=sys.stderr)
+        return
+    print(
+        f"\n{pivot.text(sys.stdout.isatty(), MOST_ROWS)}\nfkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX"
+    )
 
 
 UNDER_WAY = ExitStack()
@@ -202,7 +233,7 @@ def _notes(folder: Path) -> Iterator[Path]:
     """
     notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
     with made(folder), writing(folder):
-        ours = not table.exists() or table.read_text(errors="replace").startswith(",".join(COLUMNS))
+        ours = not table.exists() or table.read_text(errors="replace").startswith(",".join(FIRST_COLUMNS))
         known = table.exists() or notes.exists() or not composed.exists()
         allowed = f"a folder without a {LIST} or {COMPOSED} that no sweep has written"
         require(ours and known, "hydra.sweep.dir", folder, allowed)

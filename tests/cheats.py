@@ -154,6 +154,15 @@ class SharesAGlobal(RunningMean):
         return Server(server.total + sum(HIDDEN), server.count)
 
 
+class ServerWritesIntoItsState(RunningMean):
+    """A server that changes the state that it is given."""
+
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """In place."""
+        server.total += up.target.mean(share)
+        return Server(server.total, server.count + 1)
+
+
 class SharesState(RunningMean):
     """A server and clients that hold one and the same object."""
 
@@ -172,9 +181,7 @@ class SharesState(RunningMean):
 
     def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
         """Read it."""
-        server.total = server.total + up.target.mean(share) + (server.note or 0.0)
-        server.count += 1
-        return server
+        return Server(server.total + up.target.mean(share) + (server.note or 0.0), server.count + 1)
 
 
 class ServerDrawsABin(PofMkl):

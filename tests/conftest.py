@@ -74,6 +74,7 @@ def blank_figures(patch: pytest.MonkeyPatch) -> None:
     import blank
 
     patch.setattr("matplotlib.figure.Figure.savefig", blank.savefig)
+    patch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)

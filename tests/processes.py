@@ -3,12 +3,13 @@
 import multiprocessing
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import RLock
 from typing import NamedTuple
 
-PRELOADED = ["fkl.conformance", "sklearn.svm", "fkl.papers", "hydra_is_ready"]
+PRELOADED = ["fkl.conformance", "sklearn.svm", "fkl.report.page", "hydra_is_ready"]
 """The first two are what `fkl.contract.isolated` wants of the same server."""
 
 
@@ -34,13 +35,17 @@ class Command:
         Statements that the process begins with.
     drawn : bool
         Whether its figures are no blank ones.
+    module : str
+        Another one that is called as `python -m` would.
     """
 
-    def __init__(self, folder: Path, *words: str, before: str = "", drawn: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *words: str, before: str = "", drawn: bool = False, module: str = "fkl.cli"
+    ) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         self._said = Path(mkdtemp(dir=os.environ["FKL_CACHE"]))
-        arguments = (folder, words, before + ("" if drawn else BLANK), self._said, dict(os.environ))
+        arguments = (folder, module, words, before + ("" if drawn else BLANK), self._said, dict(os.environ))
         self._process = context.Process(target=_be, args=arguments)
         self._process.start()
 
@@ -67,11 +72,11 @@ class Command:
         return Ended(code, (self._said / "out").read_text(), self.err)
 
 
-def _be(folder: Path, words: tuple[str, ...], before: str, said: Path, environment: dict[str, str]) -> None:
+def _be(
+    folder: Path, module: str, words: tuple[str, ...], before: str, said: Path, environment: dict[str, str]
+) -> None:
     """Be the command."""
     from tqdm import tqdm
-
-    from fkl import cli
 
     for descriptor, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(said / name, os.O_WRONLY | os.O_CREAT), descriptor)
@@ -80,9 +85,11 @@ def _be(folder: Path, words: tuple[str, ...], before: str, said: Path, environme
     os.environ.update(environment)
     os.chdir(folder)
     sys.argv = ["fkl", *words]
+    if module != "fkl.cli":
+        sys.path.insert(0, str(folder))
     tqdm.set_lock(RLock())  # its usual one is a semaphore that a killed process would leave behind
     exec(before, {})
     try:
-        cli.main()
+        import_module(module).main()
     finally:
         sys.stdout.flush()

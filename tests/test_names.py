@@ -66,6 +66,8 @@ def test_a_slip_is_refused_with_the_line_that_hydra_would_lead_to(words: tuple[s
         ("+algo.nope=1",),
         ("+experiment=coke/censored", "algo.nope=1"),
         ("-m", "algo.nope=1"),
+        ("experiment=coke/censored",),
+        ("experiment=nope",),
         ("kernels.d=1",),
         ("hydra/launcher=joblib",),
         ("topology=ring", "seed=1"),

@@ -1,7 +1,7 @@
 """What algorithms are made of: the world around them, what they show, and the keys and sums that many of them share."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ __all__ = [
     "Scored",
     "World",
     "mixture_norm",
+    "namespace",
     "softmax",
     "squared_norms",
 ]
@@ -112,17 +113,22 @@ class Batched(HoldOut):
         return batch if self.loss == "square" else batch.of_two_classes()
 
 
+def namespace(array: Any) -> Any:
+    """The functions of an array's own kind, as `common.xp` has them of the engine's."""
+    return array.__array_namespace__()
+
+
 def softmax(log_weights: Array) -> Array:
     """exp(log_weights), normalised over the last axis."""
-    weights = log_weights - log_weights.max(axis=-1, keepdims=True)
-    np.exp(weights, out=weights)
+    xp = namespace(log_weights)
+    weights = xp.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return weights
 
 
 def squared_norms(theta: Array) -> Array:
     """|theta_i|^2 of theta (R, N, P): shape (R, N)."""
-    return np.einsum("rnp,rnp->rn", theta, theta)
+    return namespace(theta).einsum("rnp,rnp->rn", theta, theta)  # type: ignore[no-any-return]
 
 
 def mixture_norm(weights: Array, theta: Array) -> Array:
@@ -142,4 +148,4 @@ def mixture_norm(weights: Array, theta: Array) -> Array:
     -------
     (R, K) or (R, 1)
     """
-    return np.einsum("rkn,rn->rk", weights, squared_norms(theta))
+    return namespace(weights).einsum("rkn,rn->rk", weights, squared_norms(theta))  # type: ignore[no-any-return]

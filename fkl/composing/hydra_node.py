@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,14 +172,20 @@ def _require_callbacks(hydra: DictConfig) -> None:
 
 def _require_logging(hydra: DictConfig) -> None:
     for group, names in LOGGING.items():
-        files = [resources.files("hydra.conf") / "hydra" / group / f"{name}.yaml" for name in names]
-        known = [OmegaConf.to_container(OmegaConf.create(file.read_text(encoding="utf-8"))) for file in files]
+        known = [_hydra_s_own(group, name) for name in names]
         allowed = f"{', '.join(names)}, with its keys as they are"
         require(_raw(hydra[group]) in known, f"hydra/{group}", hydra.runtime.choices.get(f"hydra/{group}"), allowed)
     verbose = _raw(hydra.verbose)
     words = verbose if isinstance(verbose, list) else [verbose]
     named = isinstance(verbose, bool) or all(isinstance(word, str) for word in words)
     require(named, "hydra.verbose", verbose, "true, false or names of loggers")
+
+
+@cache
+def _hydra_s_own(group: str, name: str) -> Any:
+    """A choice as Hydra ships it, in plain data."""
+    file = resources.files("hydra.conf") / "hydra" / group / f"{name}.yaml"
+    return OmegaConf.to_container(OmegaConf.create(file.read_text(encoding="utf-8")))
 
 
 def _require_folders(hydra: DictConfig) -> None:

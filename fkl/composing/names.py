@@ -16,7 +16,7 @@ from fkl import conf_folder
 from fkl.composing import experiments
 from fkl.errors import FklError
 
-GROUPS = ("algo", "dataset", "partition", "kernels", "topology")
+GROUPS = ("algo", "dataset", "partition", "kernels", "topology", "logger")
 """Folders of the configuration, a YAML a choice."""
 OPTIONS = ("-m", "--multirun", "--fail-fast")
 """Of `fkl run`, those that change nothing about what there is."""
@@ -51,6 +51,18 @@ def node(group: str, name: str) -> dict[str, Any]:
         if isinstance(part, str) and part != "_self_":
             found |= node(group, part)
     return found | content
+
+
+def brought(group: str, name: str) -> list[str]:
+    """Choices of other groups that a choice brings with it, as words of a command line."""
+    found: dict[str, str] = {}
+    for part in _read(files(group)[name]).get("defaults", ()):
+        if isinstance(part, str) and part != "_self_":
+            found |= dict(word.split("=", 1) for word in brought(group, part))
+        elif isinstance(part, dict):
+            for key, value in part.items():
+                found[key.removeprefix("override /").partition("@")[0]] = "null" if value is None else str(value)
+    return [f"{key}={value}" for key, value in found.items()]
 
 
 @cache
@@ -123,7 +135,7 @@ def _require_key(key: str, chosen: dict[str, str]) -> None:
     if "/" in key or "." in last:
         return
     if not dot:
-        keys = primary() if group not in primary() and group != "hydra" else None
+        keys = primary() if group not in {*primary(), "hydra"} and not experiments.is_group(group) else None
     elif group in GROUPS:
         choice = chosen.get(group, primary()[group] if group in ("algo", "dataset") else None)
         keys = node(group, choice) if choice in files(group) else None

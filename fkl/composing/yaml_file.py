@@ -1,5 +1,6 @@
 """A user's YAML, read with limits: what no configuration can be is told by file and line, and nothing hangs."""
 
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,9 @@ def read_text(file: Path) -> str:
         raise FklError(f"{file}, line {line}: byte {raw[error.start]:#x} is not text in UTF-8") from None
 
 
+@lru_cache(maxsize=256)  # a sweep composes the same files for every job
 def read_mapping(text: str, file: Path) -> dict[str, Any]:
-    """Keys and values of a YAML text.
+    """Keys and values of a YAML text, which must stay as they are: the same text is read once.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class _TooMuchError(Exception):
     """More than a configuration can be."""
 
 
+@cache
 def _loader() -> Any:
     """OmegaConf's loader, which stops where there is too much."""
 

@@ -5,9 +5,9 @@ must agree: so a client sees no other client, a server no samples, and a message
 numbers are a party's own, too, as `fkl.streams.OwnStreams` has them.
 """
 
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,14 @@ class Alone:
     def _turn(self, t: int, exchange: int = 0) -> Turn:
         return Turn(t, exchange, self._common.streams, range(self._number, self._number + 1))
 
+    @contextmanager
+    def _reading(self, *given: Any) -> Iterator[None]:
+        """Refuse a method that changes what it is given."""
+        before = _content(given)
+        yield
+        if _content(given) != before:
+            raise ValueError("it changes what it is given")
+
     def _packed(self, message: Any, place: int = 0) -> Packet | None:
         return packed(message, place, np.dtype(self._common.precision).itemsize)
 
@@ -76,10 +84,11 @@ class ClientAlone(Alone):
 
     def play(self, t: int, exchange: int, down: Packet | None) -> tuple[Packet | None, Shown | None]:
         """Hear what came down, and tell what goes up and what was shown."""
-        message = None if down is None else unpacked([down])
-        self._state, up, outcome = self._method.client(
-            self._common, self._state, message, self._of_round(t), self._turn(t, exchange)
-        )
+        message, samples = None if down is None else unpacked([down]), self._of_round(t)
+        with self._reading(message, samples):
+            self._state, up, outcome = self._method.client(
+                self._common, self._state, message, samples, self._turn(t, exchange)
+            )
         return self._packed(up), None if outcome is None else self._shown(outcome)
 
     def _of_round(self, t: int) -> Any:
@@ -102,13 +111,15 @@ class ServerAlone(Alone):
 
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
         """What goes down to each of these clients, who are served together."""
-        message = self._method.broadcast(self._common, self._state, self._turn(t, exchange))
+        with self._reading(self._state):
+            message = self._method.broadcast(self._common, self._state, self._turn(t, exchange))
         return [self._packed(message, place) for place, _ in enumerate(clients)]
 
     def take(self, t: int, exchange: int, up: list[Packet], share: Array) -> None:
         """Learn from what came up from the clients that are present."""
         message = unpacked(up) if up else None
-        self._state = self._method.server(self._common, self._state, message, share, self._turn(t, exchange))
+        with self._reading(state := self._state, message, share):
+            self._state = self._method.server(self._common, state, message, share, self._turn(t, exchange))
 
 
 @dataclass(frozen=True)
@@ -264,6 +275,17 @@ def require_equal(
             for j in np.flatnonzero(booked[direction] != sent[direction])[:1]:
                 said = f"{booked[direction][j]} bytes are booked and {sent[direction][j]} sent"
                 raise BrokenPromiseError(f"{direction} of {name} {j + (name == 'round')}: {said}")
+
+
+def _content(given: Any) -> Any:
+    """What the fields of states and messages hold; what these keep beside, to have it at hand, may change."""
+    if isinstance(given, np.ndarray):
+        return given.tobytes()
+    if is_dataclass(given):
+        return [_content(getattr(given, field.name)) for field in fields(given)]
+    if isinstance(given, tuple | list | dict):
+        return [_content(part) for part in (given.values() if isinstance(given, dict) else given)]
+    return repr(given) if isinstance(given, int | float | str) else None
 
 
 def shown(outcome: Any) -> Shown:

@@ -55,9 +55,8 @@ class AgentAlone(Alone):
 
     def send(self, t: int) -> Packet | None:
         """What goes to all neighbours, None for nothing."""
-        self._own, message, sends = self._method.send(
-            self._common, self._own, self._inbox, self._samples, self._turn(t)
-        )
+        with self._reading(own := self._own, self._inbox.held):
+            self._own, message, sends = self._method.send(self._common, own, self._inbox, self._samples, self._turn(t))
         return self._packed(message) if sends[0, 0] else None
 
     def receive(self, t: int, packets: list[Packet | None]) -> Array:
@@ -66,7 +65,8 @@ class AgentAlone(Alone):
         if came:
             message = unpacked([packet or came[0] for packet in packets])  # any, where none came: it is not looked at
             self._inbox = self._inbox.after(message, np.array([[packet is not None for packet in packets]]))
-        self._own, theta = self._method.receive(self._common, self._own, self._inbox, self._samples, self._turn(t))
+        with self._reading(own := self._own, self._inbox.held):
+            self._own, theta = self._method.receive(self._common, own, self._inbox, self._samples, self._turn(t))
         return np.array(theta[0, 0])
 
 

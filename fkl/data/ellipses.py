@@ -46,6 +46,7 @@ class Ellipses:
     overlap : float
         Share of a subspace's width, from 0 to 1.
     noise_variance : float
+        Of the normal noise on x.
 
     Raises
     ------

@@ -35,6 +35,7 @@ class Synthetic:
     bandwidth : float
         Standard deviation of the kernel.
     noise_variance : float
+        Of the normal noise on y.
     sites : int
         Places whose x have different means.
     site_shift : float

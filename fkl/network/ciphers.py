@@ -13,6 +13,8 @@ from fkl.errors import FklError, require
 
 Integers = NDArray[np.integer]
 MOST_KEY_BITS = 16384
+SCALAR = 8
+"""Bytes of a number that is not encrypted."""
 
 
 @dataclass
@@ -30,6 +32,19 @@ class Keys(Protocol):
     width: int
     """Bytes of a ciphertext."""
     operations: Operations
+
+    @property
+    def public(self) -> bytes:
+        """What others need to encrypt and to add; empty where that is nothing."""
+        ...
+
+    def words(self, ciphertexts: Any) -> NDArray[np.void]:
+        """Ciphertexts as they travel, in words of `width` bytes."""
+        ...
+
+    def of_words(self, words: NDArray[np.void]) -> Any:
+        """Ciphertexts that have arrived."""
+        ...
 
     def encrypt(self, values: Integers) -> Any:
         """Ciphertexts of pairs of integers (n, 2), as an array of that shape."""
@@ -66,6 +81,10 @@ class Cipher(Protocol):
         """Make a pair of keys."""
         ...
 
+    def keys_of(self, public: bytes) -> Keys:
+        """Keys that do not decrypt, for whoever was told `Keys.public`."""
+        ...
+
 
 @dataclass(frozen=True)
 class Plain:
@@ -85,10 +104,14 @@ class Plain:
     width: int = 8
 
     def __post_init__(self) -> None:
-        require(self.width >= 1, "width", self.width, "a number of bytes >= 1")
+        require(self.width >= SCALAR, "width", self.width, f"a number of bytes >= {SCALAR}")
 
     def keys(self) -> Keys:
         """A tally."""
+        return _PlainKeys(self.width)
+
+    def keys_of(self, public: bytes) -> Keys:
+        """A tally, too: nothing is hidden."""
         return _PlainKeys(self.width)
 
 
@@ -119,18 +142,36 @@ class Paillier:
         FklError
             If phe is not installed.
         """
-        try:
-            paillier = import_module("phe.paillier")
-        except ImportError:
-            raise FklError("the cipher Paillier needs the package phe: pip install phe") from None
-        public, private = paillier.generate_paillier_keypair(n_length=self.key_bits)
-        return _PaillierKeys(self.key_bits // 4, public=public, private=private)
+        public, private = _phe().generate_paillier_keypair(n_length=self.key_bits)
+        return _PaillierKeys(self.key_bits // 4, key=public, private=private)
+
+    def keys_of(self, public: bytes) -> Keys:
+        """Keys that add; of no key, those of somebody who waits for one."""
+        key = _phe().PaillierPublicKey(int.from_bytes(public)) if public else None
+        return _PaillierKeys(self.key_bits // 4, key=key)
+
+
+def _phe() -> Any:
+    try:
+        return import_module("phe.paillier")
+    except ImportError:
+        raise FklError("the cipher Paillier needs the package phe: pip install phe") from None
 
 
 @dataclass
 class _PlainKeys:
     width: int
     operations: Operations = field(default_factory=Operations)
+    public: ClassVar[bytes] = b""
+
+    def words(self, ciphertexts: NDArray[np.int64]) -> NDArray[np.void]:
+        padded = np.zeros((*ciphertexts.shape, self.width), np.uint8)
+        padded[..., :SCALAR] = np.ascontiguousarray(ciphertexts)[..., None].view(np.uint8)
+        return padded.view(f"V{self.width}")[..., 0]
+
+    def of_words(self, words: NDArray[np.void]) -> NDArray[np.int64]:
+        padded = words.view(np.uint8).reshape(*words.shape, self.width)
+        return np.ascontiguousarray(padded[..., :SCALAR]).view(np.int64)[..., 0]
 
     def encrypt(self, values: Integers) -> NDArray[np.int64]:
         self.operations.encryptions += values.size
@@ -153,10 +194,37 @@ class _PlainKeys:
 
 @dataclass
 class OneByOne:
-    """Keys of a cipher whose ciphertexts are Python objects with a `+`; subclasses seal and open one of them."""
+    """Keys of a cipher whose ciphertexts are Python objects with a `+`.
+
+    Subclasses seal and open one of them, and write one as a whole number, which is what travels.
+    """
 
     width: int
     operations: Operations = field(default_factory=Operations)
+
+    @property
+    def public(self) -> bytes:
+        """As `Keys.public`."""
+        return b""
+
+    def written(self, ciphertext: Any) -> int:
+        """A whole number >= 0 for one ciphertext."""
+        raise NotImplementedError
+
+    def read(self, number: int) -> Any:
+        """The ciphertext that a number was written for."""
+        raise NotImplementedError
+
+    def words(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.void]:
+        """As `Keys.words`."""
+        words = np.empty(ciphertexts.shape, f"V{self.width}")
+        for place, ciphertext in enumerate(ciphertexts.flat):
+            words.flat[place] = np.void(self.written(ciphertext).to_bytes(self.width))
+        return words
+
+    def of_words(self, words: NDArray[np.void]) -> NDArray[np.object_]:
+        """As `Keys.of_words`."""
+        return self._each(words.shape, (self.read(int.from_bytes(word.tobytes())) for word in words.flat))
 
     def seal(self, value: int) -> Any:
         """Encrypt one number."""
@@ -203,11 +271,21 @@ class OneByOne:
 
 @dataclass
 class _PaillierKeys(OneByOne):
-    public: Any = None
+    key: Any = None
     private: Any = None
 
+    @property
+    def public(self) -> bytes:
+        return int(self.key.n).to_bytes(self.width // 2)
+
     def seal(self, value: int) -> Any:
-        return self.public.encrypt(value)
+        return self.key.encrypt(value)
+
+    def written(self, ciphertext: Any) -> int:
+        return int(ciphertext.ciphertext())  # blinded anew: a sum tells nothing of its terms
+
+    def read(self, number: int) -> Any:
+        return _phe().EncryptedNumber(self.key, number)
 
     def open(self, ciphertext: Any) -> int:
         return int(self.private.decrypt(ciphertext))

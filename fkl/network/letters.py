@@ -46,7 +46,7 @@ class Letter:
     kind: ClassVar[str]
     """Name in the ledger."""
     dtype: ClassVar[str] = "f8"
-    """Of the numbers on the wire; ``?`` for bits."""
+    """Of the numbers on the wire; ``?`` for bits, ``V`` for words of any width, such as ciphertexts."""
 
     values: NDArray[Any]
     about: tuple[int, ...] = ()
@@ -102,8 +102,8 @@ def posted(letter: Letter, receiver: int) -> Posted:
     TypeError
         If its numbers are not of the type that its class says, so that they would not be what arrives.
     """
-    values = np.asarray(letter.values)
-    if values.dtype != np.dtype(letter.dtype):
+    values, dtype = np.asarray(letter.values), np.dtype(letter.dtype)
+    if values.dtype.kind != "V" if dtype.kind == "V" else values.dtype != dtype:
         raise TypeError(f"{type(letter).__name__} holds {values.dtype}, where its class says {letter.dtype}")
     body = np.packbits(values).tobytes() if values.dtype == np.bool_ else values.tobytes()
     return Posted(receiver, type(letter), values.shape, letter.about, body)
@@ -112,6 +112,8 @@ def posted(letter: Letter, receiver: int) -> Posted:
 def read(post: Posted) -> Letter:
     """The letter that arrives."""
     raw, dtype = np.frombuffer(post.body, np.uint8), np.dtype(post.kind.dtype)
+    if dtype.kind == "V":
+        dtype = np.dtype(f"V{len(post.body) // max(1, post.scalars) or 1}")
     bits = dtype == np.bool_
     values: NDArray[Any] = np.unpackbits(raw, count=post.scalars).astype(np.bool_) if bits else raw.view(dtype).copy()
     return post.kind(values.reshape(post.shape), post.about)

@@ -1,15 +1,14 @@
 """What the page shows of each run, and of the machines, packages and data behind all of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import yaml
 
-from fkl.config import NOT_RESULTS
+from fkl.comparison.labels import flat, told, varying
 from fkl.data.registry import dataset_class, targets
 from fkl.data.store import DataFile, Store
 from fkl.errors import FklError
@@ -178,19 +177,6 @@ def in_words(value: object) -> str:
 
 def _told_apart(runs: list[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:
     """Runs of one algorithm on one data set with the keys that are not the same in all of them."""
-    flat = [dict(_flat({key: node for key, node in run.config.items() if key not in NOT_RESULTS})) for run in runs]
-    keys = list(dict.fromkeys(key for config in flat for key in config))
-    varying = [key for key in keys if len({repr(config.get(key)) for config in flat}) > 1]
-    return [
-        RunView(run, ", ".join(f"{key}={config[key]}" for key in varying if key in config), pictures[run.folder])
-        for run, config in zip(runs, flat, strict=True)
-    ]
-
-
-def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in node.items():
-        name = above + key
-        if isinstance(value, dict):
-            yield from _flat(value, f"{name}.")
-        else:
-            yield name, value
+    configs = [flat(run.config) for run in runs]
+    keys = varying(configs)
+    return [RunView(run, told(config, keys), pictures[run.folder]) for run, config in zip(runs, configs, strict=True)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tabulate import tabulate
+from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from fkl.files import write_text
 
@@ -85,6 +85,17 @@ class Table:
             self.rows, headers=self.headings, tablefmt=style, colalign=alignment if self.rows else None,
             disable_numparse=True,
         )  # fmt: skip
+
+
+def escaped(words: str) -> str:
+    r"""Text as LaTeX shows it.
+
+    Examples
+    --------
+    >>> print(escaped("95 % of test_mse"))
+    95 \% of test\_mse
+    """
+    return "".join(LATEX_ESCAPE_RULES.get(letter, letter) for letter in words)
 
 
 def word(value: object) -> str:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -192,8 +192,14 @@ def legible(words: str) -> str:
     return UNSEEN.sub("\ufffd", words)
 
 
-def read_run(folder: Path) -> FinishedRun:
-    """Read a finished run.
+def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
+    """Read a run.
+
+    Parameters
+    ----------
+    folder : Path
+    only : collection of str, optional
+        Files whose checksums are compared with those that the run ended with, in place of all of its files.
 
     Raises
     ------
@@ -202,7 +208,7 @@ def read_run(folder: Path) -> FinishedRun:
     """
     if not folder.is_dir():
         raise FklError("not a folder")
-    if (reason := damage(folder)) is not None:
+    if (reason := damage(folder, only)) is not None:
         raise FklError(reason)
     with _reading(LAST_FILE):
         provenance = json.loads((folder / LAST_FILE).read_text(encoding="utf-8"))
@@ -274,7 +280,7 @@ def _require_summary(run: FinishedRun) -> None:
         raise FklError(f"has not one row for each of the {run.replicates} replicates")
     words = [*summary.select_dtypes(exclude=["number", "bool"])]
     require(not words, "columns", ", ".join(words), "numbers")
-    endless = [name for name, column in summary.items() if np.isinf(column).any()]
+    endless = summary.columns[np.isinf(summary.to_numpy(np.float64)).any(axis=0)].tolist()
     require(not endless, "columns", ", ".join(map(str, endless)), "finite numbers")
     with (run.folder / "rounds.csv").open(encoding="utf-8") as stream:
         of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")

@@ -11,7 +11,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from itertools import count
@@ -127,8 +127,15 @@ def _is_mine(run: Run) -> bool:
     return run.folder.is_dir() and (run.settings.out is None or digest == run.digest)
 
 
-def damage(folder: Path) -> str | None:
-    """What is wrong with a finished run's folder, in one line; None where it is whole."""
+def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
+    """What is wrong with a finished run's folder, in one line; None where it is whole.
+
+    Parameters
+    ----------
+    folder : Path
+    only : collection of str, optional
+        Files whose checksums are asked for, in place of all of the run's.
+    """
     told = provenance(folder)
     files = told.get("files")
     if "digest" in told and not {"state", "files"} & {*told}:
@@ -136,6 +143,8 @@ def damage(folder: Path) -> str | None:
     if told.get("state") != FINISHED or not isinstance(files, dict):
         return f"{LAST_FILE} is missing, damaged or not of a finished run"
     for name, digest in files.items():
+        if only is not None and name not in only:
+            continue
         try:
             if not (folder / name).is_file():  # but a pipe or a device, say, which may never end
                 return f"{name} is missing"

@@ -70,7 +70,7 @@ class Tables:
 
     def __init__(self, folder: Path, experiment: Experiment, cache: Path | None = None) -> None:
         self._folder, self._experiment, self._cache = folder, experiment, cache
-        self._beside: tuple[Any] | None = None  # found when it is first needed
+        self._beside: tuple[Any] | None = None
         self.go_back({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}, "learned": ()})
 
     @property
@@ -111,10 +111,15 @@ class Tables:
             self._append("rounds", rounds[rounds["round"] <= error.t])
         return self._file("rounds") if self._sizes["rounds"] else None
 
-    def _records(self, chunk: Chunk) -> Records:
+    @property
+    def beside(self) -> Any:
+        """What the task compares the run with, found when it is first needed."""
         if self._beside is None:
             self._beside = (_beside(self._experiment, self._cache),)
-        return _of_a_chunk(self._experiment, chunk, *self._beside)
+        return self._beside[0]
+
+    def _records(self, chunk: Chunk) -> Records:
+        return _of_a_chunk(self._experiment, chunk, self.beside)
 
     def _append(self, name: str, table: pd.DataFrame) -> None:
         file, size = self._file(name), self._sizes[name]
@@ -189,6 +194,21 @@ def _of_a_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
     summary["runtime_s"] = elapsed[-1]
     summary["runtime_per_client_s"] = elapsed[-1] / K
     return Records(pd.DataFrame(rounds), pd.DataFrame(clients), pd.DataFrame(summary))
+
+
+def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) -> pd.DataFrame:
+    """Columns of the first rounds of replicates that may be under way, their means, one row a round.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    chunk : Chunk
+    done : int
+        Rounds that their judge has booked.
+    beside : as `Tables.beside` has it
+    """
+    columns = experiment.task.columns(chunk.judge, chunk.each(), beside).rounds | _traffic(chunk.ledger).rounds
+    return pd.DataFrame({name: values[:done].mean(axis=1) for name, values in columns.items()})
 
 
 def _traffic(ledger: Ledger) -> Columns:

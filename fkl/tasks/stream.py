@@ -144,6 +144,7 @@ class StreamJudge:
         self.mean_loss = np.zeros((problem.rounds, replicates))
         self.mean_regret_best_kernel = np.full((problem.rounds, replicates), np.nan)
         self._samples = np.cumsum(problem.present.sum(axis=1))
+        self.booked = 0
 
     def enter(self, t: int, outcome: Outcome) -> bool:
         """Book round t, and tell whether all is finite."""
@@ -153,6 +154,7 @@ class StreamJudge:
         self.loss += squared_error + self.lam * present * outcome.squared_norm()
         self.mse[t] = self.squared_error.sum(axis=1) / self._samples[t]
         self.mean_loss[t] = self.loss.mean(axis=1)
+        self.booked = t + 1
         if outcome.loss is not None:
             if self.kernel_loss is None:
                 self.kernel_loss = outcome.loss * present[:, None]

@@ -66,10 +66,16 @@ class Books:
     Parameters
     ----------
     rounds, replicates : int
+
+    Attributes
+    ----------
+    booked : int
+        Rounds whose columns are known; loggers may be told of these. A judge without it is asked at the end only.
     """
 
     def __init__(self, rounds: int, replicates: int) -> None:
         self._shape = rounds, replicates
+        self.booked = 0
         self.by_round: Values = {}
         self.by_client: Values = {}
         self.at_the_end: Values = {}
@@ -77,6 +83,7 @@ class Books:
     def book(self, name: str, rounds: int | slice, values: Any) -> None:
         """Enter values (R,) of a round, or (B, R) of some."""
         self.by_round.setdefault(name, np.empty(self._shape))[rounds] = values
+        self.booked = rounds.stop if isinstance(rounds, slice) else rounds + 1
 
     def close(self) -> None:
         """Nothing is left to do."""

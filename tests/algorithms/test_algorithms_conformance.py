@@ -255,6 +255,11 @@ CHEATS = [
     (cheats.ReadsOthers, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
     (cheats.KnowsLabels, LABELS, "y_hat of round 11 differs with the targets of that round"),
     (cheats.SharesAGlobal, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
+    (
+        cheats.ServerWritesIntoItsState,
+        APART,
+        "the server, alone .*, cannot take: .*: it changes what it is",
+    ),
     (cheats.SharesState, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
     (cheats.ServerDrawsABin, APART, "the server draws what the clients draw: SELECTION"),
     (cheats.ServerDrawsAllBins, APART, "the server, alone .*, cannot take: .*: it draws what 1 draws of SELECTION"),

@@ -3,7 +3,7 @@
 import sys
 import tracemalloc
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from literal.toy_cipher import Toy
 from literal.vertical_boosting import Node, boosted
 from literal.vertical_fd_svrg import fd_svrg
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
 from fkl.errors import BadValue, FklError
 from fkl.losses import LOSSES as FDSKL_LOSSES
-from fkl.network.ciphers import Cipher, Keys, OneByOne, Operations, OperationTimes, Paillier, Plain
+from fkl.network.ciphers import Cipher, Operations, OperationTimes, Paillier, Plain
 from fkl.network.trees import rooted
 
 Array = NDArray[np.float64]
@@ -216,41 +217,6 @@ def nested(tree: Tree, node: int = 0) -> Node:
         return (tree.value[node],)
     children = nested(tree, int(tree.left[node])), nested(tree, int(tree.right[node]))
     return int(tree.feature[node]), tree.threshold[node], *children
-
-
-@dataclass(frozen=True)
-class Toy:
-    """Stands in for Paillier: a number plus a random multiple of a secret one; sums keep the number."""
-
-    SECRET = 2**90 + 7
-
-    def keys(self) -> Keys:
-        """A tally."""
-        return ToyKeys(32)
-
-
-@dataclass
-class ToyCiphertext:
-    """All that can be done with it is to add another."""
-
-    hidden: int
-
-    def __add__(self, other: "ToyCiphertext") -> "ToyCiphertext":
-        return ToyCiphertext(self.hidden + other.hidden)
-
-
-@dataclass
-class ToyKeys(OneByOne):
-    """Keys of `Toy`."""
-
-    def seal(self, value: int) -> ToyCiphertext:
-        """Hide one number."""
-        return ToyCiphertext(value + Toy.SECRET * int(np.random.default_rng(self.operations.encryptions).integers(99)))
-
-    def open(self, ciphertext: ToyCiphertext) -> int:
-        """What is hidden."""
-        rest = ciphertext.hidden % Toy.SECRET
-        return rest if rest < Toy.SECRET // 2 else rest - Toy.SECRET
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from conftest import VERTICAL
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from literal.toy_cipher import Toy
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical import feature_ridge
@@ -28,10 +29,11 @@ from fkl.contract.parties import Booked, counter, dealt
 from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
-from fkl.errors import BrokenPromiseError, FklError
+from fkl.errors import BrokenPromiseError
 from fkl.experiment import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
+from fkl.network.ciphers import Cipher, Paillier, Plain
 from fkl.network.letters import Letter, posted, read
 
 Array = NDArray[np.float64]
@@ -121,11 +123,22 @@ def test_only_comparators_on_pooled_data_have_no_protocol(algo: str) -> None:
     assert method.pooled == (type(method).party is VerticalMethod.party)
 
 
-def test_ciphers_that_letters_cannot_carry_are_refused() -> None:
-    boost = SecureBoost(cipher="paillier")
-    own, *_ = dealt(Held(X, Y, (np.arange(2), np.arange(2, D)), (0,)), [None, None])
-    with pytest.raises(FklError, match=r"algo\.cipher=plain"):
-        boost.party(own, Wire())
+@pytest.mark.parametrize("cipher", [Plain(32), Toy(), Paillier(key_bits=256)], ids=lambda cipher: type(cipher).__name__)
+def test_parties_send_ciphertexts_that_only_the_active_one_reads(cipher: Cipher) -> None:
+    """As many, and as wide, as the pooled path counts; and Paillier's key, too."""
+    if isinstance(cipher, Paillier):
+        pytest.importorskip("phe")
+    boost = SecureBoost(trees=2, depth=2, bins=4, min_child_weight=0.1, cipher=cipher)
+    groups, x, y = (np.arange(2), np.arange(2, 3), np.arange(3, D)), X[:16], Y[:16]
+    held, booked = Held(x, y, groups, (0,)), {}
+    pooled = boost.fit(x, y, groups, (0,), None, counter(booked, len(groups)))
+    parts, sent = play(boost, dealt(held, [None] * len(groups)), AsObject)
+    require_sent(booked, sent)
+    assert np.array_equal(boost.assembled(parts, held).decision(X), pooled.decision(X))
+    assert ("key" in sent) == isinstance(cipher, Paillier)
+    if "key" in sent:
+        assert sent["key"].tolist() == [[2, 2, 2 * 32], [0, 0, 0], [0, 0, 0]]
+    assert sent["statistics"][0].tolist() == [2 * 2, 2 * 2 * 32, 2 * 2 * 32 * cipher.keys().width]
 
 
 # --- letters
@@ -279,9 +292,7 @@ class DrawsOthersPhases(Fdskl):
 
 
 def test_a_worker_has_no_phases_but_its_own() -> None:
-    with pytest.raises(
-        BrokenPromiseError, match=r"a party, alone .*: it draws what [01] draws of PHASES"
-    ):
+    with pytest.raises(BrokenPromiseError, match=r"a party, alone .*: it draws what [01] draws of PHASES"):
         apart(DrawsOthersPhases(iterations=3))
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from broken.runs import sign
 
+from fkl.comparison.statistics import student_interval
 from fkl.data.phishing import Phishing
 from fkl.network.trees import STRUCTURES
 from fkl.papers import found
@@ -17,7 +18,7 @@ from fkl.papers.fdskl import COMPUTE, WITH_LINKS, figures
 from fkl.papers.fdskl import __file__ as fdskl
 from fkl.papers.fdskl.chosen import BANK, DATASETS, FOLDERS, recorded
 from fkl.papers.fdskl.elapsed import measured
-from fkl.papers.fdskl.errors import interval, refusal, statement
+from fkl.papers.fdskl.errors import refusal, statement
 from fkl.papers.fdskl.search import CHOSEN, ENOUGH, WINDOW
 
 ROWS, FEATURES = 1400, 68
@@ -149,12 +150,12 @@ def test_scalars_are_those_of_the_ledger_and_stand_beside_fdskl_s(runs: Callable
 def test_intervals_are_student_s() -> None:
     """Of 3 values 4.30 standard errors, of 10 2.26; none of one."""
     values = np.array([1.0, 2.0, 6.0])
-    low, high = interval(values)
+    low, high = student_interval(values)
     assert (low + high) / 2 == pytest.approx(3)
     assert (high - low) / 2 == pytest.approx(4.3027 * values.std(ddof=1) / np.sqrt(3), rel=1e-4)
-    low, high = interval(np.arange(10.0))
+    low, high = student_interval(np.arange(10.0))
     assert (high - low) / 2 == pytest.approx(2.2622 * np.arange(10).std(ddof=1) / np.sqrt(10), rel=1e-4)
-    assert np.isnan(interval(np.ones(1))).all()
+    assert np.isnan(student_interval(np.ones(1))).all()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.io import savemat
 
+from fkl.comparison import statistics
+from fkl.comparison.statistics import interval, pareto_front, ranks
 from fkl.composing.grid import jobs
 from fkl.data.energy import Energy
 from fkl.data.partition import Iid
@@ -21,9 +23,7 @@ from fkl.data.problem import Batch
 from fkl.errors import FklError
 from fkl.papers import frontier
 from fkl.papers.frontier import entries as frontier_entries
-from fkl.papers.frontier import statistics
 from fkl.papers.frontier.entries import EXPERIMENT, FREE, belongs, measured, setting_of
-from fkl.papers.frontier.statistics import interval, pareto_front, ranks
 from fkl.results.collect import FinishedRun
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)

@@ -5,7 +5,6 @@ import os
 import re
 import resource
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from broken.runs import BROKEN, FAILED, NAMES, UNUSABLE, sign
 from conftest import Answer
+from processes import Command
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
@@ -99,12 +99,11 @@ def told(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
         (here / "outputs" / "failed" / name).mkdir(parents=True)
         leave(here / "outputs" / "failed" / name)
     before = tree(runs)
-    environment = {name: value for name, value in os.environ.items() if name != "FKL_DATA"}
-    command = [sys.executable, "-m", "fkl.cli", "report"]
-    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(here)
-        return Told(Answer(done.returncode, done.stdout, done.stderr), *read_page(), tree(runs) == before)
+        patch.delenv("FKL_DATA", raising=False)
+        done = Command(here, "report").wait()
+        return Told(Answer(*done), *read_page(), tree(runs) == before)
 
 
 def test_the_page_is_made_of_what_is_whole(told: Told) -> None:
@@ -254,12 +253,11 @@ def test_on_a_full_disk_what_was_there_stays(fkl: Callable[..., Answer], good: P
 
 def test_two_reports_at_once_do_not_break_each_other(fkl: Callable[..., Answer], good: Path) -> None:
     """Both end well, and leave a whole page and whole figures."""
-    command = [sys.executable, "-m", "fkl.cli", "report"]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    both = [Command(Path.cwd(), "report") for _ in range(2)]
     for one in both:
-        out, err = one.communicate(timeout=300)
-        assert (one.returncode, err) == (0, "")
-        assert out.startswith("outputs/report.html: 1 runs")
+        ended = one.wait()
+        assert (ended.code, ended.err) == (0, "")
+        assert ended.out.startswith("outputs/report.html: 1 runs")
     assert read_page()[1] == {"good"}
     assert [path for path in Path("outputs").rglob(".*")] == []
 

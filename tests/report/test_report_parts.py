@@ -226,6 +226,7 @@ def test_every_papers_differences_can_be_shown(paper: str) -> None:
     assert "<h1" not in made.html and "<h2" not in made.html and "<h3" not in made.html
 
 
+@pytest.mark.drawn
 def test_reduced_pictures_keep_the_colours_of_thin_lines(tmp_path: Path) -> None:
     """The usual way to few colours makes blue and green one; a legend is then no use."""
     figure, axes = plt.subplots(figsize=(5.6, 4.2))

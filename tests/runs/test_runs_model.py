@@ -318,7 +318,7 @@ def test_rows_that_cannot_be_predicted_are_refused(rows: Any, said: str) -> None
 def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
     run = scenario("algo=pof_mkl", "scaling=unit_box", "replicates=2", "precision=float64")
     experiment = prepare(run)
-    [chunk] = simulate(experiment, 1, 2, lambda _: None, None, True)
+    [chunk] = simulate(experiment, 1, 2, lambda _: None, keep_functions=True)
     one, problem = Model.of(experiment, "diabetes", chunk.learned), experiment.problem
     scale, x = problem.scale, problem.x[3, :1]
     raw = x * scale.x_unit + scale.x_low

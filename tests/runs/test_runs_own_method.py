@@ -1,6 +1,5 @@
 """Methods, data, graphs and a whole family from outside the package: the READMEs of the examples say the truth."""
 
-import os
 import re
 import shlex
 import shutil
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import Command, Ended
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BLOCKS = [
@@ -43,12 +43,14 @@ def copied(example: str, folder: Path) -> Path:
     return folder / "mine"
 
 
-def call(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command as a shell in this folder would, with nothing but the environment that fkl is installed in."""
+def call(folder: Path, command: str) -> Ended:
+    """Run `fkl ...` or `python -m MODULE ...` in a process of its own in this folder."""
     program, *words = shlex.split(command)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    path = Path(sys.executable).with_name(program)
-    return subprocess.run([path, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if program == "fkl":
+        return Command(folder, *words).wait()
+    option, module, *words = words
+    assert (program, option) == ("python", "-m")
+    return Command(folder, *words, module=module).wait()
 
 
 def require_alike(found: str, printed: str) -> None:
@@ -56,7 +58,7 @@ def require_alike(found: str, printed: str) -> None:
     lines, wanted = found.strip().splitlines(), printed.strip().splitlines()
     assert len(lines) == len(wanted), found
     for line, expected in zip(lines, wanted, strict=True):
-        if not expected.startswith(("runtime_", "files: ")):
+        if not expected.startswith(("runtime_", "files: ", "plots: ")):
             for word, other in zip(line.split(), expected.split(), strict=True):
                 assert word == other or float(word) == pytest.approx(float(other), rel=0.02), line
 
@@ -66,20 +68,21 @@ def test_the_readme_s_commands_print_what_it_says(tmp_path: Path, example: str, 
     """Each in a process of its own; refused ones say so with exit code 2."""
     answer = call(copied(example, tmp_path), command)
     refused = printed.startswith("fkl: ")
-    assert answer.returncode == (2 if refused else 0), answer.stderr
-    require_alike(answer.stderr if refused else answer.stdout, printed)
+    assert answer.code == (2 if refused else 0), answer.err
+    require_alike(answer.err if refused else answer.out, printed)
 
 
 def test_conformance_blames_a_cheat_by_promise_and_round(folder: Path) -> None:
     """Exit code 1, the broken promise named, and the others kept."""
     (folder / "cheat.py").write_text(CHEAT)
     answer = call(folder, "python -m fkl.conformance --config-dir my_conf algo=quiet algo._target_=cheat.Cheat")
-    assert answer.returncode == 1, answer.stderr
-    assert "BROKEN: y_hat of round 21 differs with the targets of that round" in answer.stdout
-    assert answer.stdout.count(" ok\n") == 6
+    assert answer.code == 1, answer.err
+    assert "BROKEN: y_hat of round 21 differs with the targets of that round" in answer.out
+    assert answer.out.count(" ok\n") == 6
 
 
 def test_conformance_refuses_what_cannot_be(folder: Path) -> None:
-    """One line and exit code 2, as `fkl run`."""
-    answer = call(folder, "python -m fkl.conformance --config-dir my_conf algo=quiet algo.enough=-1")
+    """One line and exit code 2, as `fkl run`; as a shell would call it."""
+    command = [sys.executable, "-m", "fkl.conformance", "--config-dir", "my_conf", "algo=quiet", "algo.enough=-1"]
+    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (2, "fkl: algo.enough=-1.0: must be a number >= 0\n")

@@ -105,7 +105,7 @@ def _no_network(*_: object, **__: object) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("dance",), "dance: no such command; there are run, list, data, table, figure"),
+        (("dance",), "dance: no such command; there are run, list"),
         (("table",), "table : say PAPER/NUMBER, for example pof_mkl/1"),
         (("table", "nobody/1"), "paper=nobody: must be one of pof_mkl"),
         (("table", "pof_mkl/9"), "table=pof_mkl/9: must be one of pof_mkl/1, pof_mkl/2, pof_mkl/3"),

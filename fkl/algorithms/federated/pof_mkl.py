@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import mixture_norm, softmax, squared_norms
+from fkl.algorithms.base import mixture_norm, namespace, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import FeatureGradients
+from fkl.network.messages import FeatureGradients, Shared
 from fkl.streams import Role
 
 
@@ -30,8 +30,6 @@ class Client:
 class PofMkl(Descent):
     """Every client weighs the kernels for itself and sends the server the gradients of one bin of them.
 
-    The server's part, theta to all clients and a step along their mean (eq. 10), is that of `Descent`.
-
     Parameters
     ----------
     M : int
@@ -41,10 +39,9 @@ class PofMkl(Descent):
     eta_k : float or None
         Learning rate of the clients' weights; None for 1 / sqrt(T).
     bins_by : {"current", "updated"}
-        Weights that bins are made and drawn by where xi < 1: w_t, as eq. (8) and Algorithm 1 write them, or w_{t+1},
-        which Algorithm 2 has at hand by then, as its update (7) stands a line before its call of Algorithm 1.
-    eta, step_factor, lam
-        See `Descent`.
+        Weights that bins are made and drawn by where xi < 1: w_t, as in eq. (8) and Algorithm 1, or w_{t+1}, at hand by
+        then in Algorithm 2, whose update (7) stands a line before its call of Algorithm 1.
+    eta, step_factor, lam : see `Descent`
 
     Raises
     ------
@@ -67,10 +64,14 @@ class PofMkl(Descent):
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
-        N = common.dictionary.N
+        bank, N = common.bank, common.dictionary.N
         require(self.M <= N, "M", self.M, f"an integer from 1 to kernels.N={N}")
-        server, _ = super().start(common, clients)
-        return server, Client(common.xp.zeros((common.bank.replicates, clients, N)))
+        theta = common.xp.zeros((bank.replicates, N, bank.width))
+        return Server(theta), Client(common.xp.zeros((bank.replicates, clients, N)))
+
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Parameters:
+        """Theta to all clients."""
+        return Parameters(Shared(server.theta))
 
     def client(
         self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
@@ -83,7 +84,7 @@ class PofMkl(Descent):
 
         residual = f - samples.y[:, None]
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
-        eta_k = self.eta_k if self.eta_k is not None else common.rounds**-0.5
+        eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         updated = log_w - eta_k * samples.present[:, None] * loss  # eq. (7)
 
         by = log_w if self.bins_by == "current" else updated
@@ -91,6 +92,10 @@ class PofMkl(Descent):
         weight = chosen / p
         gradients = FeatureGradients(bank, samples.x, 2 * residual * weight, theta, self.lam, weight, chosen)  # eq. (9)
         return Client(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
+
+    def server(self, common: Common, server: Server, up: Gradients, share: Array, turn: Turn) -> Server:
+        """theta_i <- theta_i - eta (1/K) sum_k grad L_ik, eq. (10)."""
+        return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Every client's own mixture of the server's kernels."""
@@ -103,19 +108,18 @@ def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray
 
     Returns
     -------
-    chosen : (R, K, N) bool
-        Whether kernel i lies in the drawn bin.
-    p : (R, K, 1)
-        Probability of the drawn bin.
+    chosen, p : (R, K, N) bool, (R, K, 1)
+        Whether kernel i lies in the drawn bin, and the bin's probability.
     """
-    N = log_w.shape[-1]
+    xp, N = namespace(log_w), log_w.shape[-1]
     m = -(-N // M)
     if xi == 1:  # bins are drawn uniformly, so the paper does not sort them
-        drawn = np.minimum((uniform * m).astype(np.int64), m - 1)
-        return np.arange(N) // M == drawn[..., None], np.full((*drawn.shape, 1), 1 / m)
-    order = np.argsort(-log_w, axis=-1, kind="stable")
-    u = np.add.reduceat(np.take_along_axis(softmax(log_w), order, axis=-1), np.arange(0, N, M), axis=-1)
+        drawn = xp.minimum((uniform * m).astype(xp.int64), m - 1)
+        return xp.arange(N) // M == drawn[..., None], xp.full((*drawn.shape, 1), 1 / m)
+    order = xp.argsort(-log_w, axis=-1, stable=True)
+    w = xp.pad(xp.take_along_axis(softmax(log_w), order, axis=-1), ((0, 0), (0, 0), (0, m * M - N)))
+    u = w.reshape(*w.shape[:-1], m, M).sum(axis=-1)
     q = (1 - xi) * u + xi / m  # eq. (8); the weights are normalised, so U = 1
-    drawn = np.minimum((uniform[..., None] >= np.cumsum(q, axis=-1)).sum(axis=-1), m - 1)
-    bin_of = np.argsort(order, axis=-1) // M
-    return bin_of == drawn[..., None], np.take_along_axis(q, drawn[..., None], axis=-1)
+    drawn = xp.minimum((uniform[..., None] >= xp.cumsum(q, axis=-1)).sum(axis=-1), m - 1)
+    bin_of = xp.argsort(order, axis=-1) // M
+    return bin_of == drawn[..., None], xp.take_along_axis(q, drawn[..., None], axis=-1)

@@ -102,7 +102,7 @@ class Pooled(Federated, Learner):
             guess = self.play(_of_one(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
             return replace(server, x=x, y_hat=guess.played.y_hat)
         world = _of_one(common, server.total, server.x, up.target.values[0])
-        return replace(server, learner=self.play(world, server.learner, now), count=now.stop)
+        return replace(server, learner=self.play(world, deepcopy(server.learner), now), count=now.stop)
 
     def init(self, world: World) -> Any:
         """As the learner starts."""

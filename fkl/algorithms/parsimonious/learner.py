@@ -99,7 +99,8 @@ class Parsimonious(OneShot, HoldOut):
     steps : int
         Most steps for each problem.
     rule : {"interior", "accelerated", "ascent", "printed"}
-        As in `fkl.algorithms.parsimonious.dual.solve`.
+        How the dual is solved: by Newton's method, to a gap that is asked for (``interior``), or by an ascent:
+        Nesterov's, the plain one with a step of 1 / L, or the paper's own with `eta`.
     eta : float
         Step size of the rule ``printed``.
     tolerance : float

@@ -217,7 +217,8 @@ class Machine(OneShot, HoldOut):
 
         variance = x.shape[1] * float(x.var())
         scale = self.scale() if self.width else 1 / variance if variance else 1.0
-        return Trained(SVC(C=self.C, gamma="scale" if self.width is None else scale).fit(x, y), scale)
+        numbers = np.unique(y, return_inverse=True)[1]  # scikit-learn takes no fractions for classes
+        return Trained(SVC(C=self.C, gamma="scale" if self.width is None else scale).fit(x, numbers), scale)
 
     def scale(self) -> float:
         """Of the kernel of the width that is given."""

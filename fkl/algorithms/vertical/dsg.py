@@ -110,7 +110,7 @@ class Dsg(VerticalMethod):
     Parameters
     ----------
     iterations : int
-        T.
+        T, how many there are.
     marks : int
         Times at which f is asked for, evenly over the iterations.
     loss : {"square", "logistic", "smooth_hinge"}
@@ -121,8 +121,10 @@ class Dsg(VerticalMethod):
         gamma_t = gamma, or gamma / t (Dai et al., Theorem 4).
     lam : float
         Regularisation lambda.
-    batch, features : int
-        B and D.
+    batch : int
+        B, samples an iteration.
+    features : int
+        D, features an iteration.
     bank : int or None
         How many features there are in all, a multiple of D: iteration t has the D of number t modulo bank / D. None
         for new ones in every iteration, as the papers have it.

@@ -86,6 +86,7 @@ class FdSvrg(Learning):
     Parameters
     ----------
     loss : {"logistic", "square", "smooth_hinge"}
+        L, as in FDSKL's Table 1.
     lam : float
         Regularisation; the bias is regularised too.
     eta : float

@@ -54,8 +54,15 @@ class PpSvmv(Learning):
     Parameters
     ----------
     kernel : {"rbf", "linear"}
-    C, gamma, tolerance, cache_mib : float
-        As in `LibsvmSvc`.
+        exp(-gamma |x - x'|^2), or x'x'.
+    C : float
+        Penalty of a sample on the wrong side.
+    gamma : float
+        Of the rbf kernel.
+    tolerance : float
+        LIBSVM's stopping criterion.
+    cache_mib : float
+        Memory for kernel values.
     memory_gib : float
         Largest matrix of all inner products that may be made.
 

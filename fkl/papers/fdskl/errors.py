@@ -2,17 +2,15 @@
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
+from fkl.comparison.statistics import student_interval
 from fkl.errors import FklError
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.results.collect import FinishedRun
 
 LEVEL = 10.0
 """Per cent of LIBSVM's error within which a system is called level with it."""
-CONFIDENCE = 0.95
 
 
 def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
@@ -44,15 +42,6 @@ def refusal(count: int) -> str | None:
     except FklError as error:
         return str(error)
     return None
-
-
-def interval(differences: "pd.Series[float] | NDArray[np.float64]") -> tuple[float, float]:
-    """Ends of the 95 % interval of the mean of paired differences, by Student's t; NaN of fewer than two."""
-    values = np.asarray(differences, np.float64)
-    if len(values) < 2:
-        return np.nan, np.nan
-    half = student.ppf(0.5 + CONFIDENCE / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean() - half), float(values.mean() + half)
 
 
 def statement(percent: float, low: float, high: float) -> str:
@@ -100,7 +89,7 @@ def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
     count = min(len(mine), len(other))
     apart = mine[:count] - other[:count] if paired else pd.Series([mine.mean() - other.mean()])
     unit = (other[:count] if paired else other).mean() / 100  # a per cent of LIBSVM's error, in points
-    percent, (low, high) = apart.mean() / unit, (end / unit for end in interval(apart))
+    percent, (low, high) = apart.mean() / unit, (end / unit for end in student_interval(apart.to_numpy(float)))
     row: dict[str, object] = {
         "above_libsvm_points": round(apart.mean(), 4) + 0.0,
         "above_libsvm_percent": round(percent, 2) + 0.0,

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 from numpy.typing import NDArray
 
+from fkl.comparison.statistics import LEVEL, interval, pareto_front, ranks
 from fkl.errors import FklError
 from fkl.papers.frontier.entries import FAMILIES, OWN, POOLED_BATCH, Entry, at_the_end, course, entries_of, paired
-from fkl.papers.frontier.statistics import LEVEL, interval, pareto_front, ranks
 from fkl.report.figures import COLOURS, canvas
 from fkl.results.collect import FinishedRun
 

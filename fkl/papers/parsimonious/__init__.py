@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fkl.comparison.statistics import student_interval
 from fkl.data.ellipses import Ellipses, labels
 from fkl.errors import FklError
 from fkl.papers.beside import COLUMNS, Answer, Cell, beside, published
@@ -46,7 +47,6 @@ OVER_SIZE = {"ellipses": 25.0, "wisdm_walk_jog": 100.0, "wisdm_write_type": 150.
 """gamma of Figures 2, 3 and 4."""
 OVER_GAMMA = 10
 """Participants of Figures 5 and 6."""
-CONFIDENCE = 0.95
 
 
 class Setting(NamedTuple):
@@ -159,7 +159,7 @@ def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
     federated, centralized = pair[FEDERATED].run.summary, pair[CENTRALIZED].run.summary
     accuracy = {name: 100 * _accuracy(one.run) for name, one in pair.items()}
     difference = accuracy[FEDERATED] - accuracy[CENTRALIZED]
-    low, high = _interval(difference)
+    low, high = student_interval(difference.to_numpy(float))
     return {
         **setting._asdict(),
         "accuracy_federated_percent": accuracy[FEDERATED].mean(),
@@ -179,16 +179,6 @@ def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
         "peaks_centralized": centralized["peaks"].mean(),
         "n": len(difference),
     }
-
-
-def _interval(values: "pd.Series[float]") -> tuple[float, float]:
-    """Interval of the mean at `CONFIDENCE`, of replicates that are independent draws of a split; NaN of one."""
-    from scipy.stats import t
-
-    if len(values) < 2:
-        return np.nan, np.nan
-    half = t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean() - half), float(values.mean() + half)
 
 
 def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:

@@ -1,0 +1,228 @@
+"""Finished runs beside each other: one table of all, means with intervals, tests, ranks and figures."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+
+from fkl.comparison import pairs
+from fkl.comparison.cells import Cell, Cells, arrange
+from fkl.comparison.choosing import VERIFIED, choose
+from fkl.comparison.pivot import Pivot
+from fkl.errors import FklError
+from fkl.files import whole_file, write_text
+from fkl.report.tables import Table
+from fkl.results.collect import FinishedRun
+from fkl.results.metrics import LARGER_IS_BETTER, main_metric, require_metric
+
+MOST_ROWS = 30
+"""Of a table in a terminal."""
+ABOUT_TESTS = (
+    "Replicates differ in random features and in what methods draw, on the same data unless these are drawn anew: "
+    "intervals and tests over them do not tell what other data would give."
+)
+
+
+@dataclass
+class Comparison:
+    """Runs, compared by one metric.
+
+    Parameters
+    ----------
+    cells : Cells
+        The runs by method and data set.
+    metric : str
+        A column of their summaries.
+    notes : list of str
+        What a reader must know, in sentences.
+    """
+
+    cells: Cells
+    metric: str
+    notes: list[str] = field(default_factory=list)
+    _courses: dict[Cell, pd.DataFrame] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All summaries, one row for each run, replicate and metric, see `fkl.comparison.cells.Cells.frame`."""
+        return self.cells.frame()
+
+    @cached_property
+    def pivot(self) -> Pivot:
+        """Means of the metric by method and data set."""
+        values = self.cells.values(self.metric)
+        rows, columns = (dict.fromkeys(names) for names in zip(*values, strict=True))
+        return Pivot(self.metric, values, [*rows], [*columns], self.metric in LARGER_IS_BETTER)
+
+    @cached_property
+    def _tested(self) -> tuple[pd.DataFrame, list[str]]:
+        return pairs.paired_tests(self.pivot)
+
+    @cached_property
+    def _ranked(self) -> tuple[pd.DataFrame, list[str]]:
+        return pairs.average_ranks(self.pivot)
+
+    @property
+    def tests(self) -> pd.DataFrame:
+        """Each two methods on each data set, replicate by replicate, see `fkl.comparison.pairs.paired_tests`."""
+        return self._tested[0]
+
+    @property
+    def ranks(self) -> pd.DataFrame:
+        """Ranks by data set and method, the best on average first; empty where there is nothing to rank."""
+        return self._ranked[0]
+
+    @cached_property
+    def remarks(self) -> list[str]:
+        """All notes: of the choice of runs, the tests and the ranks."""
+        lines = [*self.notes, *self.cells.notes, *self._tested[1], *self._ranked[1]]
+        if len(self.pivot.datasets) > 1 and (missing := pairs.why_no_diagram(self.ranks)):
+            lines.append(missing)
+        return [*lines, ABOUT_TESTS]
+
+    def course(self, cell: Cell) -> pd.DataFrame:
+        """Metric over rounds and costs, all runs of a cell below each other, see `fkl.comparison.figures.course`."""
+        from fkl.comparison.figures import course
+
+        if cell not in self._courses:
+            self._courses[cell] = pd.concat([course(run, self.metric) for run in self.cells.runs[cell]])
+        return self._courses[cell]
+
+    def figures(self, dark: bool = False) -> dict[str, dict[str, bytes]]:
+        """Draw everything: names of figures, and their PNG and PDF by suffix.
+
+        Parameters
+        ----------
+        dark : bool
+            On a dark background, as for slides.
+        """
+        from fkl.comparison.figures import draw
+
+        return draw(self, dark)
+
+    def text(self, terminal: bool = False) -> str:
+        """The pivot, who is told apart from the best, and the notes.
+
+        Parameters
+        ----------
+        terminal : bool
+            Whether it is a terminal that shows bold and underlined letters.
+        """
+        parts = [self.pivot.text(terminal, MOST_ROWS)]
+        if len(self.tests):
+            parts.append("Wilcoxon's signed-rank test of paired replicates, Holm's correction, 5 %:")
+            parts[-1] += "".join(f"\n  {line}" for line in pairs.summed_up(self.tests))
+        if len(self.ranks):
+            best = [f"{method} {rank:.2f}" for method, rank in self.ranks.mean().head(MOST_ROWS).items()]
+            parts.append(f"average ranks over {len(self.ranks)} data sets: {', '.join(best)}")
+        return "\n\n".join([*parts, "\n".join(self.remarks)])
+
+    def write(self, folder: str | Path, dark: bool = False) -> list[Path]:
+        """Write all tables and figures, and name the files.
+
+        Parameters
+        ----------
+        folder : str or Path
+            runs.csv (and .parquet where pyarrow is installed), pivot, tests and ranks as .csv, .md and .tex, figures
+            as .png and .pdf.
+        dark : bool
+            Figures on a dark background.
+        """
+        folder = Path(folder)
+        files = [folder / "runs.csv"]
+        write_text(files[0], self.frame.to_csv(index=False, float_format="%.10g"))
+        if find_spec("pyarrow"):
+            files.append(folder / "runs.parquet")
+            with whole_file(files[-1]) as stream:
+                self.frame.to_parquet(stream, index=False)
+        files += self.pivot.write(folder / "pivot")
+        about = "\n\n".join(self.remarks)
+        if len(self.tests):
+            files += Table(self.tests, f"{self.metric}: paired tests", about).write(folder / "tests")
+        if len(self.ranks):
+            ranked = self.ranks.T.assign(average=self.ranks.mean()).rename_axis("method").reset_index()
+            files += Table(ranked, f"{self.metric}: ranks", about).write(folder / "ranks")
+        for name, made in self.figures(dark).items():
+            for suffix, content in made.items():
+                files.append(folder / f"{name}{suffix}")
+                with whole_file(files[-1]) as stream:
+                    stream.write(content)
+        return files
+
+
+def compare(
+    runs: str | Path | Iterable[str | Path] = (), metric: str | None = None, by: Sequence[str] = ()
+) -> Comparison:
+    """Compare finished runs.
+
+    Checksums are compared of what is read: configuration and summary of every run, and its rounds where they are drawn.
+
+    Parameters
+    ----------
+    runs : str, Path or iterable of these
+        Folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must fit; without any, ``outputs``.
+    metric : str, optional
+        A column of summary.csv; by default the error that most of the runs are judged by.
+    by : sequence of str
+        Keys whose values make columns of their own, as data sets do, in place of rows.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    fkl.errors.FklError
+        If a word finds no run, or no run has the metric.
+    """
+    found = choose([runs] if isinstance(runs, str | Path) else runs)
+    found.warn()
+    notes = [f"{found.older} older runs have the configuration of a newer one, which counts."] if found.older else []
+    return compare_runs(found.runs, metric, by, notes)
+
+
+def compare_runs(
+    runs: Sequence[FinishedRun], metric: str | None = None, by: Sequence[str] = (), notes: Sequence[str] = ()
+) -> Comparison:
+    """Compare runs that were read already; parameters and errors as for `compare`."""
+    if metric is None:
+        named = [main_metric(run.summary) for run in runs]
+        metric = max(dict.fromkeys(named), key=named.count)
+    require_metric(metric, {str(name) for run in runs for name in run.summary})
+    having = [run for run in runs if metric in run.summary and run.summary[metric].notna().all()]
+    if not having:
+        raise FklError(f"metric={metric}: no run has a value of it in every replicate")
+    left = len(runs) - len(having)
+    said = [f"{left} of {len(runs)} runs have no {metric} in every replicate, and are left out."] if left else []
+    return Comparison(arrange(having, by), metric, [*notes, *said])
+
+
+def command(
+    where: Sequence[str] = (),
+    metric: str | None = None,
+    by: Sequence[str] = (),
+    out: str | Path = "outputs/comparison",
+    dark: bool = False,
+) -> str:
+    """`fkl compare`: compare, write everything, and return what is printed.
+
+    Parameters
+    ----------
+    where, metric, by
+        As for `compare`.
+    out : str or Path
+        Folder for tables and figures.
+    dark : bool
+        Figures on a dark background.
+    """
+    made = compare(where, metric, by)
+    files = made.write(out, dark)
+    runs = sum(map(len, made.cells.runs.values()))
+    checked = (
+        f"{runs} runs compared; checked against their checksums: {', '.join(VERIFIED)}, and rounds.csv where drawn"
+    )
+    return f"{made.text(sys.stdout.isatty())}\n\n{checked}\n{len(files)} files: {out}"

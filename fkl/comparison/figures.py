@@ -1,0 +1,200 @@
+"""Figures of a comparison: curves with bands, error against bytes with its Pareto front, and critical differences."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from fkl.comparison import pairs
+from fkl.comparison.cells import Cell
+from fkl.comparison.statistics import LEVEL, pareto_front
+from fkl.report.figures import DARK, SPREAD, canvas, rendered, shade, shaded
+from fkl.results.collect import FinishedRun
+from fkl.results.folder import damage
+from fkl.results.metrics import WORDS
+
+if TYPE_CHECKING:
+    from fkl.comparison import Comparison
+
+MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
+"""Methods and data sets that a figure shows, and panels beside each other."""
+MOST_POINTS = 200
+"""Of a curve."""
+MARKERS = "osD^vP*X"
+ON_WIRES = ("uplink", "downlink", "link")
+"""Directions whose counts make all that was sent, as in `fkl.network.ledger`, which takes a second to import."""
+FEW = 100
+"""Bytes below which an axis is linear, so that methods that send nothing are shown, too."""
+AXES = {
+    "rounds": "round",
+    "scalars": "scalars sent so far, a client's share",
+    "bytes": "bytes sent so far, a client's share",
+    "seconds": "seconds of computing so far",
+}
+EVENLY = "\n(evenly over the rounds)"
+"""What is said of seconds where the rounds have none."""
+AT_THE_END = "bytes sent in all, a client's share"
+
+
+def draw(made: "Comparison", dark: bool = False) -> dict[str, dict[str, bytes]]:
+    """All figures by name, each as PNG and PDF."""
+    with matplotlib.rc_context(DARK if dark else None):  # type: ignore[arg-type]  # of matplotlib's own names
+        return {name: rendered(figure, told) for name, figure, told in _figures(made)}
+
+
+def front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
+    """The Pareto front of some points, as stairs behind them."""
+    on_front = pareto_front(cost, error)
+    stairs = sorted(zip(cost[on_front], error[on_front], strict=True))
+    axes.step(
+        *zip(*stairs, strict=True), where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front"
+    )
+
+
+def traffic(names: Sequence[str], unit: str) -> list[str]:
+    """Columns of what went over wires, each message once."""
+    return [name for direction in ON_WIRES if (name := f"{direction}_{unit}") in names]
+
+
+def _figures(made: "Comparison") -> Iterator[tuple[str, Figure, int | str]]:
+    pivot = made.pivot
+    looks = {pivot.methods[i]: shade(number) for number, i in enumerate(pivot.best_first[:MOST_METHODS])}
+    shown = [cell for cell in pivot.values if cell.method in looks]
+    counts = sorted({len(pivot.values[cell]) for cell in shown})
+    over = SPREAD.format(f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else counts[0])
+    told = "one replicate" if counts == [1] else over
+    if len(looks) < len(pivot.methods):
+        told += f"; the {len(looks)} best of {len(pivot.methods)} methods"
+    datasets = pivot.datasets[:MOST_PANELS]
+    if len(datasets) < len(pivot.datasets):
+        told += f"; the first {len(datasets)} of {len(pivot.datasets)} data sets"
+    courses = {cell: made.course(cell) for cell in shown if cell.dataset in datasets}
+    for name, words in AXES.items():
+        panel = partial(_curves, courses, name, looks)
+        if drawn := _panels(datasets, panel, made.metric, words):
+            yield f"curves_over_{name}", drawn, told
+    panel = partial(_points, made, looks)
+    if drawn := _panels(datasets, panel, made.metric, AT_THE_END):
+        yield "error_against_bytes", drawn, told
+    if len(made.ranks) and not pairs.why_no_diagram(made.ranks):
+        yield "critical_difference", *_critical_difference(made.ranks)
+
+
+def _panels(datasets: list[str], panel: Callable[[Axes, str], bool], metric: str, words: str) -> Figure | None:
+    """A figure with a panel for each data set; None where there is nothing to draw in any."""
+    figure, panels = canvas(len(datasets), ACROSS)
+    drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
+    if not any(drawn):
+        return None
+    for number, (axes, dataset) in enumerate(zip(panels, datasets, strict=True)):
+        axes.set_title(dataset)
+        axes.set_xlabel(words + (EVENLY if getattr(axes, "evenly", False) else ""))
+        if number % ACROSS == 0:
+            axes.set_ylabel(WORDS.get(metric, metric))
+    return figure
+
+
+def course(run: FinishedRun, metric: str) -> pd.DataFrame:
+    """Metric and costs of some rounds, a row a replicate and round; empty where rounds do not tell it.
+
+    Returns
+    -------
+    DataFrame
+        rounds, metric; scalars, bytes: so far, over the number of clients; seconds so far, and whether these are
+        `evenly` spread over the rounds, since the run tells their sum alone.
+    """
+    T, file = int(run.provenance["rounds"]), run.folder / "rounds.csv"
+    with file.open(encoding="utf-8") as stream:
+        there = stream.readline().rstrip("\n").split(",")
+    if metric not in there or damage(run.folder, {file.name}) is not None:
+        return pd.DataFrame()
+    sent = {unit: traffic(there, unit) for unit in ("scalars", "bytes")}
+    timed = ["runtime_s"] if "runtime_s" in there else []
+    wanted = ["round", "replicate", metric, *timed, *sent["scalars"], *sent["bytes"]]
+    table = pd.read_csv(file, usecols=wanted)[wanted].to_numpy(np.float64)
+    even = np.concatenate([np.geomspace(1, T, MOST_POINTS // 2), np.linspace(1, T, MOST_POINTS // 2)])
+    column = dict(zip(wanted, table[np.isin(table[:, 0], np.round(even))].T, strict=True))
+    made = {"rounds": column["round"], "metric": column[metric], "evenly": np.full(len(column["round"]), not timed)}
+    for unit, names in sent.items():
+        if names:
+            made[unit] = sum(column[name] for name in names) / run.provenance["clients"]
+    if timed:
+        return pd.DataFrame({**made, "seconds": column["runtime_s"]})
+    whole = dict(zip(run.summary["replicate"], run.summary["runtime_s"], strict=True))
+    return pd.DataFrame({**made, "seconds": np.vectorize(whole.get)(column["replicate"]) * column["round"] / T})
+
+
+def _curves(
+    courses: dict[Cell, pd.DataFrame], name: str, looks: dict[str, tuple[str, str]], axes: Axes, dataset: str
+) -> bool:
+    """Curves of one data set; False where there is none."""
+    drawn, positive = False, True
+    for method, look in looks.items():
+        course = courses.get(Cell(method, dataset), pd.DataFrame())
+        if not {"metric", name} <= set(course) or not course[name].any():
+            continue
+        by_round = course.groupby(course["rounds"])
+        x, mean, deviation = by_round[name].mean(), by_round["metric"].mean(), by_round["metric"].std(ddof=1)
+        if len(x) < 2:
+            continue
+        shaded(axes, x.to_numpy(float), mean.to_numpy(), deviation.fillna(0).to_numpy(), method, look)
+        drawn, positive = True, positive and bool((mean > 0).all())
+        if name == "seconds" and course["evenly"].any():
+            axes.evenly = True  # type: ignore[attr-defined]
+    if drawn:
+        axes.set_yscale("log" if positive else "linear")
+        axes.set_xscale("linear" if name == "rounds" else "log")
+    return drawn
+
+
+def _points(made: "Comparison", looks: dict[str, tuple[str, str]], axes: Axes, dataset: str) -> bool:
+    """A point a method, and the front; False where nobody sends anything."""
+    found: dict[str, tuple[float, float, float]] = {}
+    for method in looks:
+        runs = made.cells.runs.get(Cell(method, dataset), [])
+        if not runs or not all(traffic([*run.summary], "bytes") for run in runs):
+            continue
+        share = [
+            run.summary[traffic([*run.summary], "bytes")].sum(axis=1).mean() / run.provenance["clients"] for run in runs
+        ]
+        values = made.pivot.values[Cell(method, dataset)]
+        found[method] = float(np.mean(share)), float(values.mean()), float(np.nan_to_num(values.std(ddof=1)))
+    if not any(cost for cost, _, _ in found.values()):
+        return False
+    cost, error, _ = (np.array(column) for column in zip(*found.values(), strict=True))
+    for number, (method, (colour, _)) in enumerate(looks.items()):
+        if method in found:
+            x, y, spread = found[method]
+            axes.errorbar(x, y, spread, fmt=MARKERS[number % len(MARKERS)], color=colour, label=method, capsize=2)
+    if not made.pivot.larger_is_better:
+        front(axes, cost, error)
+    if (error > 0).all():
+        axes.set_yscale("log")
+    if (cost > 0).all():
+        axes.set_xscale("log")
+    else:
+        axes.set_xscale("symlog", linthresh=FEW)
+    return True
+
+
+def _critical_difference(placed: pd.DataFrame) -> tuple[Figure, str]:
+    """Average ranks on a line; bars join methods that Nemenyi's test does not tell apart."""
+    from scikit_posthocs import critical_difference_diagram
+
+    height = 1.2 + 0.22 * placed.shape[1]
+    figure = Figure(figsize=(8, height), layout="constrained")
+    axes = figure.add_subplot()
+    ink = matplotlib.rcParams["text.color"]
+    lines: dict[str, Any] = {"color": ink}
+    critical_difference_diagram(
+        placed.mean(), pairs.nemenyi(placed), ax=axes, alpha=1 - LEVEL,
+        elbow_props=lines, crossbar_props=lines, marker_props=lines,
+    )  # fmt: skip
+    told = f"average ranks over {len(placed)} data sets; bars join methods that\n"
+    return figure, f"{told}Nemenyi's test does not tell apart at {100 * (1 - LEVEL):g} %"

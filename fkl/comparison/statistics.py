@@ -1,0 +1,129 @@
+"""Who is beaten by whom: the Pareto front, ranks, paired tests, and intervals that know the replicates only."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import bootstrap, rankdata, t, wilcoxon
+
+LEVEL = 0.95
+RESAMPLES = 9999
+SEED = 0
+
+Array = NDArray[np.floating[Any]]
+
+
+def pareto_front(cost: Array, error: Array) -> NDArray[np.bool_]:
+    """Which of n points are beaten by none: none is as good in both and better in one.
+
+    Parameters
+    ----------
+    cost, error : (n,)
+        Both the smaller, the better.
+
+    Returns
+    -------
+    (n,) bool
+        Points that coincide are on the front together.
+    """
+    as_good = (cost <= cost[:, None]) & (error <= error[:, None])
+    better = (cost < cost[:, None]) | (error < error[:, None])
+    beaten = (as_good & better).any(axis=1)
+    return np.logical_not(beaten)
+
+
+def interval(values: Array) -> tuple[float, float]:
+    """Bootstrap interval of a mean: bias-corrected and accelerated, `RESAMPLES` resamples of the n values.
+
+    The same values give the same interval: the resamples are drawn from a seed of their own.
+
+    Parameters
+    ----------
+    values : (n,)
+
+    Returns
+    -------
+    low, high : float
+        Both the value itself where all are the same; NaN for fewer than two.
+    """
+    if len(values) < 2:
+        return np.nan, np.nan
+    if np.ptp(values) == 0:
+        return float(values[0]), float(values[0])
+    rng = np.random.default_rng(SEED)
+    drawn = bootstrap(  # `random_state` is called `rng` from scipy 1.15 on, and goes on under its old name
+        (values,), np.mean, confidence_level=LEVEL, n_resamples=RESAMPLES, method="BCa", random_state=rng
+    )
+    low, high = drawn.confidence_interval
+    return float(low), float(high)
+
+
+def ranks(error: Array) -> Array:
+    """Rank of each column in its row, 1 for the least; those that tie share the mean of their places."""
+    return rankdata(error, method="average", axis=1)
+
+
+def half_width(values: Array) -> float:
+    """Half of Student's interval of a mean, at `LEVEL`.
+
+    Parameters
+    ----------
+    values : (n,)
+
+    Returns
+    -------
+    float
+        NaN for fewer than two values.
+
+    Examples
+    --------
+    >>> round(half_width(np.array([1.0, 2.0, 3.0])), 4)
+    2.4841
+    """
+    n = len(values)
+    return float(t.ppf((1 + LEVEL) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+
+
+def student_interval(values: Array) -> tuple[float, float]:
+    """Student's interval of a mean, at `LEVEL`; NaN for fewer than two values."""
+    half = half_width(values)
+    return float(np.mean(values) - half), float(np.mean(values) + half)
+
+
+def paired_p(difference: Array) -> float:
+    """P value of Wilcoxon's signed-rank test, two-sided, that differences are as often above 0 as below, and as far.
+
+    Parameters
+    ----------
+    difference : (n,)
+
+    Returns
+    -------
+    float
+        1 where all are 0. NaN where there are fewer than two, or all are the same: then chance had no part in them,
+        and repeating what no chance decides is no evidence.
+    """
+    if len(difference) < 2 or (np.ptp(difference) == 0 and difference[0] != 0):
+        return np.nan
+    return float(wilcoxon(difference).pvalue) if difference.any() else 1.0
+
+
+def holm(p: Array) -> Array:
+    """P values after Holm's correction for as many tests as there are.
+
+    Parameters
+    ----------
+    p : (n,)
+        NaN where nothing was tested, which counts for nothing.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    corrected = np.full(len(p), np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
+    return corrected

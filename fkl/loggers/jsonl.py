@@ -1,0 +1,69 @@
+"""A plain stream of JSON lines."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fkl.config import Run, decisive
+from fkl.errors import FklError
+
+
+@dataclass
+class JsonLines:
+    """One JSON object a line: one for the run, one a round, one for the end.
+
+    A run that was interrupted goes on in its file; one that is made again begins it anew.
+
+    Parameters
+    ----------
+    file : str or None
+        None for one in the folder ``logs`` of the outputs, named after the run's folder.
+    """
+
+    file: str | None = None
+
+    def begin(self, run: Run) -> None:
+        """Open the file, which may be of this run's first part."""
+        path = Path(run.paths.outputs) / "logs" / f"{run.folder.name}.jsonl" if self.file is None else Path(self.file)
+        begun = {"event": "begin", "run": run.digest, "config": decisive(run.resolved)}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab+") as stream:
+            stream.seek(0)
+            lines = stream.read().splitlines(keepends=True)
+            if lines and lines[0] != _line(begun):
+                raise FklError(f"{path}: not a log of this run")
+            whole = [line for line in lines if line.endswith(b"\n")]  # all but one that was cut off
+            known = [json.loads(line) for line in whole]
+            if known and known[-1]["event"] == "end":
+                whole, known = [], []
+            stream.truncate(sum(map(len, whole)))
+        self._known = {(*event["replicates"], event["round"]) for event in known if event["event"] == "round"}
+        self._stream = path.open("ab")
+        if not whole:
+            self._write(begun)
+
+    def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
+        """Write a line, unless it is there already."""
+        ends = [replicates[0], replicates[-1]]
+        if (*ends, t) not in self._known:
+            self._write({"event": "round", "replicates": ends, "round": t, "metrics": metrics})
+
+    def end(self, folder: Path, summary: dict[str, float]) -> None:
+        """Write the last line."""
+        self._write({"event": "end", "folder": folder.name, "summary": summary})
+        self._stream.close()
+
+    def fail(self, why: str) -> None:
+        """Write why, and close."""
+        self._write({"event": "fail", "why": why})
+        self._stream.close()
+
+    def _write(self, event: dict[str, Any]) -> None:
+        self._stream.write(_line(event))
+        self._stream.flush()
+
+
+def _line(event: dict[str, Any]) -> bytes:
+    return json.dumps(event).encode() + b"\n"

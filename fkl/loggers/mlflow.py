@@ -1,0 +1,114 @@
+"""An MLflow store, by mlflow-skinny."""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+from typing import Any
+
+from filelock import FileLock
+
+from fkl.config import Run, decisive
+from fkl.errors import extra
+from fkl.loggers.logger import group
+
+MOST_METRICS, MOST_PARAMETERS = 1000, 100
+"""Of one call."""
+TAG = "fkl.run"
+
+
+@dataclass
+class MLflow:
+    """A run of MLflow's: the configuration, curves of the rounds, the means of the summary, and all files.
+
+    Parameters
+    ----------
+    uri : str or None
+        Of the store; None for ``mlflow.db`` in the outputs, with the files in ``mlflow`` beside it. `mlflow ui
+        --backend-store-uri sqlite:///outputs/mlflow.db` shows it.
+    experiment : str
+        Name of the experiment that the run belongs to.
+    """
+
+    uri: str | None = None
+    experiment: str = "fkl"
+
+    def __post_init__(self) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        logging.getLogger("mlflow").setLevel(logging.WARNING)
+        with extra("mlflow", "logger=mlflow"):
+            import mlflow  # noqa: F401
+            import sqlalchemy  # noqa: F401
+
+    def begin(self, run: Run) -> None:
+        """Make a run, or go on with that of the run's first part."""
+        from mlflow import MlflowClient
+        from mlflow.entities import Param
+
+        outputs = Path(run.paths.outputs).absolute()
+        outputs.mkdir(parents=True, exist_ok=True)
+        with FileLock(outputs / ".mlflow.lock"):  # so that the jobs of a sweep make one store
+            self._client = MlflowClient(self.uri or f"sqlite:///{outputs / 'mlflow.db'}")
+            known = self._client.get_experiment_by_name(self.experiment)
+            place = None if self.uri else (outputs / "mlflow").as_uri()
+            number = known.experiment_id if known else self._client.create_experiment(self.experiment, place)
+        self._run = run
+        self._pending: list[Any] = []
+        unfinished = f"tags.`{TAG}` = '{run.digest}' and attributes.status != 'FINISHED'"
+        found = self._client.search_runs([number], unfinished, max_results=1)
+        if found:
+            self._id = found[0].info.run_id
+            self._client.update_run(self._id, status="RUNNING")
+        else:
+            self._id = self._client.create_run(number, run_name=run.folder.name, tags={TAG: run.digest}).info.run_id
+        self._known = {name: self._last(name) for name in (found[0].data.metrics if found else ())}
+        parameters = [Param(name, str(value)) for name, value in _flat(decisive(run.resolved))]
+        for start in range(0, len(parameters), MOST_PARAMETERS):
+            self._client.log_batch(self._id, params=parameters[start : start + MOST_PARAMETERS])
+
+    def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
+        """One point of every curve that has it not yet; they are sent many at a time."""
+        of = group(replicates, self._run)
+        self._add({f"{name}/{of}" if of else name: value for name, value in metrics.items()}, t)
+        if len(self._pending) >= MOST_METRICS:
+            self._send()
+
+    def end(self, folder: Path, summary: dict[str, float]) -> None:
+        """The summary, and all files."""
+        self._add({f"summary/{name}": value for name, value in summary.items()}, 0)
+        self._send()
+        self._client.log_artifacts(self._id, str(folder))
+        self._client.set_terminated(self._id, "FINISHED")
+
+    def fail(self, why: str) -> None:
+        """Say why."""
+        self._send()
+        self._client.set_tag(self._id, "fkl.error", why)
+        self._client.set_terminated(self._id, "FAILED")
+
+    def _last(self, name: str) -> int:
+        """Last step of a metric."""
+        return max(point.step for point in self._client.get_metric_history(self._id, name))
+
+    def _add(self, metrics: dict[str, float], step: int) -> None:
+        from mlflow.entities import Metric
+
+        now = int(1000 * time())
+        new = {name: value for name, value in metrics.items() if step > self._known.get(name, -1)}
+        self._pending += [Metric(name, value, now, step) for name, value in new.items()]
+
+    def _send(self) -> None:
+        while self._pending:
+            self._client.log_batch(self._id, metrics=self._pending[:MOST_METRICS])
+            del self._pending[:MOST_METRICS]
+
+
+def _flat(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Keys of a configuration with dots, and their values."""
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value

@@ -1,0 +1,54 @@
+"""The bar of a run's rounds, which says so while the compiler holds them up."""
+
+import sys
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from numba.core import event
+from tqdm import tqdm
+
+
+class Progress(event.Listener):  # type: ignore[misc]
+    """A bar of rounds, on stderr, that wipes itself out.
+
+    What is compiled is kept for later runs, and its time is none of the rounds': the bar's clock begins anew after it.
+
+    Parameters
+    ----------
+    title : str
+    rounds : int
+        Of all replicates together.
+    """
+
+    def __init__(self, title: str, rounds: int) -> None:
+        pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
+        self.title = title
+        self.compiling = False
+        self.bar: tqdm[NoReturn] = tqdm(
+            total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause
+        )
+
+    def __enter__(self) -> Self:
+        event.register("numba:compile", self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        event.unregister("numba:compile", self)
+        self.bar.close()
+
+    def on_start(self, _: Any) -> None:
+        """Say that something is compiled, which happens once for a machine."""
+        if not self.compiling:
+            self.compiling = True
+            self.bar.set_description(f"{self.title}, compiling (once)")
+
+    def on_end(self, _: Any) -> None:
+        """Say nothing: more may be compiled before the next round ends."""
+
+    def advance(self, rounds: int) -> None:
+        """So many rounds more are done."""
+        if self.compiling:
+            self.compiling = False
+            self.bar.set_description(self.title, refresh=False)
+            self.bar.unpause()
+        self.bar.update(rounds)

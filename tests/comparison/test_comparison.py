@@ -1,0 +1,214 @@
+"""`fkl compare`: which runs, how they are named, what is written, and what is refused."""
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import SMALL
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
+
+from fkl.comparison import compare
+from fkl.comparison.labels import flat, told, varying
+from fkl.comparison.pivot import Pivot
+from fkl.report.figures import COLOURS, ON_DARK
+
+VALUES = st.one_of(st.integers(0, 2), st.booleans(), st.sampled_from(["a", "b"]), st.none())
+CONFIGS = st.lists(st.dictionaries(st.sampled_from(["algo.M", "algo.eta", "kernels.D", "seed"]), VALUES), min_size=1)
+
+
+@given(CONFIGS)
+def test_labels_tell_apart_what_differs_and_nothing_else(configs: list[dict]) -> None:
+    keys = varying(configs)
+    assert all(len({repr(one.get(key, "absent")) for one in configs}) > 1 for key in keys)
+    labels = [told(one, keys) for one in configs]
+    same = [repr(sorted(one.items(), key=str)) for one in configs]
+    assert len(set(labels)) == len(set(same)), "one label for each configuration"
+
+
+def test_a_label_is_short() -> None:
+    one, other = {"algo": {"M": 1, "eta": 0.1}, "out": "a"}, {"algo": {"M": 25, "eta": 0.1}, "out": "b"}
+    configs = [flat(one), flat(other)]
+    assert [told(config, varying(configs)) for config in configs] == ["M=1", "M=25"]
+    classes = [{"kernels._target_": "a.Rbf", "kernels.D": 1}, {"kernels._target_": "a.Poly", "kernels.degree": 2}]
+    assert [told(config, varying(classes)) for config in classes] == ["Rbf", "Poly"]
+    alike = [{"algo.D": 1, "kernels.D": 1}, {"algo.D": 2, "kernels.D": 2}]
+    assert told(alike[0], varying(alike)) == "algo.D=1, kernels.D=1"
+
+
+def test_rows_are_methods_and_columns_data(runs: Callable, fkl: Callable) -> None:
+    """What differs on the same data is a row's; what is set otherwise on other data is said; seeds are one cell."""
+    for seed in (0, 1):
+        runs("POF-MKL", "air", [0.5, 0.7], seed=seed)
+        runs("POF-MKL", "air", [0.9, 0.9], seed=seed, algo__M=25)
+    runs("POF-MKL", "naval", [0.2, 0.4])
+    runs("Raker", "air", [0.8, 0.8], algo__eta=0.1)
+    runs("Raker", "naval", [0.1, 0.2], algo__eta=0.5)
+    made = compare()
+    assert made.pivot.methods == ["POF-MKL", "POF-MKL, M=25", "Raker"]
+    assert made.pivot.datasets == ["air", "naval"]
+    assert made.pivot.means[0] == pytest.approx([0.6, 0.3])
+    assert made.cells.notes == ["Raker is not set alike on all data: eta=0.1 on air; eta=0.5 on naval."]
+    assert len(made.frame) == 14 * 5
+    first = made.frame[(made.frame["metric"] == "mse") & (made.frame["method"] == "POF-MKL, M=25")]
+    assert first[["algo.M", "algo.eta", "seed", "replicate", "value"]].to_numpy().tolist()[0] == [25, 0.1, 0, 0, 0.9]
+    by = compare(by=["algo.M"]).pivot
+    assert by.methods == ["POF-MKL", "Raker"] and "air, M=25" in by.datasets
+
+
+def test_columns_are_told_apart_by_what_differs_of_their_data(runs: Callable, fkl: Callable) -> None:
+    runs("Raker", "air", [0.5])
+    runs("Raker", "air", [0.6], partition__clients=9)
+    made = compare()
+    assert made.pivot.datasets == ["air, clients=4", "air, clients=9"]
+    assert made.pivot.methods == ["Raker"]
+    assert made.ranks.empty and made.tests.empty
+
+
+def test_runs_are_chosen_by_folder_glob_sweep_and_keys(runs: Callable, fkl: Callable) -> None:
+    air, naval = runs("POF-MKL", "air", [0.5, 0.6]), runs("RBF-1", "naval", [0.1, 0.2], seed=3)
+    runs("Raker", "air", [0.3, 0.3], kernels__D=20)
+    sweep = Path("outputs/sweeps/now")
+    sweep.mkdir(parents=True)
+    rows = [(0, "finished", 1, "", air), (1, "failed", 1, "", "nowhere"), (2, "finished already", 1, "", naval)]
+    pd.DataFrame(rows, columns=["job", "state", "seconds", "overrides", "folder"]).to_csv(sweep / "jobs.csv")
+
+    def chosen(*where: str | Path) -> list[str]:
+        return sorted({run.algorithm for several in compare(where).cells.runs.values() for run in several})
+
+    assert chosen() == chosen("outputs") == chosen("outputs/runs") == ["POF-MKL", "RBF-1", "Raker"]
+    assert chosen(air) == ["POF-MKL"]
+    assert chosen(sweep) == chosen(sweep / "jobs.csv") == ["POF-MKL", "RBF-1"]
+    assert chosen("outputs/runs/air-*") == ["POF-MKL", "Raker"]
+    assert chosen("algo=pof_mkl,raker") == chosen("dataset=air") == ["POF-MKL", "Raker"]
+    assert chosen("algo=rbf_1") == chosen("seed=3") == ["RBF-1"]
+    assert chosen("dataset=air", "outputs/runs", "algo=raker") == ["Raker"]
+    assert chosen("kernels.D=20.0") == ["Raker"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere"], "where=nowhere: must be a folder, a glob, or KEY=VALUE"),
+        (["none*"], "where=none*: must be a glob that finds something"),
+        (["algo=coke"], "algo=coke: fits none of 2 runs; there is POF-MKL, Raker"),
+        (["algo.M=3"], "algo.M=3: fits none of 2 runs; no such key"),
+        (["--metric", "test_mse"], "metric=test_mse: must be one of mse, runtime_per_client_s"),
+        (["--by", "algo.N"], "by=algo.N: must be a key of the runs: algo._target_"),
+        (["broken"], "broken: no finished run there; fkl run makes one"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(
+    runs: Callable, fkl: Callable, words: list[str], said: str
+) -> None:
+    runs("POF-MKL", "air", [0.5])
+    runs("Raker", "air", [0.5])
+    Path("broken").mkdir()
+    answer = fkl("compare", *words)
+    assert answer.code == 2
+    assert answer.err.splitlines()[-1].startswith(f"fkl: {said}")
+    assert not Path("outputs/comparison").exists()
+
+
+def test_a_run_that_has_changed_is_left_out_and_named(
+    runs: Callable, fkl: Callable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = runs("POF-MKL", "air", [0.5])
+    runs("Raker", "air", [0.5])
+    (changed / "summary.csv").write_text("replicate,mse\n0,0.1\n")
+    assert compare().pivot.methods == ["Raker"]
+    assert f"{changed}: summary.csv has changed since the run ended" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def pivot(tmp_path_factory: pytest.TempPathFactory) -> Pivot:
+    """Numbers whose form is easily said."""
+    index = pd.MultiIndex.from_product([[0], range(2)], names=["seed", "replicate"])
+    means = {("A, eta_x=1", "air"): 0.01542, ("B", "air"): 0.03, ("C", "air"): 0.2, ("B", "sea"): 5e6}
+    values = {cell: pd.Series([mean * 0.999, mean * 1.001], index) for cell, mean in means.items()}
+    return Pivot("mse", values, ["A, eta_x=1", "B", "C"], ["air", "sea"])  # type: ignore[arg-type]
+
+
+def test_the_best_stands_out_in_every_language(pivot: Pivot) -> None:
+    lines = pivot.text().splitlines()
+    assert lines[0].split() == ["air", "×10^-3", "sea", "×10^6"]
+    assert lines[2].split("  ")[-1].strip() == "" or "*15.42*" in lines[2]
+    assert "*15.42* ± 0.20" in lines[2] and "_30.00_ ± 0.38" in lines[3] and "200.00 ± 2.54" in lines[4]
+    assert "\x1b[1m15.42\x1b[0m" in pivot.text(terminal=True)
+    assert "**15.42** ± 0.20" in pivot.markdown() and "<ins>30.00</ins>" in pivot.markdown()
+    assert pivot.text(most=1).splitlines()[3] == "... and 2 methods more"
+    frame = pivot.frame().set_index(["method", "dataset"])
+    assert frame.loc[("A, eta_x=1", "air"), ["place", "n"]].tolist() == [1, 2]
+    assert len(frame) == 4
+
+
+def test_the_latex_table_is_whole(pivot: Pivot) -> None:
+    """Braces and environments balance, every row has as many cells, and what LaTeX takes for orders is escaped."""
+    latex = pivot.latex()
+    bare = latex.replace(r"\{", "").replace(r"\}", "")
+    depth = np.cumsum([{"{": 1, "}": -1}.get(letter, 0) for letter in bare])
+    assert depth.min() >= 0 and depth[-1] == 0
+    begun, ended = (re.findall(rf"\\{word}{{(\w+)}}", latex) for word in ("begin", "end"))
+    assert begun == ended[::-1] == ["table", "tabular"]
+    rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
+    assert {row.count("&") for row in rows} == {2}
+    assert bare.count("$") % 2 == 0
+    assert r"\textbf{15.42} {\scriptsize$\pm$ 0.20}" in latex and r"\underline{30.00}" in latex
+    assert r"eta\_x=1" in latex and "95 \\%" in latex
+    assert not re.search(r"(?<!\\)[_#%](?!.*usepackage)", latex.replace("% \\usepackage", ""))
+
+
+def test_everything_is_written(runs: Callable, fkl: Callable) -> None:
+    """Tables, ranks and figures of three methods on five data sets, and the diagram of critical differences."""
+    random = np.random.default_rng(0)
+    for number, dataset in enumerate(("air", "bias", "naval", "energy", "concrete")):
+        for shift, algorithm in enumerate(("POF-MKL", "Raker", "RBF-1")):
+            runs(algorithm, dataset, list(np.round(0.1 + shift + number + random.random(3), 6)))
+    first = fkl("compare", "--out", "one")
+    assert first.code == 0, first.err
+    assert "15 runs compared" in first.out and "average ranks over 5 data sets: POF-MKL 1.00" in first.out
+    names = {file.name for file in Path("one").iterdir()}
+    tables = {f"{name}.{kind}" for name in ("pivot", "tests", "ranks") for kind in ("csv", "md", "tex")}
+    curves = {f"curves_over_{cost}" for cost in ("rounds", "scalars", "bytes", "seconds")}
+    figures = {
+        f"{name}.{kind}" for name in curves | {"error_against_bytes", "critical_difference"} for kind in ("png", "pdf")
+    }
+    assert names == tables | figures | {"runs.csv", "runs.parquet"}
+    written, read = pd.read_csv("one/runs.csv"), pd.read_parquet("one/runs.parquet")
+    assert written["value"].tolist() == pytest.approx(read["value"].tolist())
+    assert (len(written), list(written)) == (len(read), list(read))
+
+
+def test_a_sweep_ends_with_its_runs_compared(fkl: Callable) -> None:
+    answer = fkl("run", "-m", *SMALL, "algo=vm_kofl,ofmkl_avg", "kernels.N=3", "partition.rounds=20")
+    assert answer.code == 0, answer.err
+    closing = answer.out.partition("2 runs: 2 finished")[2]
+    assert "diabetes" in closing and "vM-KOFL" in closing and "mse: mean" in closing
+    [jobs] = Path("outputs/sweeps").glob("*/jobs.csv")
+    table = pd.read_csv(jobs)
+    summaries = [pd.read_csv(Path(folder) / "summary.csv") for folder in table["folder"]]
+    assert table["metric"].tolist() == ["mse", "mse"]
+    assert table["mean"].tolist() == pytest.approx([summary["mse"].mean() for summary in summaries], rel=1e-5)
+    assert f"fkl compare {jobs.parent}" in closing
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("dark", [False, True])
+def test_figures_are_drawn_on_light_and_dark(runs: Callable, fkl: Callable, dark: bool) -> None:
+    """The corner has the background's colour, something stands out from it, and both methods have colours of theirs."""
+    runs("POF-MKL", "air", [0.5, 0.6])
+    runs("Raker", "air", [0.1, 0.2])
+    made = compare()
+    pictures = {name: matplotlib.image.imread(io.BytesIO(files[".png"])) for name, files in made.figures(dark).items()}
+    assert set(pictures) >= {"curves_over_rounds", "error_against_bytes"}
+    for name, picture in pictures.items():
+        assert (picture[0, 0, :3].max() < 0.2) == dark and (picture[0, 0, :3].min() > 0.9) != dark, name
+        for colour in COLOURS[:2]:
+            shade = np.array(to_rgb(ON_DARK[colour] if dark else colour))
+            assert np.abs(picture[..., :3] - shade).max(axis=-1).min() < 0.02, name

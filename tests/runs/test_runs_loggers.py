@@ -1,0 +1,253 @@
+"""Loggers hold what rounds.csv holds, each read by its own library; they change no number and can cost no run."""
+
+import json
+import math
+import sys
+
+import pandas as pd
+import pytest
+from conftest import SMALL, small
+
+from fkl import simulation
+from fkl.composing.loader import compose
+from fkl.config import load
+from fkl.loggers import following
+from fkl.results.records import TIMING_COLUMNS
+
+RUN = ("run", *SMALL, "kernels.N=5", "partition.rounds=30", "replicates=3", "chunk=2")
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Tell of every round right after it."""
+    monkeypatch.setattr(following, "EVERY_S", 0.0)
+    monkeypatch.setattr(following, "SHARE", math.inf)
+
+
+def tables(folder):
+    """Tables of a run without the columns of time."""
+    read = {name: pd.read_csv(folder / f"{name}.csv") for name in ("rounds", "clients", "summary")}
+    return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore").to_csv() for name, table in read.items()}
+
+
+def by_part(folder, *parts):
+    """Means over some replicates of the rounds of a finished run, by the words for these."""
+    rounds = pd.read_csv(folder / "rounds.csv")
+    chosen = {words: rounds[rounds["replicate"].isin(replicates)] for words, replicates in parts}
+    return {words: rows.groupby("round").mean().drop(columns="replicate") for words, rows in chosen.items()}
+
+
+def lines(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def of_json(file):
+    found = {}
+    for event in lines(file):
+        if event["event"] == "round":
+            found.setdefault(tuple(event["replicates"]), {})[event["round"]] = event["metrics"]
+    return {part: pd.DataFrame.from_dict(rounds, "index") for part, rounds in found.items()}
+
+
+def interrupted(fkl, monkeypatch, rounds, *words):
+    """Do a run up to an interruption after so many rounds, then the rest of it."""
+    kept = simulation._keep
+    calls = []
+
+    def keep(*about):
+        kept(*about)
+        calls.append(about)
+        if len(calls) == rounds:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(simulation, "_keep", keep)
+        assert fkl(*words, "checkpoint_s=0").code == 130
+    answer = fkl(*words)
+    assert (answer.code, answer.err.count("fkl:")) == (0, 0), answer.err
+
+
+@pytest.mark.slow
+def test_each_logger_of_an_interrupted_run_has_what_rounds_csv_has(fkl, tmp_path, monkeypatch, at_once):
+    from mlflow import MlflowClient
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    interrupted(fkl, monkeypatch, 45, *RUN, "logger=[jsonl,tensorboard,mlflow]")
+    [folder] = tmp_path.glob("outputs/runs/*")
+    parts = by_part(folder, ("replicates 0-1", (0, 1)), ("replicate 2", (2,)))
+    summary = pd.read_csv(folder / "summary.csv").mean()
+
+    logged = of_json(tmp_path / f"outputs/logs/{folder.name}.jsonl")
+    for part, table in zip(((0, 1), (2, 2)), parts.values(), strict=True):
+        pd.testing.assert_frame_equal(logged[part], table, check_names=False, check_dtype=False, rtol=1e-9)
+
+    events = tmp_path / "outputs/tensorboard" / folder.name
+    for words, table in parts.items():
+        found = EventAccumulator(str(events / words), size_guidance={"scalars": 0}).Reload()
+        assert sorted(found.Tags()["scalars"]) == sorted(table)
+        for name in table:
+            points = found.Scalars(name)
+            assert [point.step for point in points] == list(table.index)
+            assert [point.value for point in points] == pytest.approx(table[name].tolist(), rel=1e-6)
+    whole = EventAccumulator(str(events)).Reload()
+    assert whole.Scalars("summary/mse")[-1].value == pytest.approx(summary["mse"], rel=1e-6)
+    assert sorted(whole.Tags()["images"]) == ["mse", "regret"]
+
+    client = MlflowClient(f"sqlite:///{tmp_path / 'outputs/mlflow.db'}")
+    [run] = client.search_runs([client.get_experiment_by_name("fkl").experiment_id])
+    assert (run.info.status, run.info.run_name) == ("FINISHED", folder.name)
+    assert run.data.params["algo.lam"] == "0.001"
+    assert run.data.metrics["summary/mse"] == pytest.approx(summary["mse"], rel=1e-9)
+    for words, table in parts.items():
+        for name in table:
+            points = sorted(
+                (one.step, one.value) for one in client.get_metric_history(run.info.run_id, f"{name}/{words}")
+            )
+            assert [step for step, _ in points] == list(table.index)
+            assert [value for _, value in points] == pytest.approx(table[name].tolist(), rel=1e-9)
+    kept = {file.path for file in client.list_artifacts(run.info.run_id)}
+    assert kept == {file.name for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("algo", ["pof_mkl", "coke", "fdskl"])
+def test_what_is_told_as_it_goes_is_what_is_told_at_the_end(fkl, tmp_path, monkeypatch, algo):
+    """Of a method of each kind of task; the digest and all tables are those without a logger."""
+    words = ("run", *small(algo), f"algo={algo}", "logger=jsonl")
+    assert fkl(*words, "paths.outputs=end").code == 0
+    [file] = tmp_path.glob("end/logs/*.jsonl")
+    moments = []
+    tell = following.Following.tell
+
+    def told(self, chunk, done):
+        moments.append(done)
+        tell(self, chunk, done)
+
+    monkeypatch.setattr(following, "EVERY_S", 0.0)
+    monkeypatch.setattr(following, "SHARE", math.inf)
+    monkeypatch.setattr(following.Following, "tell", told)
+    assert fkl(*words, "paths.outputs=live").code == 0
+    live = lines(tmp_path / "live" / "logs" / file.name)
+    assert moments[0] < moments[-1]
+    for one, other in zip(live, lines(file), strict=True):
+        for event in (one, other):
+            for name in TIMING_COLUMNS:
+                event.get("metrics", event.get("summary", {})).pop(name, None)
+        assert one == other
+    assert fkl(*words[:-1], "paths.outputs=plain").code == 0
+    [plain] = tmp_path.glob("plain/runs/*")
+    assert tables(plain) == tables(tmp_path / "live" / "runs" / plain.name)
+
+
+OWN = """
+from dataclasses import dataclass
+
+@dataclass
+class Mine:
+    file: str = "mine.txt"
+
+    def begin(self, run):
+        self.told = [f"begin {run.algo.label}"]
+
+    def round(self, t, replicates, metrics):
+        self.told.append(f"{t} {list(replicates)} {metrics['mse']:.3f}")
+
+    def end(self, folder, summary):
+        open(self.file, "w").write("\\n".join([*self.told, f"{summary['mse']:.3f}"]))
+
+    def fail(self, why):
+        open(self.file, "w").write(why)
+
+class Breaks(Mine):
+    def round(self, t, replicates, metrics):
+        raise ConnectionError("nobody\\nthere")
+"""
+
+
+def test_a_logger_of_one_s_own_and_one_that_breaks(fkl, tmp_path):
+    """It is said in one line, and the run and the other logger go on."""
+    (tmp_path / "own_logger.py").write_text(OWN)
+    own = ("+logger.mine._target_=own_logger.Mine", "+logger.worse._target_=own_logger.Breaks")
+    answer = fkl(*RUN, "chunk=null", *own)
+    assert answer.code == 0
+    said = [line for line in answer.err.splitlines() if "fkl: " in line]
+    assert [line[line.index("fkl: ") :] for line in said] == [
+        "fkl: logger.worse is told no more of this run: ConnectionError: nobody there"
+    ]
+    [folder] = tmp_path.glob("outputs/runs/*")
+    table = by_part(folder, ("all", (0, 1, 2)))["all"]
+    expected = [f"{t} [0, 1, 2] {mse:.3f}" for t, mse in table["mse"].items()]
+    last = f"{pd.read_csv(folder / 'summary.csv')['mse'].mean():.3f}"
+    assert (tmp_path / "mine.txt").read_text().splitlines() == ["begin POF-MKL", *expected, last]
+
+
+def test_a_divergence_is_told_with_the_rounds_before_it(fkl, tmp_path):
+    answer = fkl(*RUN, "algo.eta=1e30", "chunk=1", "logger=jsonl")
+    assert answer.code == 2
+    [file] = tmp_path.glob("outputs/logs/*.jsonl")
+    [folder] = tmp_path.glob("outputs/failed/*")
+    begun, *rounds, failed = lines(file)
+    table = pd.read_csv(folder / "rounds.csv")
+    assert [event["round"] for event in rounds] == table["round"].tolist()
+    assert [event["metrics"]["mse"] for event in rounds] == pytest.approx(table["mse"].tolist(), rel=1e-9)
+    assert begun["event"] == "begin"
+    assert failed["why"].startswith(f"POF-MKL diverged in round {len(rounds) + 1} with algo.eta=1e+30")
+
+
+def test_a_log_goes_on_after_an_interruption_and_is_made_anew_with_its_run(fkl, tmp_path, monkeypatch, at_once):
+    """But for the line that says so, and the columns of time, it is as without; a line that was cut off is mended."""
+    words = (*RUN, "logger=jsonl", "logger.jsonl.file=log")
+    interrupted(fkl, monkeypatch, 45, *words, "out=twice")
+    went_on = [event for event in lines(tmp_path / "log") if event["event"] != "fail"]
+    log = (tmp_path / "log").read_bytes()
+    (tmp_path / "log").write_bytes(b"".join(log.splitlines(keepends=True)[:9]) + b'{"event": "rou')
+    assert fkl(*words, "out=once").code == 0
+    assert lines(tmp_path / "log")[:-1] == went_on[:-1]
+    assert fkl(*words, "out=thrice").code == 0
+    assert lines(tmp_path / "log")[:-1] == went_on[:-1]
+
+
+def test_a_file_that_is_not_the_run_s_log_stays_as_it_is(fkl, tmp_path):
+    (tmp_path / "diary.txt").write_text("mine\n")
+    answer = fkl(*RUN, "logger=jsonl", "logger.jsonl.file=diary.txt")
+    assert answer.code == 0
+    assert "fkl: logger.jsonl is told no more of this run: FklError: diary.txt: not a log of this run" in answer.err
+    assert (tmp_path / "diary.txt").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("logger=nope",), "logger=nope: not known; there are jsonl, mlflow, tensorboard"),
+        (("logger=jsonl", "logger.jsonl.nope=1"), "logger.jsonl.nope: no such key; there are file"),
+        (("+logger=5",), "logger=5: must be"),
+        (
+            ("+logger.x._target_=pathlib.Path",),
+            "logger.x._target_=pathlib.Path: must be the import path of a dataclass",
+        ),
+        (
+            ("+logger.x._target_=fkl.config.Paths",),
+            "logger.x._target_=fkl.config.Paths: must be a class for logger.x: this one has no begin, round, end, fail",
+        ),
+    ],
+)
+def test_what_is_no_logger_is_refused(fkl, tmp_path, words, said):
+    answer = fkl("run", *SMALL, *words)
+    assert answer.code == 2
+    assert answer.err.startswith(f"fkl: {said}"), answer.err
+    assert answer.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "library"), [("tensorboard", "tensorboardX"), ("mlflow", "mlflow")])
+def test_a_logger_s_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, name, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    answer = fkl("run", *SMALL, f"logger={name}")
+    assert answer.code == 2
+    assert answer.err == f"fkl: logger={name}: needs {library}, which comes with pip install 'fkl[{name}]'\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_loggers_are_no_part_of_a_run_s_digest():
+    words = ("dataset=diabetes", "kernels.D=8")
+    assert load(compose(*words)).digest == load(compose(*words, "logger=jsonl")).digest
+    assert load(compose(*words)).folder == load(compose(*words, "logger=jsonl")).folder

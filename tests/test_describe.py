@@ -1,0 +1,115 @@
+"""`fkl describe`: every key of every choice has a meaning, and what is told is what the classes themselves say."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from importlib import import_module
+
+import pytest
+
+from fkl.composing import names
+from fkl.describe import GROUPS, NODES, _choices, describe, of_choice, shown
+from fkl.errors import BadValue, FklError
+from fkl.source_docs import POINTER
+
+CHOICES = [(group, name) for group in names.GROUPS for name in names.files(group)]
+BROKEN = [
+    ("algo", "pof_mkl", {"M": 0}),
+    ("algo", "pof_mkl", {"step_factor": 0.0}),
+    ("algo", "coke", {"mu": 2.0}),
+    ("algo", "coke", {"censored": "x"}),
+    ("algo", "fdskl", {"fold": 9}),
+    ("algo", "fdskl", {"gamma": 0.0}),
+    ("algo", "secureboost", {"trees": 0}),
+    ("algo", "omkl_sfg", {"p_floor": 2.0}),
+    ("dataset", "csv", {"missing": "x"}),
+    ("dataset", "naval", {"rows": 1}),
+    ("partition", "by_site", {"own": 0}),
+    ("kernels", "rbf", {"laplacians": -1}),
+    ("kernels", "rbf", {"smallest": 0.0}),
+    ("topology", "erdos_renyi", {"p": 2.0}),
+    ("topology", "erdos_renyi", {"p": 0.5, "resample": -1}),
+]
+
+
+def _class(group: str, name: str) -> type:
+    module, _, attribute = str(names.node(group, name)["_target_"]).rpartition(".")
+    return getattr(import_module(module), attribute)
+
+
+@pytest.mark.parametrize(("group", "name"), CHOICES)
+def test_every_key_has_a_type_and_a_meaning(group: str, name: str) -> None:
+    """Its own, not that of another class that one would have to look up; so no YAML needs a comment for each."""
+    for key in of_choice(group, name).keys:
+        assert key.type and key.meaning, key
+        assert not POINTER.match(key.meaning), key
+        assert "self" not in key.limits and "{" not in key.limits, key
+
+
+@pytest.mark.parametrize(("group", "name"), CHOICES)
+def test_keys_are_the_fields_of_the_class(group: str, name: str) -> None:
+    """With the defaults of the YAML, or the class's own where it has none."""
+    node, own = names.node(group, name), {field.name: field for field in fields(_class(group, name)) if field.init}
+    described = {key.name.rpartition(".")[2]: key for key in of_choice(group, name).keys}
+    assert set(described) == set(own) >= set(node) - {"_target_"}
+    for key in set(own) - set(node):
+        default = own[key].default_factory() if own[key].default is MISSING else own[key].default
+        assert described[key].default == str(default).replace("None", "null").replace("False", "false")
+
+
+@pytest.mark.parametrize(("group", "name", "values"), BROKEN, ids=str)
+def test_limits_are_those_that_the_class_requires(group: str, name: str, values: dict[str, object]) -> None:
+    with pytest.raises(BadValue) as refused:
+        _class(group, name)(**values)
+    key = f"{group}.{refused.value.key}"
+    [limits] = [one.limits for one in of_choice(group, name).keys if one.name == key]
+    assert refused.value.allowed.partition("=")[0] in limits
+
+
+def test_everything_that_list_names_is_described() -> None:
+    for group in GROUPS:
+        for name in _choices(group):
+            made = describe(f"{group}={name}")
+            assert (made.group, made.name) == (group, name)
+            assert made.what or group in GROUPS[-2:]
+            assert shown(made, 80).count("\n") > 1 and max(map(len, shown(made, 80).splitlines())) < 120
+    for name in NODES:
+        assert all(key.type and key.meaning for key in describe(name).keys)
+
+
+def test_methods_name_their_papers() -> None:
+    """All of them follow one, or are ours and say whose parts they are made of."""
+    assert [name for name in names.files("algo") if not describe(f"algo={name}").paper] == []
+    assert describe("pof_mkl").equations == "equations 5, 6, 7, 8, 9, 10; algorithms 1, 2"
+
+
+def test_a_name_of_several_groups_is_told_of_all() -> None:
+    assert describe("naval").group == "dataset"
+    assert describe("naval").also == ("partition=naval",)
+    assert describe("partition=naval").also == ("dataset=naval",)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pofmkl", r"pofmkl: nothing of this name; did you mean pof_mkl or ofskl\?; `fkl list` has all names"),
+        ("algo=naval", "naval: nothing of this name in algo"),
+        ("x=naval", "x: no such group; there are algo"),
+        ("", ": nothing of this name"),
+        ("../algo/coke", "nothing of this name"),
+    ],
+)
+def test_what_there_is_not_is_refused(name: str, said: str) -> None:
+    with pytest.raises(FklError, match=said):
+        describe(name)
+
+
+def test_the_command_tells_and_imports_nothing_heavy(fkl: Callable) -> None:
+    assert "algo.M=1" in fkl("describe", "pof_mkl").out
+    assert fkl("describe", "nope").code == fkl("describe").code == 2
+    assert "--fail-fast" in fkl("run", "--help").out and "replicates=20" in fkl("run", "--help").out
+    for words in (("describe", "pof_mkl"), ("run", "--help"), ("completion", "bash", "--line", "fkl run ")):
+        code = f"import sys; sys.argv = ['fkl', *{words!r}]; from fkl.cli import main; main(); "
+        code += "assert not {'numpy', 'numba', 'hydra'} & set(sys.modules)"
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
