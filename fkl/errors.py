@@ -49,6 +49,11 @@ def shown(value: object) -> str:
     return words if len(words) <= LETTERS_SHOWN else words[:LETTERS_SHOWN] + "..."
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things whose name makes its plural with an s."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def printable(text: str) -> str:
     """Text for a terminal, which takes some characters for orders: these are shown by their numbers."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)

@@ -11,7 +11,8 @@ import pandas as pd
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run
 from fkl.diverged import worse_than_zero
-from fkl.errors import inside, require
+from fkl.errors import counted, inside, require
+from fkl.kernels.around_median import AroundMedian
 from fkl.loggers.following import following
 from fkl.memory import no_more_than_there_is
 from fkl.progress import Progress
@@ -134,6 +135,8 @@ def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
         "threads": run.settings.threads,
         "scalars_by_kind": tables.kinds,
     }
+    if isinstance(run.kernels, AroundMedian):
+        notes["bandwidths"] = experiment.dictionary.bandwidths.tolist()
     if experiment.topology is not None:
         graph = experiment.topology
         notes["topology"] = {
@@ -166,9 +169,13 @@ def prepare(run: Run) -> Experiment:
     topology = graph(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
     links = "" if topology is None else f", {topology.edges} edges, spectral gap {topology.spectral_gap:.3g}"
     print(f"{run.dataset.name}: {task.describe()}{links}")
+    kernels = run.kernels
+    if isinstance(kernels, AroundMedian):
+        kernels = kernels.fitted(task.some_samples(kernels.samples))
+        print(f"kernels: bandwidths from {kernels.smallest:.3g} to {kernels.largest:.3g}")
     return Experiment(
         task.problem,
-        run.kernels,
+        kernels,
         run.network,
         run.algo,
         settings.seed,
@@ -187,5 +194,5 @@ def closing_table(title: str, summary: pd.DataFrame) -> str:
     deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
     table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
     table = table.loc[list(figures)]
-    heading = f"{title}, {len(summary)} replicates"
+    heading = f"{title}, {counted(len(summary), 'replicate')}"
     return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

@@ -14,6 +14,10 @@ import yaml
 
 from fkl import cli, conf_folder
 
+# One thread of BLAS, as in a run: a test on each core leaves no core for more, which would wait for each other at full
+# speed. It is read where numpy is first imported, which is later.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 # No wall clock decides a test, and CI draws the same examples each time.
 hypothesis.settings.register_profile("fkl", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("fkl")

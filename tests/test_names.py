@@ -33,7 +33,7 @@ SLIPS = [
     ("+pof_mkl/row=nope",),
     ("algo.nope=1",),
     ("algo=coke", "algo.xi=1"),
-    ("dataset=csv", "dataset.file=x.csv"),
+    ("dataset=file", "dataset.file=x.csv"),
     ("kernels=rbf", "kernels.d=1"),
     ("network.los=0",),
     ("paths.out=x",),

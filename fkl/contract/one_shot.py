@@ -78,6 +78,7 @@ class OneShot(Federated):
     """
 
     uses_kernels: ClassVar[bool] = False
+    several_classes: ClassVar[bool] = True
 
     def told(self, server: Any, client: Any) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """What a run records of the states after the last exchange: figures (R,), and figures of clients (R, K)."""

@@ -15,7 +15,7 @@ LARGEST = 1e30
 
 
 def normalise(table: Table, scaling: str = "unit_ball") -> Table:
-    """Scale the features, and the target to [0, 1].
+    """Scale the features, and the target to [0, 1]; numbers of classes that were words stay as they are.
 
     Parameters
     ----------
@@ -53,7 +53,8 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
         raise FklError(f"{where}: the target is {low} in every row: it cannot be scaled to [0, 1]")
     _require_extent(high - low, low, high, f"{where}: the target")
     x_low, x_unit = _unit_ball(table) if scaling == "unit_ball" else _unit_box(table)
-    scale = Scale(x_low, x_unit, low, high - low)
+    classes = table.encoder is not None and table.encoder.labels
+    scale = Scale(x_low, x_unit) if classes else Scale(x_low, x_unit, low, high - low)
     return replace(table, x=scale.x(table.x), y=scale.y(table.y), scale=scale.after(table.scale))
 
 

@@ -58,9 +58,9 @@ class FileState(NamedTuple):
     detail: str
 
 
-def targets() -> dict[str, str]:
-    """Import path of every data set's class by its name: what the YAMLs of conf/dataset say."""
-    texts = {file.stem: file.read_text(encoding="utf-8") for file in sorted((conf_folder() / "dataset").glob("*.yaml"))}
+def targets(group: str = "dataset") -> dict[str, str]:
+    """Import path of every data set's class by its name, or of another group's: what the YAMLs of conf/dataset say."""
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in sorted((conf_folder() / group).glob("*.yaml"))}
     return {name: re.findall(r"^_target_: *(\S+)", text, re.MULTILINE)[0] for name, text in texts.items()}
 
 

@@ -11,6 +11,8 @@ from fkl.data.problem import FOLDS, Table
 from fkl.data.scale import Scale
 from fkl.errors import BadValue, require
 
+FEW_PARTIES = 8
+"""Where their number is left open, unless there are fewer features."""
 HOWS = ("contiguous", "random", "given")
 
 
@@ -41,6 +43,8 @@ class Vertical:
         Of the loop.
     scale, encoder
         As in `fkl.data.problem.Problem`.
+    tested : (n,) bool or None
+        Rows that the data set itself sets apart to be tested on, in every replicate; None for a share of all.
     """
 
     x: NDArray[np.float64]
@@ -51,6 +55,7 @@ class Vertical:
     rounds: int = 1
     scale: Scale = field(default_factory=Scale)
     encoder: Encoder | None = None
+    tested: NDArray[np.bool_] | None = None
 
     site_names: ClassVar[tuple[str, ...]] = ("all",)
     rows_left_out: ClassVar[int] = 0
@@ -81,6 +86,11 @@ class Vertical:
         return int(self.x.shape[1])
 
     @property
+    def test_rows(self) -> int:
+        """How many rows a replicate tests on."""
+        return round(self.test_share * len(self.y)) if self.tested is None else int(self.tested.sum())
+
+    @property
     def two_classes(self) -> bool:
         """Whether the target is -1 and 1."""
         return np.unique(self.y).tolist() == [-1.0, 1.0]
@@ -97,7 +107,7 @@ class Vertical:
             raise BadValue("loss", loss, f"square: the target has {values} values, not two classes")
 
     def rows(self, rng: np.random.Generator, fold: int | None = None) -> Split:
-        """One replicate's rows: a random split.
+        """One replicate's rows: a random split, or the one that the data set has, in random order.
 
         Parameters
         ----------
@@ -106,8 +116,9 @@ class Vertical:
             Of a cross-validation: leave the rows to be tested on aside, and test on this fifth of the others.
         """
         order = rng.permutation(len(self.y))
-        tested = round(self.test_share * len(order))
-        test, training = order[:tested], order[tested:]
+        if self.tested is not None:
+            order = order[np.argsort(~self.tested[order], kind="stable")]
+        test, training = order[: self.test_rows], order[self.test_rows :]
         if fold is not None:
             left_out = np.arange(len(training)) % FOLDS == fold
             test, training = training[left_out], training[~left_out]
@@ -120,8 +131,8 @@ class FeatureGroups:
 
     Parameters
     ----------
-    parties : int
-        q.
+    parties : int or None
+        q; None for 8, or as many as there are features where these are fewer.
     how : {"contiguous", "random", "given"}
         Runs of neighbouring features, or of shuffled ones, as equal in number as can be; or those of `groups`.
     groups : list of lists of int, or None
@@ -139,7 +150,7 @@ class FeatureGroups:
     of_features: ClassVar[bool] = True
     """What parties hold, where clients of other partitions hold rows."""
 
-    parties: int = 8
+    parties: int | None = None
     how: str = "contiguous"
     groups: list[list[int]] | None = None
     active: int | None = None
@@ -147,15 +158,17 @@ class FeatureGroups:
 
     def __post_init__(self) -> None:
         q, given = self.parties, self.how == "given"
-        require(q >= 2, "parties", q, "an integer >= 2: features of one party are not partitioned")
+        allowed = "an integer >= 2: features of one party are not partitioned; or null"
+        require(q is None or q >= 2, "parties", q, allowed)
         require(self.how in HOWS, "how", self.how, f"one of {', '.join(HOWS)}")
         require(
             given == (self.groups is not None), "groups", self.groups, "lists of features with how=given, else null"
         )
-        if self.groups is not None:
+        if self.groups is not None and q is not None:
             require(len(self.groups) == q, "groups", f"{len(self.groups)} lists", f"{q} lists, one a party")
-        allowed = f"an integer from 1 to {q}, the parties, or null"
-        require(self.active is None or 1 <= self.active <= q, "active", self.active, allowed)
+        most = FEW_PARTIES if q is None else q
+        allowed = f"an integer from 1 to {most}, the parties, or null"
+        require(self.active is None or 1 <= self.active <= most, "active", self.active, allowed)
         require(0 < self.test_share < 1, "test_share", self.test_share, "a share > 0 and < 1")
 
     def split(self, table: Table, rng: np.random.Generator) -> Vertical:
@@ -170,19 +183,23 @@ class FeatureGroups:
         y, scale = table.y, table.scale
         if len(values) == 2:
             y, scale = np.where(y == values[0], -1.0, 1.0), scale.to_signs(*values.tolist())
-        learned = len(y) - round(self.test_share * len(y))
-        require(0 < learned < len(y), "test_share", self.test_share, f"one that parts the {len(y)} rows in two")
-        active = max(self.parties // 2, 1) if self.active is None else self.active
         groups = self._groups(table.x.shape[1], rng)
-        return Vertical(table.x, y, groups, tuple(range(active)), self.test_share, scale=scale, encoder=table.encoder)
+        active = max(len(groups) // 2, 1) if self.active is None else self.active
+        require(active <= len(groups), "active", active, f"at most {len(groups)}, the parties")
+        parts = (groups, tuple(range(active)), self.test_share)
+        vertical = Vertical(table.x, y, *parts, scale=scale, encoder=table.encoder, tested=table.tested)
+        allowed = f"one that parts the {len(y)} rows in two"
+        require(0 < vertical.test_rows < len(y), "test_share", self.test_share, allowed)
+        return vertical
 
     def _groups(self, features: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
         if self.groups is not None:
             return _partition(self.groups, features)
-        allowed = f"at most {features}, the features of the data set"
-        require(self.parties <= features, "parties", self.parties, allowed)
+        require(features >= 2, "parties", self.parties, f"left out: no two parties can share {features} feature")
+        parties = min(FEW_PARTIES, features) if self.parties is None else self.parties
+        require(parties <= features, "parties", parties, f"at most {features}, the features of the data set")
         order = rng.permutation(features) if self.how == "random" else np.arange(features)
-        return tuple(np.sort(group) for group in np.array_split(order, self.parties))
+        return tuple(np.sort(group) for group in np.array_split(order, parties))
 
 
 def _partition(groups: list[list[int]], features: int) -> tuple[NDArray[np.int64], ...]:

@@ -63,6 +63,11 @@ class BatchTask(Task):
         """Of the logistic loss."""
         return bool(self.problem.loss == "logistic")
 
+    def some_samples(self, count: int) -> Array:
+        """Every so manieth of those that are learned from."""
+        x = self.problem.part(True)[0]
+        return x[:: -(-len(x) // count)]
+
     def judge(self, world: World, method: Algorithm) -> "BatchJudge":
         """Errors, and distances from the optimum."""
         return BatchJudge(world, method.lam)

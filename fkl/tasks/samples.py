@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from fkl.config import Run
-from fkl.data.encoder import Encoder
+from fkl.data.encoder import WORDS_SHOWN, Encoder
 from fkl.data.normalise import normalise
 from fkl.data.problem import Table
+from fkl.data.registry import targets
 from fkl.data.store import Store
-from fkl.errors import inside, require
+from fkl.errors import BadValue, inside, require, shown
 from fkl.network import Topology
 
 
@@ -24,7 +26,24 @@ def read(run: Run, generator: np.random.Generator) -> Table:
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
         encoder = table.encoder or Encoder(table.feature_names)
+        _require_two_classes(run, encoder)
         return normalise(replace(table, where=where, encoder=encoder), run.settings.scaling)
+
+
+def _require_two_classes(run: Run, encoder: Encoder) -> None:
+    """Refuse words of more than two classes to a method that would take their numbers for numbers."""
+    count = len(encoder.labels)
+    if count > 2 and not _several_classes(run.algo):
+        paths = {name: path.rpartition(".") for name, path in targets("algo").items()}
+        classes = {name: getattr(import_module(module), attribute) for name, (module, _, attribute) in paths.items()}
+        able = ", ".join(name for name, algo in classes.items() if _several_classes(algo))
+        words = ", ".join(encoder.labels[:WORDS_SHOWN]) + (", ..." if count > WORDS_SHOWN else "")
+        allowed = f"numbers or two classes for {run.algo.label}; the {count} classes {shown(words)} are for algo={able}"
+        raise BadValue("target", run.dataset.target, allowed)
+
+
+def _several_classes(algo: Any) -> bool:
+    return getattr(algo, "several_classes", False)
 
 
 def split(run: Run, table: Table, generator: np.random.Generator) -> Any:

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.problem import Problem
+from fkl.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
 from fkl.tasks.baselines import baselines, explained
@@ -43,6 +45,14 @@ PANELS = {
 
 class StreamTask(Task):
     """Regression on `fkl.data.problem.Problem`: predict, see the target, learn."""
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """As of every task; a file of its own to be tested on is refused."""
+        test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
+        allowed = f"null for {label}, which is tested on every sample before it learns from it"
+        require(test_path is None, "dataset.test_path", test_path, allowed)
+        return super().of(run)
 
     @property
     def targets(self) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from fkl import memory
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.scale import Scale
-from fkl.errors import BrokenPromiseError
+from fkl.errors import BrokenPromiseError, counted
 from fkl.kernels import Dictionary
 from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
@@ -168,13 +168,13 @@ class Task:
     def describe(self) -> str:
         """A line about the data that a run is about to see."""
         problem = self.problem
-        words = f"{problem.clients} clients, {self.amount}, {problem.dimension} features"
-        return f"{words}, {problem.rows_left_out} rows left out"
+        words = [counted(problem.clients, "client"), self.amount, counted(problem.dimension, "feature")]
+        return ", ".join([*words, f"{counted(problem.rows_left_out, 'row')} left out"])
 
     @property
     def amount(self) -> str:
         """How many samples, or rounds."""
-        return f"{self.problem.rounds} rounds"
+        return counted(self.problem.rounds, "round")
 
     @property
     def targets(self) -> NDArray[Any]:
@@ -186,6 +186,14 @@ class Task:
     def signs(self) -> bool:
         """Whether a prediction's sign is a class of the target, and its size is not."""
         return False
+
+    def some_samples(self, count: int) -> NDArray[np.floating]:
+        """Features of about so many samples, (n, d), for `fkl.kernels.around_median`: none that is tested on later.
+
+        Of a stream, whose samples are all predicted before they are learned from, the first.
+        """
+        x: NDArray[np.floating] = self.problem.x[self.problem.present][:count]
+        return x
 
     # --- the loop
 

@@ -39,7 +39,7 @@ class VerticalTask(Task):
     def describe(self) -> str:
         """Samples, and who has which features."""
         problem: Vertical = self.problem
-        tested = round(problem.test_share * len(problem.y))
+        tested = problem.test_rows
         groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
         return f"{len(problem.y) - tested} training and {tested} test samples, {groups}"
 

@@ -21,7 +21,7 @@ ANY_WORD = {("Settings", "out"), ("Settings", "objective"), *(("Paths", key) for
 """Keys that any word will do for; a column is looked for once there is a summary."""
 ANY_SIGN = {("Uji", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")}
 """Numbers that may be below 0."""
-AFTER_LOADING = {("CsvFile", "path"), ("CsvFile", "target"), ("EdgeList", "path"), ("PofMkl", "M")}
+AFTER_LOADING = {("TableFile", "path"), ("TableFile", "target"), ("EdgeList", "path"), ("PofMkl", "M")}
 """Keys that are compared with files, data or the dictionary, so not before a run begins; some lists are, too."""
 
 
@@ -111,7 +111,7 @@ def broken_values(key: Key) -> list[str]:
         values = [value for value in values if value in EMPTY_OR_LIST]
     if key.place in ANY_SIGN:
         values = [value for value in values if value not in ("-1.0", "-1e300")]
-    if key.place == ("CsvFile", "delimiter"):
+    if key.place == ("TableFile", "delimiter"):
         values.remove("' '")
     return [*values, *OUTSIDE.get(key.name, ())]
 

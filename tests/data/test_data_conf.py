@@ -13,7 +13,7 @@ NODES = sorted(path for group in ("dataset", "partition") for path in (CONF / gr
 
 @pytest.fixture
 def composed(tmp_path):
-    primary = "defaults: [{partition: by_site}, {dataset: wave_farm}, _self_]\n"
+    primary = "defaults: [{kernels: rbf}, {partition: by_site}, {dataset: wave_farm}, _self_]\n"
     (tmp_path / "primary.yaml").write_text(f"hydra: {{searchpath: ['file://{CONF}']}}\n{primary}")
     with initialize_config_dir(str(tmp_path), version_base="1.3"):
         yield lambda *overrides: compose("primary", list(overrides))
@@ -37,7 +37,7 @@ def composed(tmp_path):
         (["dataset=airquality"], {"clients": 1, "rounds": None, "order": "consecutive"}),
         (["dataset=toms_hardware"], {"clients": 1, "rounds": None, "order": "consecutive"}),
         (["dataset=twitter"], {"clients": 1, "rounds": None, "order": "consecutive"}),
-        (["dataset=csv"], {"clients": 1, "rounds": None, "order": "consecutive"}),
+        (["dataset=file"], {}),
         (["dataset=naval", "partition=stream"], {"clients": 1, "rounds": None, "order": "consecutive"}),
         (["dataset=naval", "partition=dirichlet"], {"clients": 20, "rounds": 500, "alpha": 0.5, "quantiles": 10}),
         (["partition=quantity_skew", "dataset=naval"], {"clients": 20, "rounds": 500, "alpha": 2.0}),

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fkl.data import own_file
-from fkl.data.csv_file import DELIMITERS, MISSING, PER_CELL, CsvFile
+from fkl.data.csv_file import DELIMITERS, MISSING, PER_CELL
 from fkl.data.store import Store
+from fkl.data.table_file import TableFile
 from fkl.errors import BadValue, FklError
 from fkl.memory import peak_bytes
 
@@ -29,7 +30,7 @@ def load(content, suffix="", target="y", **keys):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"own.csv{suffix}"
         path.write_bytes(PACK.get(suffix, bytes)(raw))
-        table = CsvFile(path=str(path), target=target, **keys).load(Store(Path("nowhere"), offline=True), None)
+        table = TableFile(path=str(path), target=target, **keys).load(Store(Path("nowhere"), offline=True), None)
     assert set(table.site) == {0}
     return table
 
@@ -210,7 +211,7 @@ def test_damaged_compressed_file_is_refused(tmp_path, suffix):
     for broken in (packed[: len(packed) // 2], b"not packed" + packed):
         path.write_bytes(broken)
         with pytest.raises(FklError, match=rf"own.csv\{suffix}: cannot be decompressed"):
-            CsvFile(path=str(path), target="y").load(None, None)
+            TableFile(path=str(path), target="y").load(None, None)
 
 
 @pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
@@ -219,7 +220,7 @@ def test_a_bomb_is_unpacked_only_as_far_as_memory_holds_it(tmp_path, suffix, mon
     path = tmp_path / f"own.csv{suffix}"
     path.write_bytes(PACK[suffix](b"1" * (20 << 20)))  # 20 MiB, of which there is room for 6
     with pytest.raises(FklError) as caught:
-        CsvFile(path=str(path), target="2").load(None, None)
+        TableFile(path=str(path), target="2").load(None, None)
     said = re.search(r"own\.csv.*: (\S+) MiB are unpacked and more is to come, .* room for 6 MiB", str(caught.value))
     assert said and 6 < float(said[1]) <= 7, caught.value
 
@@ -248,7 +249,7 @@ def test_memory_is_not_asked_for_more_than_a_table_takes(tmp_path):
     for cell in (lambda: str(rng.integers(10)), lambda: str(rng.integers(10, 99)), lambda: repr(rng.random())):
         path.write_text("".join(",".join(cell() for _ in range(10)) + "\n" for _ in range(2000)))
         needed = own_file.PER_BYTE * path.stat().st_size + PER_CELL * 20_000
-        taken = peak_bytes(lambda: CsvFile(path=str(path), target="1").load(None, None))
+        taken = peak_bytes(lambda: TableFile(path=str(path), target="1").load(None, None))
         assert needed / 3 < taken < 1.3 * needed
 
 
@@ -261,7 +262,7 @@ def test_a_wide_table_is_read_in_time_that_grows_with_its_columns():
 
 @pytest.mark.parametrize("path", ["", "nowhere.csv", ".", "x" * 5000, "/dev/zero", "/dev/null", "own\0.csv"])
 def test_file_that_is_not_there_is_refused_before_anything_is_read(path):
-    dataset = CsvFile(path=path, target="y")
+    dataset = TableFile(path=path, target="y")
     for read in (lambda: dataset.fingerprint, lambda: dataset.load(None, None)):
         with pytest.raises(FklError, match=r"must be a file that is there|cannot be read"):
             read()
@@ -281,18 +282,18 @@ def test_file_that_is_not_there_is_refused_before_anything_is_read(path):
 )
 def test_values_that_cannot_be_are_refused(keys, key):
     with pytest.raises(BadValue) as caught:
-        CsvFile(**keys)
+        TableFile(**keys)
     assert caught.value.key == key
 
 
 def test_fingerprint_is_the_file_s_and_stays_for_one_run(tmp_path):
     path = tmp_path / "own.csv"
     path.write_text(PLAIN)
-    dataset = CsvFile(path=str(path), target="y")
+    dataset = TableFile(path=str(path), target="y")
     before = dataset.fingerprint
-    assert dataset == CsvFile(path=str(path), target="y")
+    assert dataset == TableFile(path=str(path), target="y")
     path.write_text(PLAIN.replace("5.5", "5.6"))
-    assert dataset.fingerprint == before != CsvFile(path=str(path)).fingerprint
+    assert dataset.fingerprint == before != TableFile(path=str(path)).fingerprint
     with pytest.raises(FklError, match=r"own.csv: has changed since this run began"):
         dataset.load(None, None)
 
@@ -356,8 +357,16 @@ def test_run_of_a_changed_file_is_another_run(fkl, tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{a},{b},{a - b}" for a, b in rng.standard_normal((30, 2))]
     (tmp_path / "own.csv").write_text("\n".join(["a,b,y", *rows]))
-    call = ("run", "dataset=csv", "dataset.path=own.csv", "dataset.target=y", "kernels.D=4", "replicates=1", "out=here")
-    assert "csv: 1 clients, 30 rounds, 2 features, 0 rows left out" in fkl(*call).out
+    call = (
+        "run",
+        "dataset=file",
+        "dataset.path=own.csv",
+        "dataset.target=y",
+        "kernels.D=4",
+        "replicates=1",
+        "out=here",
+    )
+    assert "file: 1 client, 30 rounds, 2 features, 0 rows left out" in fkl(*call).out
     assert "finished already" in fkl(*call).out
     (tmp_path / "own.csv").write_text("\n".join(["a,b,y", *rows, rows[0]]))
     answer = fkl(*call)
@@ -377,7 +386,7 @@ def test_run_of_a_changed_file_is_another_run(fkl, tmp_path):
 )
 def test_run_that_cannot_be_says_one_line_and_writes_nothing(fkl, tmp_path, overrides, words):
     (tmp_path / "own.csv").write_text("a,y\n1,2\nx,3\n")
-    answer = fkl("run", "dataset=csv", *overrides)
+    answer = fkl("run", "dataset=file", *overrides)
     assert answer.code == 2
     assert answer.err.startswith(words)
     assert answer.err.count("\n") == 1

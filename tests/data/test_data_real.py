@@ -14,12 +14,12 @@ from fkl.data.airfoil import Airfoil
 from fkl.data.airquality import RAW_FEATURES, AirQuality
 from fkl.data.bias import Bias
 from fkl.data.concrete import CONVERTED, Concrete
-from fkl.data.csv_file import CsvFile
 from fkl.data.energy import Energy
 from fkl.data.naval import Naval
 from fkl.data.normalise import normalise
 from fkl.data.partition import BySite, Iid
 from fkl.data.store import DataFile, Store
+from fkl.data.table_file import TableFile
 from fkl.data.toms_hardware import TomsHardware
 from fkl.data.twitter import Twitter
 from fkl.data.uji import Uji
@@ -183,7 +183,7 @@ def test_published_files_as_tables_of_one_s_own(dataset, target):
     path = STORE.find(dataset.files[0])
     if path.suffix == ".zip":
         pytest.skip(f"{path} is an archive")
-    table = CsvFile(path=str(path), target=target, missing="drop", text="drop").load(STORE, np.random.default_rng(0))
+    table = TableFile(path=str(path), target=target, missing="drop", text="drop").load(STORE, np.random.default_rng(0))
     assert np.array_equal(table.y, expected.y)
     same = [table.feature_names.index(name) for name in expected.feature_names if name in table.feature_names]
     assert np.array_equal(table.x[:, same] if same else table.x, expected.x)

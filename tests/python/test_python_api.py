@@ -107,7 +107,7 @@ def test_threads_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
         (("hydra.run.dir=x",), "hydra.run.dir=x: without effect here"),
         (("raker",), "raker: "),
         ((["algo=raker"],), "word=['algo=raker']: must be text such as"),
-        (("dataset=csv", "dataset.path=none.csv"), "dataset.path=none.csv: must be a file that is there"),
+        (("dataset=file", "dataset.path=none.csv"), "dataset.path=none.csv: must be a file that is there"),
     ],
     ids=str,
 )

@@ -14,7 +14,7 @@ from broken.refusal import lines, require_refused
 from conftest import SMALL, Answer, small
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
-OWN = ("dataset=csv", "dataset.path=own.csv", "dataset.target=price", "kernels.D=4", "replicates=1")
+OWN = ("dataset=file", "dataset.path=own.csv", "dataset.target=price", "kernels.D=4", "replicates=1")
 GRAPH = (*SMALL, "algo=dkla", "topology=edge_list", "topology.path=edges.txt")
 
 

@@ -11,7 +11,7 @@ from broken.refusal import lines
 from conftest import SMALL, Answer
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
-OWN = ("dataset=csv", "dataset.target=price", "kernels.D=4", "replicates=1")
+OWN = ("dataset=file", "dataset.target=price", "kernels.D=4", "replicates=1")
 GRAPH = (*SMALL, "algo=dkla", "topology=edge_list", "topology.path=edges.txt")
 
 

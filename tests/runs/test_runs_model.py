@@ -30,12 +30,6 @@ D, N, K, FEATURES = 3, 4, 2, 6
 RUN = ("run", "algo=pof_mkl", "dataset=diabetes", "kernels.N=5", "kernels.D=6", "replicates=3", "partition.rounds=20")
 
 
-@pytest.fixture(autouse=True)
-def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take most of the time of a small run."""
-    monkeypatch.setattr("fkl.execution.draw_run", lambda *_, **__: None)
-
-
 def number(value: float) -> Any:
     return np.array(value)
 

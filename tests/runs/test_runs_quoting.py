@@ -76,7 +76,7 @@ def test_what_is_wrong_is_still_refused(fkl: Callable[..., Answer], word: str) -
 
 def test_a_run_has_names_in_any_alphabet(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     (tmp_path / "größe.csv").write_bytes(written(good(default_rng(0))))
-    own = ("dataset=csv", "dataset.path=größe.csv", "dataset.target=price", "kernels.D=4", "replicates=1")
+    own = ("dataset=file", "dataset.path=größe.csv", "dataset.target=price", "kernels.D=4", "replicates=1")
     assert fkl("run", *own, "out=日本 & größe").code == 0
     assert (tmp_path / "日本 & größe" / "summary.csv").is_file()
 

@@ -217,8 +217,8 @@ class Machine(OneShot, HoldOut):
 
         variance = x.shape[1] * float(x.var())
         scale = self.scale() if self.width else 1 / variance if variance else 1.0
-        numbers = np.unique(y, return_inverse=True)[1]  # scikit-learn takes no fractions for classes
-        return Trained(SVC(C=self.C, gamma="scale" if self.width is None else scale).fit(x, numbers), scale)
+        _, number = np.unique(y, return_inverse=True)  # a target between 0 and 1 would be no class to it
+        return Trained(SVC(C=self.C, gamma="scale" if self.width is None else scale).fit(x, number), scale)
 
     def scale(self) -> float:
         """Of the kernel of the width that is given."""

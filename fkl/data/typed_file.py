@@ -1,0 +1,129 @@
+"""Tables whose files know the types of their columns: Parquet, Feather, and npz."""
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.data import own_file
+from fkl.data.columns import Column, Columns, checked_names, short
+from fkl.errors import FklError, extra, shown
+from fkl.memory import require_memory
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+INDEX = re.compile(r"__index_level_\d+__")
+"""Names under which pandas writes the labels of rows, which are no column."""
+PER_CELL = 72
+"""Bytes of memory that a cell takes at most before it is a number."""
+
+
+def _parquet(path: str, raw: bytes) -> "DataFrame":
+    from pyarrow import BufferReader, parquet
+
+    file = parquet.ParquetFile(BufferReader(raw))
+    told = file.metadata
+    require_memory(PER_CELL * told.num_rows * told.num_columns, f"{path}, {told.num_rows:,} rows", own_file.LOWER)
+    return file.read().to_pandas(ignore_metadata=True)
+
+
+def _feather(path: str, raw: bytes) -> "DataFrame":
+    from pyarrow import BufferReader, feather
+
+    table = feather.read_table(BufferReader(raw), memory_map=False)
+    require_memory(PER_CELL * table.num_rows * table.num_columns, f"{path}, {table.num_rows:,} rows", own_file.LOWER)
+    return table.to_pandas(ignore_metadata=True)
+
+
+def _npz(path: str, raw: bytes) -> "DataFrame":
+    """Arrays of one axis are columns; one of two axes is a column for each of its columns, named with its number."""
+    from pandas import DataFrame
+
+    with zipfile.ZipFile(io.BytesIO(raw)) as file:
+        size = sum(member.file_size for member in file.infolist())
+    require_memory(2 * size, f"{path}, unpacked", own_file.LOWER)
+    columns: dict[str, NDArray[Any]] = {}
+    with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
+        for name in arrays.files:
+            array = arrays[name]
+            if array.ndim not in (1, 2):
+                raise FklError(f"{path}: {short(name)} has {array.ndim} axes; must be a column, or rows of columns")
+            parts = {name: array} if array.ndim == 1 else {f"{name}{i + 1}": part for i, part in enumerate(array.T)}
+            columns |= parts
+    lengths = {name: len(column) for name, column in columns.items()}
+    for name, length in lengths.items():
+        first, rows = next(iter(lengths.items()))
+        if length != rows:
+            raise FklError(f"{path}: {short(name)} has {length} rows where {short(first)} has {rows}")
+    return DataFrame(columns)
+
+
+FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
+    ".parquet": ("Parquet", _parquet),
+    ".feather": ("Feather", _feather),
+    ".npz": ("npz", _npz),
+}
+"""By the end of a file's name."""
+
+
+def read(path: str, raw: bytes) -> Columns:
+    """Columns of a file in one of these formats, by its content.
+
+    Raises
+    ------
+    FklError
+        If it is damaged, its columns are neither numbers nor text, or what reads it is not installed.
+    """
+    words, reader = FORMATS[Path(path).suffix.lower()]
+    try:
+        with extra("files", path):
+            frame = reader(path, raw)
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ) as error:
+        said = shown(str(error).partition("\n")[0])
+        raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
+    frame = frame[[name for name in frame if not INDEX.fullmatch(str(name))]]
+    names = checked_names([str(name) for name in frame], path)
+    columns = {name: _column(path, name, frame.iloc[:, i]) for i, name in enumerate(names)}
+    return Columns(path, columns, lambda row: f"{path}, row {row + 1}", len(frame))
+
+
+def _column(path: str, name: str, values: "Series[Any]") -> Column:
+    from pandas.api import types
+
+    holes = values.isna().to_numpy(np.bool_, copy=True)
+    if types.is_bool_dtype(values.dtype) or types.is_integer_dtype(values.dtype) or types.is_float_dtype(values.dtype):
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        return Column(values.to_numpy(), holes, numbers, text=False)
+    cells = values.astype(object).to_numpy()
+    kinds = {type(cell) for cell, hole in zip(cells, holes, strict=True) if not hole}
+    if kinds == {Decimal}:
+        return Column(
+            cells,
+            holes,
+            np.array([np.nan if hole else float(c) for c, hole in zip(cells, holes, strict=True)]),
+            text=False,
+        )
+    dated = types.is_datetime64_any_dtype(values.dtype) or all(hasattr(kind, "isoformat") for kind in kinds)
+    if not dated and not kinds <= {str, np.str_}:
+        kind = next(kind.__name__ for kind in kinds if kind not in (str, np.str_))
+        raise FklError(f"{path}, column {short(name)}: holds values of type {kind}; must be numbers or text")
+    words = [str(cell).strip() for cell in cells]
+    holes |= np.array([word == "" for word in words], np.bool_)
+    return Column(words, holes, np.full(len(words), np.nan), text=bool((~holes).any()))

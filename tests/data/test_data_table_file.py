@@ -1,0 +1,218 @@
+"""Tables of the user's own in every format: sites, order, words, labels, files to be tested on, and refusals."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
+
+from fkl.data.partition import Sites
+from fkl.data.table_file import TableFile
+from fkl.data.vertical import FeatureGroups
+from fkl.errors import BadValue, FklError
+
+FRAME = pd.DataFrame(
+    {
+        "ward": ["north", "south", "north", "east", "south"],
+        "day": ["2024-01-03", "2024-01-01", "2024-01-02 12:30", "2024-01-02", "2024-01-05"],
+        "age": [1.5, 2.0, -3.25, 4.0, 0.1],
+        "drug": ["b", "a", "b", "c", "a"],
+        "stay": [10.0, 20.0, 30.0, 40.0, 50.0],
+    }
+)
+SUFFIXES = (".csv", ".parquet", ".feather", ".npz")
+
+
+def write(path, frame=FRAME):
+    """The frame in the format of the file's name."""
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".feather":
+        frame.to_feather(path)
+    else:
+        words = {name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])}
+        np.savez(path, **{name: np.array(frame[name].tolist(), str if name in words else None) for name in frame})
+    return str(path)
+
+
+def load(path, frame=FRAME, **keys):
+    return TableFile(path=write(path, frame), **{"target": "stay", **keys}).load(None, None)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_format_gives_the_same_table(tmp_path, suffix):
+    table = load(tmp_path / f"own{suffix}", site="ward", time="day", text="one_hot")
+    order = [1, 3, 2, 0, 4]  # by the dates
+    rows = FRAME.iloc[order]
+    assert table.feature_names == ("age", "drug=b", "drug=a", "drug=c")
+    assert table.y.tolist() == rows["stay"].tolist()
+    oracle = OneHotEncoder(categories=[["b", "a", "c"]], sparse_output=False)
+    assert np.array_equal(table.x, np.column_stack([rows["age"], oracle.fit_transform(rows[["drug"]])]))
+    assert [table.site_names[site] for site in table.site] == rows["ward"].tolist()
+    assert table.site_names == ("north", "south", "east")
+    assert np.array_equal(table.encoder.x(rows), table.x)
+    problem = Sites().split(table, np.random.default_rng(0))
+    assert problem.present.sum(axis=0).tolist() == [2, 2, 1]
+    assert problem.y[:, 1].tolist() == [20.0, 50.0]  # south, in the order of time
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_words_and_labels_are_numbered_as_scikit_learn_would(tmp_path, suffix):
+    table = load(tmp_path / f"own{suffix}", FRAME[["age", "drug", "ward"]], target="drug", labels="code", text="code")
+    labels = LabelEncoder().fit(FRAME["drug"])
+    assert table.y.tolist() == labels.transform(FRAME["drug"]).tolist()
+    assert table.encoder.labels == tuple(labels.classes_)
+    oracle = OrdinalEncoder(categories=[["north", "south", "east"]]).fit_transform(FRAME[["ward"]])
+    assert np.array_equal(table.x[:, 1:], oracle)
+    assert np.array_equal(table.encoder.x(FRAME), table.x)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_missing_cells_of_typed_files_are_those_of_text(tmp_path, suffix):
+    holed = FRAME[["age", "stay"]].copy()
+    holed.loc[1, "age"] = holed.loc[3, "stay"] = np.nan
+    place = "line 3" if suffix == ".csv" else "row 2"
+    with pytest.raises(FklError, match=rf"own{suffix}, {place}, column age: .* is missing; .*drop.*mean"):
+        load(tmp_path / f"own{suffix}", holed)
+    table = load(tmp_path / f"own{suffix}", holed, missing="mean")
+    assert table.x[:, 0].tolist() == pytest.approx([1.5, (1.5 - 3.25 + 0.1) / 3, -3.25, 0.1])
+    assert table.encoder.x(holed.drop(index=3)).tolist() == table.x.tolist()
+    assert load(tmp_path / f"own{suffix}", holed, missing="drop").y.tolist() == [10.0, 30.0, 50.0]
+
+
+def test_a_file_to_be_tested_on_comes_behind_and_is_marked(tmp_path):
+    numbers = FRAME[["age", "stay"]]
+    other = write(tmp_path / "other.parquet", numbers.iloc[:2] * 2)
+    table = load(tmp_path / "own.csv", numbers, test_path=other)
+    assert table.y.tolist() == [10.0, 20.0, 30.0, 40.0, 50.0, 20.0, 40.0]
+    assert table.tested.tolist() == [False] * 5 + [True] * 2
+    parties = FeatureGroups(parties=2, groups=[[0], [1]], how="given")
+    wide = load(
+        tmp_path / "wide.csv", numbers.assign(b=1.0), test_path=write(tmp_path / "b.csv", numbers.assign(b=2.0))
+    )
+    split = parties.split(wide, np.random.default_rng(0)).rows(np.random.default_rng(1))
+    assert sorted(split.test) == [5, 6, 7, 8, 9]
+    write(tmp_path / "other.parquet", numbers.rename(columns={"age": "years"}))
+    with pytest.raises(FklError, match=r"other\.parquet: has no column age, which .*own\.csv has"):
+        load(tmp_path / "own.csv", numbers, test_path=other)
+    write(tmp_path / "other.parquet", numbers.assign(age=np.inf))
+    with pytest.raises(FklError, match=r"other\.parquet, row 1, column age: 'inf' is not a finite number"):
+        load(tmp_path / "own.csv", numbers, test_path=other)
+
+
+def test_an_array_of_two_axes_is_its_columns(tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(path, x=np.arange(6.0).reshape(3, 2), y=[1, 2, 3])
+    table = TableFile(path=str(path), target="y").load(None, None)
+    assert table.feature_names == ("x1", "x2")
+    assert table.x.tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"site": "house"}, r"site=house: must be a column of .*own\.csv, which has ward, day"),
+        ({"time": "hour"}, "time=hour: must be a column"),
+        ({"time": "drug"}, "line 2, column drug: 'b' is no time; must be a number, or a date like 2024-01-31"),
+        ({"target": "drug"}, "column drug: 'b' is not a number, and the target must be one; dataset.labels=code"),
+        ({"test_path": "none.csv"}, "test_path=none.csv: must be a file that is there"),
+    ],
+)
+def test_keys_that_do_not_fit_the_file_are_refused(tmp_path, keys, said):
+    with pytest.raises(FklError, match=said) as caught:
+        load(tmp_path / "own.csv", **{"text": "drop", **keys})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("keys", [{"site": "y"}, {"time": "y"}, {"site": "a", "time": "a"}, {"labels": "drop"}])
+def test_values_that_cannot_be_are_refused(keys):
+    with pytest.raises(BadValue):
+        TableFile(path="own.csv", target="y", **keys)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES[1:])
+def test_damaged_typed_files_are_refused_in_one_line(tmp_path, suffix):
+    path = tmp_path / f"own{suffix}"
+    write(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    broken = [b"", b"PK", whole[: len(whole) // 2], whole[:-9], whole[9:], rng.bytes(300)]
+    for raw in broken:
+        path.write_bytes(raw)
+        with pytest.raises(FklError, match=rf"own\{suffix}: is no \w+ file, or is damaged") as caught:
+            TableFile(path=str(path), target="stay").load(None, None)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"y": [1, 2], "a": [1, 2, 3]}, "a has 3 rows where y has 2"),
+        ({"y": [1, 2], "a": np.zeros((2, 2, 2))}, "a has 3 axes"),
+        ({"y": [1, 2], "a": np.array([1j, 2j])}, "column a: holds values of type complex; must be numbers or text"),
+        (
+            {"y": [1, 2], "a": np.array([{}, []], object)},
+            "is no npz file, or is damaged: Object arrays cannot be loaded",
+        ),
+        ({"y": [1, 2], "a": [1, np.inf]}, "row 2, column a: 'inf' is not a finite number"),
+        ({}, "0 rows where at least 2"),
+    ],
+)
+def test_arrays_that_are_no_columns_are_refused(tmp_path, arrays, said):
+    np.savez(tmp_path / "own.npz", **arrays)
+    with pytest.raises(FklError, match=said):
+        TableFile(path=str(tmp_path / "own.npz"), target="y").load(None, None)
+
+
+def test_an_npz_that_unpacks_to_more_than_memory_holds_is_refused(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "own.npz", y=np.zeros(1_000_000))
+    monkeypatch.setattr("fkl.memory.available_bytes", lambda: 10_000_000)
+    with pytest.raises(FklError, match=r"out of memory: .*unpacked would take at least 15\.3 MiB"):
+        TableFile(path=str(tmp_path / "own.npz"), target="y").load(None, None)
+
+
+def test_without_pyarrow_its_formats_name_the_extra(tmp_path, monkeypatch):
+    path = write(tmp_path / "own.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(FklError, match=r"own\.parquet: needs pyarrow, which comes with pip install 'fkl\[files\]'"):
+        TableFile(path=path, target="stay").load(None, None)
+
+
+def hospitals(folder):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.normal(size=(90, 4)), columns=list("abcd"))
+    frame["ward"] = np.repeat(["north", "south", "east"], 30)
+    frame["kind"] = np.array(["mild", "severe", "worst"])[np.digitize(frame["a"], [-0.5, 0.5])]
+    frame.to_csv(folder / "own.csv", index=False)
+    return ("run", "dataset=file", "dataset.path=own.csv", "dataset.site=ward", "replicates=1", "out=here")
+
+
+def test_several_classes_are_for_methods_that_learn_them(fkl, tmp_path):
+    call = (*hospitals(tmp_path), "dataset.target=kind", "dataset.labels=code")
+    for algo in ("pof_mkl", "coke"):
+        answer = fkl(*call, f"algo={algo}", *(["topology=ring"] if algo == "coke" else []))
+        assert answer.code == 2
+        assert "dataset.target=kind: must be numbers or two classes for" in answer.err
+        assert "the 3 classes mild, severe, worst are for algo=cascade_svm, parsimonious_c" in answer.err
+    answer = fkl(*call, "algo=pooled_svm")
+    assert answer.code == 0, answer.err
+    assert "file: 3 clients, " in answer.out
+    summary = pd.read_csv("here/summary.csv")
+    assert summary["test_error"][0] < summary["test_error_majority"][0]
+
+
+def test_sites_are_the_clients_of_a_stream(fkl, tmp_path):
+    call = (*hospitals(tmp_path), "dataset.target=d", "dataset.text=one_hot", "kernels.D=4")
+    answer = fkl(*call)
+    assert answer.code == 0, answer.err
+    assert "file: 3 clients, 30 rounds, 6 features, 0 rows left out" in answer.out
+    assert pd.read_csv("here/clients.csv")["site"].tolist() == ["north", "south", "east"]
+    assert json.loads(Path("here/provenance.json").read_text())["clients"] == 3
+    answer = fkl(*call, "dataset.test_path=own.csv", "out=there")
+    assert answer.code == 2
+    assert "dataset.test_path=own.csv: must be null for POF-MKL, which is tested on every sample" in answer.err

@@ -1,0 +1,87 @@
+"""Bandwidths around the median distance: of the samples that may be looked at, and of no others."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hydra import compose, initialize_config_dir
+from scipy.spatial.distance import pdist
+from sklearn.datasets import load_iris
+
+from fkl import conf_folder
+from fkl.config import load
+from fkl.errors import BadValue, FklError
+from fkl.execution import prepare
+from fkl.kernels.around_median import AroundMedian
+from fkl.tasks.batch import BatchTask
+from fkl.tasks.stream import StreamTask
+
+RNG = np.random.default_rng(8)
+
+
+def composed(*words: str):
+    """The checked configuration of these words."""
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        return load(compose("config", list(words)))
+
+
+@pytest.mark.parametrize(("family", "metric"), [("rbf", "euclidean"), ("laplacian", "cityblock")])
+def test_bandwidths_are_multiples_of_the_median_distance(family: str, metric: str) -> None:
+    """At the median distance the kernel of the middle bandwidth is exp(-1/2), or exp(-1)."""
+    x = RNG.normal(size=(40, 3))
+    median = np.median(pdist(x, metric))
+    found = AroundMedian(family=family, N=3, smallest=0.5, largest=2.0).fitted(np.concatenate([x, x[:1]]))
+    doubled = np.concatenate([pdist(x, metric), pdist(x, metric)[:39]])  # distances to the row that is there twice
+    assert found.bandwidths == pytest.approx(np.median(doubled) * np.array([0.5, 1, 2]))
+    found = AroundMedian(family=family, N=3, smallest=0.5, largest=2.0).fitted(x)
+    apart = np.array([[0.0, 0.0, 0.0], [median, 0.0, 0.0]])
+    assert found.gram(1, apart, apart)[0, 1] == pytest.approx(np.exp(-0.5 if family == "rbf" else -1))
+
+
+def test_nothing_is_seen_that_comes_later() -> None:
+    """Targets, later rounds of a stream, and samples that are tested on change no bandwidth."""
+    run = composed("dataset=diabetes", "kernels=auto", "kernels.samples=40", "kernels.N=3")
+    experiment = prepare(run)
+    stream = experiment.problem
+    x = stream.x.copy()
+    x[10:] = 7  # 40 samples of 4 clients are 10 rounds
+    others = StreamTask(replace(stream, x=x, y=stream.y + 1)).some_samples(40)
+    assert np.array_equal(others, stream.x[:10].reshape(40, -1))
+    assert run.kernels.fitted(others) == experiment.dictionary
+    batch = prepare(composed("dataset=diabetes", "algo=cta", "topology=ring", "kernels=auto", "kernels.N=1",
+                             "kernels.smallest=1", "kernels.largest=1")).problem  # fmt: skip
+    x = np.where(batch.training[:, None], batch.x, 7)
+    looked_at = BatchTask(replace(batch, x=x)).some_samples(50)
+    assert np.array_equal(looked_at, BatchTask(batch).some_samples(50))
+    assert 40 <= len(looked_at) <= 50
+
+
+def test_samples_that_are_all_alike_are_refused() -> None:
+    """And keys that mean nothing here."""
+    with pytest.raises(FklError, match="the 3 samples that it looks at are all alike"):
+        AroundMedian().fitted(np.ones((3, 2)))
+    for keys in ({"family": "polynomial"}, {"laplacians": 2}, {"bandwidth_convention": "variance"}, {"samples": 1}):
+        with pytest.raises(BadValue):
+            AroundMedian(**keys)  # type: ignore[arg-type]
+
+
+def test_an_algorithm_keeps_the_kernels_that_it_brings() -> None:
+    """The data set of a file brings kernels and a partition; algorithms have the last word."""
+    own = ("dataset=file", "dataset.path=none.csv", "dataset.target=y")
+    assert isinstance(composed(*own).kernels, AroundMedian)
+    assert composed(*own, "algo=raker").kernels == composed("algo=raker").kernels
+    parties = composed(*own, "algo=libsvm")
+    assert parties.kernels is None
+    assert type(parties.partition).__name__ == "FeatureGroups"
+
+
+def test_default_parties_are_no_more_than_features(fkl: Callable) -> None:
+    """Ten features are of eight parties, four of four."""
+    call = ("run", "algo=vertical_ridge", "algo.angles=20", "replicates=1")
+    assert "10 features of 8 parties, 4 of them active" in fkl(*call, "dataset=diabetes").out
+    iris = load_iris(as_frame=True).frame
+    iris[iris["target"] < 2].to_csv("iris.csv", index=False)
+    answer = fkl(*call, "dataset=file", "dataset.path=iris.csv", "dataset.target=target")
+    assert answer.code == 0, answer.err
+    assert "4 features of 4 parties, 2 of them active" in answer.out
