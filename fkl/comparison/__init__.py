@@ -165,7 +165,8 @@ def compare(
     Parameters
     ----------
     runs : str, Path, Result or iterable of these
-        What `fkl.run` returned, folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must fit; without any, ``outputs``.
+        What `fkl.run` returned, folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must fit;
+        without any, ``outputs``.
     metric : str, optional
         A column of summary.csv; by default the error that most of the runs are judged by.
     by : sequence of str

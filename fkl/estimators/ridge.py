@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
 from fkl.errors import require
-from fkl.estimators.stream import require_dictionary, seed_of
+from fkl.estimators.stream import dictionary, seed_of
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.streams import Streams
@@ -109,9 +109,8 @@ class RffRidgeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
         require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
         if begin:
-            kernels = KERNELS if self.kernels is None else self.kernels
-            require_dictionary(kernels)
-            self._bank = replace(kernels).bank(x.shape[1], Streams(seed_of(self.random_state), (0,)), "float64")
+            kernels = dictionary(self.kernels, KERNELS, x)
+            self._bank = kernels.bank(x.shape[1], Streams(seed_of(self.random_state), (0,)), "float64")
             self._equations = NormalEquations(self._bank.kernels * self._bank.width)
         for start in range(0, len(x), BLOCK):
             [z] = self._bank.features(x[start : start + BLOCK])

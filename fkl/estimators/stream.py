@@ -13,6 +13,7 @@ from fkl.contract.world import World
 from fkl.diverged import blame
 from fkl.errors import FklError, require
 from fkl.kernels import Dictionary
+from fkl.kernels.around_median import AroundMedian
 from fkl.streams import Streams
 
 Array = NDArray[np.floating]
@@ -123,9 +124,14 @@ class Stream:
         return world
 
 
-def require_dictionary(kernels: object) -> None:
-    """Refuse what no kernels are."""
+def dictionary(kernels: Dictionary | None, default: Dictionary, x: Array) -> Dictionary:
+    """The kernels that a parameter asks for, around the median distance of these samples (n, d) if it does so."""
+    if kernels is None:
+        return replace(default)
     require(isinstance(kernels, Dictionary), "kernels", kernels, "a fkl.kernels.Dictionary, or None")
+    if isinstance(kernels, AroundMedian):
+        return kernels.fitted(x[: kernels.samples])
+    return replace(kernels)  # a parameter stays as it was given, also what it has remembered of itself
 
 
 def seed_of(random_state: Any) -> int:
@@ -219,14 +225,12 @@ class StreamRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, X: ArrayLike, y: ArrayLike, begin: bool, whole: bool) -> Self:
         x, y = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
-        stream = self._begun(x.shape[1], self._rounds(len(x), whole)) if begin else self._stream
+        stream = self._begun(x, self._rounds(len(x), whole)) if begin else self._stream
         stream.learn(x, np.asarray(y, np.float64))
         self._stream, self.n_samples_seen_ = stream, stream.t
         return self
 
-    def _begun(self, dimension: int, rounds: int) -> Stream:
+    def _begun(self, x: Array, rounds: int) -> Stream:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
-        kernels = self._kernels if self.kernels is None else self.kernels
-        require_dictionary(kernels)
-        seed = seed_of(self.random_state)
-        return Stream(self._method(), replace(kernels), dimension, seed, self.precision, rounds, self._keeps)
+        kernels, seed = dictionary(self.kernels, self._kernels, x), seed_of(self.random_state)
+        return Stream(self._method(), kernels, x.shape[1], seed, self.precision, rounds, self._keeps)
