@@ -4,7 +4,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 Array = NDArray[np.floating]
 
@@ -23,6 +22,12 @@ class Loss(NamedTuple):
     classes: bool
 
 
+def _logistic_slope(f: Array, y: Array) -> Array:
+    from scipy.special import expit  # which takes longer to import than all of fkl's own modules
+
+    return -y * expit(-y * f)
+
+
 def _hinge(f: Array, y: Array) -> Array:
     z = y * f
     return np.where(z <= 0, 0.5 - z, 0.5 * np.maximum(1 - z, 0) ** 2)
@@ -30,7 +35,7 @@ def _hinge(f: Array, y: Array) -> Array:
 
 LOSSES = {
     "square": Loss(lambda f, y: (f - y) ** 2, lambda f, y: 2 * (f - y), False),
-    "logistic": Loss(lambda f, y: np.logaddexp(0, -y * f), lambda f, y: -y * expit(-y * f), True),
+    "logistic": Loss(lambda f, y: np.logaddexp(0, -y * f), _logistic_slope, True),
     "smooth_hinge": Loss(_hinge, lambda f, y: -y * np.clip(1 - y * f, 0, 1), True),
 }
 """By name: (f - y)^2; log(1 + exp(-y f)); and with z = y f, 1/2 - z up to 0, (1 - z)^2 / 2 up to 1, then 0."""

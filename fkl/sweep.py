@@ -1,6 +1,7 @@
 """Many runs: what a job of a sweep does, what is told while it goes on, and the list that closes it.
 
-Jobs run wherever Hydra's launcher puts them, so all they share is a folder: `hydra.sweep.dir`.
+Jobs run wherever Hydra's launcher puts them, so all they share is a folder: `hydra.sweep.dir`. Hydra imports this
+module for every run, so what plays, draws and writes is imported where a configuration has been checked.
 """
 
 import json
@@ -15,7 +16,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from filelock import FileLock, Timeout
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -25,11 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fkl.config import Run, load
 from fkl.errors import FklError, printable, refuse, require
-from fkl.execution import execute
 from fkl.files import CannotWriteError, require_files_in, write_text, writing
-from fkl.results.folder import let_go, made, read_summary, write_failed
-from fkl.results.metrics import main_metric
-from fkl.simulation import DivergedError
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
 """In a sweep's folder: what its jobs tell while it is under way, the plan too, the closing list, and Hydra's own."""
@@ -79,6 +75,8 @@ def _execute(run: Run) -> bool:
     if run.settings.objective is not None and hasattr(run.algo, "fold"):
         allowed = "a fold of the training samples, since a search must not see the samples tested on"
         require(run.algo.fold is not None, "algo.fold", None, allowed)
+    from fkl.execution import execute
+
     return execute(run)
 
 
@@ -87,6 +85,8 @@ def _objective(run: Run) -> float | None:
     name = run.settings.objective
     if name is None:
         return None
+    from fkl.results.folder import read_summary
+
     summary = read_summary(run.folder)
     require(name in summary, "objective", name, f"one of {', '.join(summary.columns[1:])}")
     return float(summary[name].mean())
@@ -94,6 +94,9 @@ def _objective(run: Run) -> float | None:
 
 def _judged(run: Run) -> dict[str, Any]:
     """The metric of a finished run, that of a search or else its main one, and its mean over replicates."""
+    from fkl.results.folder import read_summary
+    from fkl.results.metrics import main_metric
+
     summary = read_summary(run.folder)
     name = run.settings.objective or main_metric(summary)
     return {"metric": name, "mean": float(f"{summary[name].mean():.6g}")}
@@ -130,6 +133,9 @@ def _in_one_line(error: Exception) -> str:
 
 def _leave(error: Exception, run: Run | None, config: DictConfig) -> Path:
     """Write a failed job's traceback into its own folder, and tell where that is."""
+    from fkl.results.folder import write_failed
+    from fkl.simulation import DivergedError
+
     if isinstance(error, DivergedError) and error.folder is not None:
         return error.folder  # which has its rows
     if run is None:  # its configuration could not be read, so it has no name but its place in the sweep
@@ -232,6 +238,8 @@ def _notes(folder: Path) -> Iterator[Path]:
         When the folder is another sweep's that is under way, or has files of the user's that a sweep would overwrite.
     """
     notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
+    from fkl.results.folder import let_go, made
+
     with made(folder), writing(folder):
         ours = not table.exists() or table.read_text(errors="replace").startswith(",".join(FIRST_COLUMNS))
         known = table.exists() or notes.exists() or not composed.exists()
@@ -250,6 +258,8 @@ def _notes(folder: Path) -> Iterator[Path]:
             yield notes
         finally:
             if ended := _read(notes):
+                import pandas as pd
+
                 write_text(table, pd.DataFrame(ended, columns=COLUMNS).to_csv(index=False))
             elif new:
                 composed.unlink(missing_ok=True)

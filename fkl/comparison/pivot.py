@@ -21,6 +21,7 @@ MARKS = {
     "plain": ("*{}*", "_{}_"),
     "terminal": (BOLD + "{}" + PLAIN, UNDERLINED + "{}" + PLAIN),
     "markdown": ("**{}**", "<ins>{}</ins>"),
+    "html": ("<b>{}</b>", "<u>{}</u>"),
     "latex": (r"\textbf{{{}}}", r"\underline{{{}}}"),
 }
 """How the best and the second of a column are shown."""
@@ -100,7 +101,7 @@ class Pivot:
         order = self.best_first[:most]
         body, left = self._cells("terminal" if terminal else "plain", "±"), len(self.methods) - len(order)
         lines = [[self.methods[i], *body[i]] for i in order]
-        table = tabulate(lines, ["", *self._headings("×10^{}")], "simple", disable_numparse=True, colalign=self._sides)
+        table = tabulate(lines, ["", *self.headings], "simple", disable_numparse=True, colalign=self._sides)
         more = f"\n... and {left} methods more" if left else ""
         best, second = (mark.format(word) for mark, word in zip(self._marks(terminal), ("best", "second"), strict=True))
         return f"{table}{more}\n{self.caption} {best}, {second}."
@@ -108,9 +109,7 @@ class Pivot:
     def markdown(self) -> str:
         """A table of Markdown, below its caption."""
         lines = [[method, *cells] for method, cells in zip(self.methods, self._cells("markdown", "±"), strict=True)]
-        table = tabulate(
-            lines, ["method", *self._headings("×10^{}")], "pipe", disable_numparse=True, colalign=self._sides
-        )
+        table = tabulate(lines, ["method", *self.headings], "pipe", disable_numparse=True, colalign=self._sides)
         return f"{self.caption} **Best**, <ins>second</ins>.\n\n{table}\n"
 
     def latex(self) -> str:
@@ -136,6 +135,11 @@ class Pivot:
             r"\end{table}",
         ]
         return "\n".join(lines) + "\n"
+
+    def html(self) -> list[tuple[str, list[str]]]:
+        """For a page: the rows, best first, each with its name as it is, and its cells as HTML."""
+        body = self._cells("html", "±")
+        return [(self.methods[i], body[i]) for i in self.best_first]
 
     def write(self, path: Path) -> list[Path]:
         """Write `path`.csv, .md and .tex, and name them."""
@@ -173,6 +177,11 @@ class Pivot:
         """Power of ten above each column."""
         smallest = [np.nanmin(np.abs(column)) for column in self.means.T]
         return [3 * math.floor(math.log10(one) / 3) if one and not SMALL <= one < LARGE else 0 for one in smallest]
+
+    @property
+    def headings(self) -> list[str]:
+        """Data sets, with the power of ten that is common to a column."""
+        return self._headings("×10^{}")
 
     def _headings(self, power: str, name: Callable[[str], str] = str) -> list[str]:
         return [

@@ -7,13 +7,13 @@ from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
 
-import numba
 from threadpoolctl import threadpool_limits
 
 ELEMENTS_A_THREAD = 250_000
 """Features worth a thread of their own: about 0.2 ms, far more than waking it costs."""
 
-_limit: int = numba.config.NUMBA_NUM_THREADS
+_limit: int | None = None
+"""What `at_most` allows; None for all there are."""
 
 
 @contextmanager
@@ -22,6 +22,8 @@ def at_most(threads: int | None) -> Iterator[None]:
 
     BLAS is held to one: the compiled kernels call it for tiles of their own threads.
     """
+    import numba  # here, as below: a configuration is checked without it
+
     global _limit
     before, available = _limit, numba.config.NUMBA_NUM_THREADS
     _limit = min(threads or available, available)
@@ -35,7 +37,10 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 def wake_for(elements: int) -> None:
     """Set the threads of the next compiled call by the number of features it computes."""
-    numba.set_num_threads(max(1, min(_limit, elements // ELEMENTS_A_THREAD)))
+    import numba
+
+    most = _limit or numba.config.NUMBA_NUM_THREADS
+    numba.set_num_threads(max(1, min(most, elements // ELEMENTS_A_THREAD)))
 
 
 def share(work: Callable[..., object], count: int, *arguments: object) -> None:
@@ -43,6 +48,8 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
 
     For long recursions side by side: they compile in a fraction of the time that numba's own parallel loops take.
     """
+    import numba
+
     threads = min(numba.get_num_threads(), count)
     if threads == 1:
         work(0, count, *arguments)
@@ -70,4 +77,6 @@ def in_parts(work: Callable[[int, int], object], count: int, elements: int | Non
 @cache
 def _pool() -> ThreadPoolExecutor:
     """Threads that stay: new ones would have BLAS set up its buffers anew at every call."""
+    import numba
+
     return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)

@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from fkl.errors import FklError
+
+if TYPE_CHECKING:  # methods without a graph need none of these
+    import networkx as nx
+    from scipy.sparse import csr_array
 
 Array = NDArray[np.floating]
 
@@ -116,12 +117,12 @@ class Topology:
         return Neighbours(self.degree[[agent]], np.zeros_like(place), place, self.neighbours.theirs[mine])
 
     @cached_property
-    def adjacency(self) -> csr_array:
+    def adjacency(self) -> "csr_array":
         """Symmetric matrix (K, K) of float64: 1 between neighbours, else 0."""
         return self._matrix(self.links, np.ones(len(self.links)))
 
     @cached_property
-    def metropolis(self) -> csr_array:
+    def metropolis(self) -> "csr_array":
         """Metropolis weights (K, K) of `Neighbours`: symmetric, nonnegative, rows sum to 1."""
         known = self.neighbours
         self_loops = np.repeat(np.arange(self.agents), 2).reshape(-1, 2)
@@ -158,22 +159,24 @@ class Topology:
         return payload
 
     @cached_property
-    def _sum_by(self) -> csr_array | NDArray[np.float64]:
+    def _sum_by(self) -> "csr_array | NDArray[np.float64]":
         return self._quicker(self.adjacency)
 
     @cached_property
-    def _mix_by(self) -> csr_array | NDArray[np.float64]:
+    def _mix_by(self) -> "csr_array | NDArray[np.float64]":
         return self._quicker(self.metropolis)
 
-    def _quicker(self, matrix: csr_array) -> csr_array | NDArray[np.float64]:
+    def _quicker(self, matrix: "csr_array") -> "csr_array | NDArray[np.float64]":
         dense = self.agents <= DENSE_AGENTS or len(self.links) >= DENSE_SHARE * self.agents**2
         return matrix.toarray() if dense else matrix
 
-    def _matrix(self, places: NDArray[np.int64], values: NDArray[np.float64]) -> csr_array:
+    def _matrix(self, places: NDArray[np.int64], values: NDArray[np.float64]) -> "csr_array":
+        from scipy.sparse import coo_array
+
         return coo_array((values, (places[:, 0], places[:, 1])), shape=(self.agents, self.agents)).tocsr()
 
 
-def connected(graph: nx.Graph, mend: str = "add edges") -> Topology:
+def connected(graph: "nx.Graph", mend: str = "add edges") -> Topology:
     """Make a topology of a graph.
 
     Parameters
@@ -188,6 +191,8 @@ def connected(graph: nx.Graph, mend: str = "add edges") -> Topology:
     FklError
         If there are agents that no path joins.
     """
+    import networkx as nx
+
     agents, pieces = graph.number_of_nodes(), nx.number_connected_components(graph)
     if pieces > 1:
         raise FklError(f"topology: the {agents} agents are in {pieces} pieces that no edge joins; {mend}")
@@ -196,7 +201,7 @@ def connected(graph: nx.Graph, mend: str = "add edges") -> Topology:
     return Topology(agents, links[np.lexsort((links[:, 1], links[:, 0]))])
 
 
-def _product(matrix: csr_array | NDArray[np.float64], x: Array) -> Array:
+def _product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Array:
     """Matrix (K, K) times each replicate of x (R, K, P), each by itself, so that no bit depends on the others."""
     if isinstance(matrix, np.ndarray):
         return matrix @ x
@@ -208,8 +213,10 @@ def _product(matrix: csr_array | NDArray[np.float64], x: Array) -> Array:
     return product
 
 
-def _second_eigenvalue(matrix: csr_array) -> float:
+def _second_eigenvalue(matrix: "csr_array") -> float:
     """Second largest absolute eigenvalue of a big sparse Metropolis matrix; from a fixed start, so always the same."""
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
     start = np.random.default_rng(0).standard_normal(matrix.shape[0])
     try:
         found = eigsh(matrix, k=2, v0=start, maxiter=RESTARTS, return_eigenvectors=False)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fkl.errors import FklError, require, shown
 from fkl.files import whole_file
+from fkl.papers.beside import wide
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
 from fkl.results.collect import Collected, FinishedRun, collect
@@ -46,13 +47,17 @@ def make_table(paper: str, number: str, found: Collected) -> Table:
     module = paper_module(paper)
     require(number in module.TABLES, "table", f"{paper}/{number}", _choices(paper, module.TABLES))
     title = f"{module.TITLE}, table {number}: {module.TABLES[number]}"
-    frame = _made(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
+    frame = made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
     return Table(frame, title, differences(module))
 
 
 def save_table(table: Table, paper: str, number: str, outputs: Path) -> list[Path]:
-    """Write a paper's table as .csv, .md and .tex, and name the files."""
-    return table.write(outputs / "tables" / paper / f"table{number}")
+    """Write a paper's table as .csv, .md and .tex, also in the layout of the printed one, and name the files."""
+    path = outputs / "tables" / paper / f"table{number}"
+    files = table.write(path)
+    if (layout := getattr(paper_module(paper), "WIDE", {}).get(number)) is not None:
+        files += Table(wide(table.frame, layout), table.title).write(path.with_name(f"{path.name}_wide"))
+    return files
 
 
 def write_figure(paper: str, number: str, outputs: Path) -> str:
@@ -69,7 +74,7 @@ def draw_figure(paper: str, number: str, found: Collected) -> dict[str, bytes]:
     """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves."""
     module = paper_module(paper)
     require(number in module.FIGURES, "figure", f"{paper}/{number}", _choices(paper, module.FIGURES))
-    return _made(f"{paper}/{number}", lambda runs: _drawn(*module.figure(number, runs)), found)
+    return made_of(f"{paper}/{number}", lambda runs: _drawn(*module.figure(number, runs)), found)
 
 
 def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Path) -> list[Path]:
@@ -94,7 +99,7 @@ def _drawn(figure: Any, replicates: int | str) -> dict[str, bytes]:
     return {**rendered(figure, replicates), ".csv": numbers.encode()}
 
 
-def _made(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:
+def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:
     """What is made of all runs that it can be made of.
 
     A run that holds what its checksums promise, and yet not what `make` reads, is counted among the broken ones.
@@ -110,7 +115,7 @@ def _made(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected
     for run, words in trouble:
         if words:
             found.leave_out(run, f"{what} cannot be made with it ({words})")
-    return _made(what, make, found)
+    return made_of(what, make, found)
 
 
 def _trouble(make: Callable[[list[FinishedRun]], object], run: FinishedRun) -> str | None:

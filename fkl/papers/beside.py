@@ -147,3 +147,40 @@ def _where(printed: float, values: NDArray[np.float64]) -> dict[str, float]:
         return dict.fromkeys(INTERVAL, np.nan)
     ends = {name: float(np.quantile(values, share)) for name, share in CENTRAL.items()}
     return ends | {"quantile": float(np.mean(values < printed) + np.mean(values == printed) / 2)}
+
+
+Layout = tuple[tuple[str, ...], tuple[str, ...]]
+"""Which columns of `KEY` are the rows of a printed table, and which its columns."""
+PUBLISHED = "published"
+
+
+def wide(table: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """A table of cells in the layout of the printed one, ours below the published numbers.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `beside` makes it.
+    layout : (rows, columns)
+
+    Returns
+    -------
+    DataFrame
+        One row for each printed one and reading: first `PUBLISHED`, then each that has a name and was run. Of answers
+        with the same reading there is the first.
+    """
+    rows, columns = layout
+    grid: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for cell in table.to_dict("records"):
+        of_row = grid.setdefault(tuple(str(cell[key]) for key in rows), {PUBLISHED: {}})
+        name = " ".join(str(cell[key]) for key in columns if cell[key])
+        column = f"{name} ({cell['unit']})" if cell["unit"] else name
+        of_row[PUBLISHED].setdefault(column, cell["published"])
+        if cell["reading"] and not np.isnan(cell["ours"]):
+            of_row.setdefault(str(cell["reading"]), {}).setdefault(column, cell["ours"])
+    lines = [
+        {**dict(zip(rows, row, strict=True)), "reading": reading, **numbers}
+        for row, readings in grid.items()
+        for reading, numbers in readings.items()
+    ]
+    return pd.DataFrame(lines)

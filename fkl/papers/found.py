@@ -99,7 +99,13 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
     return sorted(found, key=lambda one: order.index(one.variant))
 
 
-def _wanted(names: Iterable[str]) -> dict[str, tuple[str, Job]]:
+def of_a_paper(run: FinishedRun, papers: Iterable[str]) -> bool:
+    """Whether a run is one of an experiment of these papers, whatever its replicates."""
+    return any(_name(run.config) in _wanted(tuple(experiments(paper))) for paper in papers)
+
+
+@cache
+def _wanted(names: tuple[str, ...]) -> dict[str, tuple[str, Job]]:
     """The jobs of some experiments by their identity."""
     wanted: dict[str, tuple[str, Job]] = {}
     for name in names:

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,17 +15,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from fkl import __version__, papers
+from fkl.comparison import Comparison, compare_runs
+from fkl.comparison.pairs import summed_up
 from fkl.composing import experiments
 from fkl.data.store import Store
 from fkl.errors import FklError
 from fkl.files import write_text
 from fkl.papers.beside import KEY
+from fkl.papers.found import of_a_paper
 from fkl.report import prose
 from fkl.report.pictures import Picture, embedded
 from fkl.report.runs import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
-from fkl.report.verdicts import MISSING, OUTCOMES, TIME, UNEXPLAINED, VARIANT, Verdict, cells, judge, tally
-from fkl.results.collect import Collected, collect, legible
+from fkl.report.verdicts import MISSING, OUTCOMES, PREVIEW, TIME, UNEXPLAINED, VARIANT, Verdict, cells, judge, tally
+from fkl.results.collect import Collected, FinishedRun, collect, legible
+from fkl.results.metrics import main_metric
 
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -187,6 +191,27 @@ class PaperView:
         return pd.concat([pd.DataFrame(), *(cells(table.judged, outcome) for table in self.tables)])
 
 
+@dataclass(frozen=True)
+class ComparedView:
+    """Runs beside each other on the page.
+
+    Parameters
+    ----------
+    made : Comparison
+    pictures : dict of str to Picture
+    files : tuple of str
+    """
+
+    made: Comparison
+    pictures: dict[str, Picture]
+    files: tuple[str, ...]
+
+    @property
+    def said(self) -> list[str]:
+        """Who is told apart from the best, and what a reader must know."""
+        return [*summed_up(self.made.tests), *self.made.remarks]
+
+
 def write_page(outputs: Path, store: Store) -> str:
     """Make all tables and figures again, and the page with them, and say where it lies.
 
@@ -204,13 +229,18 @@ def write_page(outputs: Path, store: Store) -> str:
         known = len(found.broken)
         add_pictures(pictures, found)
         views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS]
+        total = tally(table.judged for view in views for table in view.tables)
+        of_papers = bool({*total} - {MISSING, PREVIEW})
+        compared = _compared(found, of_papers, outputs)
     found.warn()
     runs = found.runs
     names = sorted({run.dataset for run in runs} | {source.name for view in views for source, _ in view.not_run})
     page = MARKUP.get_template("page.html").render(
         papers=views,
-        compared=[outcome for outcome in OUTCOMES if outcome != TIME],
-        total=tally(table.judged for view in views for table in view.tables),
+        outcomes=[outcome for outcome in OUTCOMES if outcome != TIME],
+        total=total,
+        of_papers=of_papers,
+        compared=compared,
         environments=environments(runs),
         sources=[data_source(name, store) for name in names],
         runs=run_views(runs, pictures),
@@ -228,6 +258,30 @@ def write_page(outputs: Path, store: Store) -> str:
     if not (outputs / "runs").exists():
         print(f"fkl: {outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it", file=sys.stderr)
     return f"{path}: {len(runs)} runs, {len(page.encode()) / 1e6:.1f} MB"
+
+
+def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
+    """The runs beside each other, those of one metric; without the papers' own where these are shown beside theirs."""
+    runs = [run for run in found.runs if not (of_papers and of_a_paper(run, papers.PAPERS))]
+    by_metric: dict[str, list[FinishedRun]] = {}
+    for run in runs:
+        by_metric.setdefault(main_metric(run.summary), []).append(run)
+    views = []
+    for metric, several in by_metric.items():
+        if len(several) > 1:
+            folder = outputs / "comparison" / metric
+            made, files = papers.made_of(f"comparison by {metric}", partial(_written, folder), Collected(several))
+            about = f"{metric} of {', '.join(made.pivot.methods)} on {', '.join(made.pivot.datasets)}"
+            shown = {file.stem: embedded(file, f"{file.stem}: {about}") for file in files if file.suffix == ".png"}
+            views.append(ComparedView(made, shown, _below(outputs, files)))
+    for run in runs:
+        run.forget()
+    return views
+
+
+def _written(folder: Path, runs: list[FinishedRun]) -> tuple[Comparison, list[Path]]:
+    made = compare_runs(runs)
+    return made, made.write(folder)
 
 
 def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:

@@ -200,15 +200,38 @@ def test_a_sweep_ends_with_its_runs_compared(fkl: Callable) -> None:
 
 @pytest.mark.drawn
 @pytest.mark.parametrize("dark", [False, True])
-def test_figures_are_drawn_on_light_and_dark(runs: Callable, fkl: Callable, dark: bool) -> None:
+def test_figures_are_drawn_on_light_and_dark(
+    runs: Callable, fkl: Callable, monkeypatch: pytest.MonkeyPatch, dark: bool
+) -> None:
     """The corner has the background's colour, something stands out from it, and both methods have colours of theirs."""
     runs("POF-MKL", "air", [0.5, 0.6])
     runs("Raker", "air", [0.1, 0.2])
+    monkeypatch.setattr("fkl.comparison.figures.AXES", {"rounds": "round"})
     made = compare()
     pictures = {name: matplotlib.image.imread(io.BytesIO(files[".png"])) for name, files in made.figures(dark).items()}
-    assert set(pictures) >= {"curves_over_rounds", "error_against_bytes"}
+    assert set(pictures) == {"curves_over_rounds", "error_against_bytes"}
     for name, picture in pictures.items():
         assert (picture[0, 0, :3].max() < 0.2) == dark and (picture[0, 0, :3].min() > 0.9) != dark, name
         for colour in COLOURS[:2]:
             shade = np.array(to_rgb(ON_DARK[colour] if dark else colour))
             assert np.abs(picture[..., :3] - shade).max(axis=-1).min() < 0.02, name
+
+
+def test_the_page_begins_with_the_runs_where_no_papers_are(
+    runs: Callable, fkl: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pivot with its best in bold, and the pictures at full size; their files lie beside those of `fkl compare`."""
+    for shift, algorithm in enumerate(("POF-MKL", "Raker")):
+        for dataset in ("air", "<naval>"):
+            runs(algorithm, dataset, [1.5 + shift, 1.6 + shift])
+    runs("PF", "ellipses", [0.1], metric="test_error")
+    monkeypatch.setattr("fkl.papers.PAPERS", ())  # whose jobs take half a minute to compose
+    assert fkl("report").code == 0
+    page = Path("outputs/report.html").read_text()
+    assert "<h1>Runs, compared</h1>" in page
+    section = page[page.index('id="compared"') : page.index('id="summary"')]
+    assert section.index("<b>1.550</b>") < section.index("<u>2.550</u>")
+    assert "&lt;naval&gt;" in section and "<naval>" not in section and "test_error" not in section
+    pictures = [name for name in ("curves_over_rounds", "error_against_bytes") if f"{name}.png" in section]
+    assert len(pictures) == 2 and section.count("<img ") == 5
+    assert Path("outputs/comparison/mse/pivot.tex").exists()

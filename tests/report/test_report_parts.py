@@ -12,7 +12,8 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from fkl.papers import PAPERS, differences, paper_module
-from fkl.papers.beside import AS_STATED, INTERVAL, Answer, beside, rounding
+from fkl.papers.beside import AS_STATED, INTERVAL, Answer, beside, rounding, wide
+from fkl.papers.beside import published as read_published
 from fkl.report import prose
 from fkl.report.figures import COLOURS
 from fkl.report.page import _typeset
@@ -246,3 +247,34 @@ def test_provenance_in_words() -> None:
     assert in_words({"a": 1, "b": [2, 3]}) == "a 1, b 2, 3"
     assert in_words(None) == "not known"
     assert in_words(list(range(30))) == "30 entries, 0 the first"
+
+
+def test_a_wide_table_has_the_printed_layout() -> None:
+    """Rows and columns as asked, published first, then each reading that was run; nothing without a name."""
+    cells = [
+        {"dataset": d, "algorithm": a, "setting": "", "metric": "mse", "unit": "1e-3", "value": v, "spread": np.nan}
+        for a, d, v in (("CTA", "air", 1.0), ("CTA", "sea", ">900"), ("COKE", "air", 3.0))
+    ]
+
+    def answers(cell: dict) -> list[Answer]:
+        ours = [Answer("", 0.002, n=1, reading=AS_STATED), Answer("", 0.5, n=1), Answer("", 0.6, n=1, reading="b")]
+        return ours if (cell["algorithm"], cell["dataset"]) == ("CTA", "air") else []
+
+    made = wide(beside(cells, answers), (("algorithm",), ("dataset",)))
+    assert list(made) == ["algorithm", "reading", "air (1e-3)", "sea (1e-3)"]
+    assert made.fillna("").to_numpy().tolist() == [
+        ["CTA", "published", 1.0, ">900"],
+        ["CTA", AS_STATED, 2.0, ""],
+        ["CTA", "b", 600.0, ""],
+        ["COKE", "published", 3.0, ""],
+    ]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_printed_layouts_hold_every_published_cell_once(paper: str) -> None:
+    """So rows and columns tell all cells of a table apart."""
+    module = paper_module(paper)
+    for number, layout in getattr(module, "WIDE", {}).items():
+        cells = read_published(module.__file__, number if paper != "pof_mkl" or number != "2" else "1")
+        made = wide(beside(cells, lambda _: []), layout)
+        assert made.drop(columns=[*layout[0], "reading"]).notna().to_numpy().sum() == len(cells)

@@ -214,9 +214,9 @@ def test_two_sweeps_do_not_share_a_folder(fkl, tmp_path):
 
 def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch):
     """Ctrl-C in the second job: the first is in the list, and no notes are left."""
-    from fkl import sweep
+    from fkl import execution
 
-    execute, calls = sweep.execute, []
+    execute, calls = execution.execute, []
 
     def interrupted(run):
         calls.append(run)
@@ -224,7 +224,7 @@ def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch
             raise KeyboardInterrupt
         return execute(run)
 
-    monkeypatch.setattr(sweep, "execute", interrupted)
+    monkeypatch.setattr(execution, "execute", interrupted)
     assert fkl(*SWEEP).code == 130
     assert jobs(tmp_path)["state"].tolist() == ["finished"]
     assert list(tmp_path.glob("outputs/sweeps/*/.*")) == []

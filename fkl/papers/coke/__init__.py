@@ -36,6 +36,11 @@ TABLES = {
     "5": "errors over iterations, air quality",
     "6": "transmissions to reach an error, energy and air quality",
 }
+WIDE = {
+    **dict.fromkeys("1245", (("setting",), ("metric", "algorithm"))),
+    **dict.fromkeys("36", (("dataset", "setting"), ("algorithm",))),
+}
+"""Rows and columns of the printed tables."""
 FIGURES = {
     "1": "distance of the agents' functions from the optimum over iterations",
     "2": "mean squared error over iterations",

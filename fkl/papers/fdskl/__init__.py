@@ -18,6 +18,8 @@ TABLES = {
     "errors": "test errors and traffic of the systems, and who is level with LIBSVM",
     "search": "search of hyper-parameters on training samples",
 }
+WIDE = {"4": (("dataset",), ("algorithm",))}
+"""Rows and columns of the printed table."""
 FIGURES = {
     "3": "test error over training time",
     "4": "time to sum a kernel matrix over a tree, a ring and a star",

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
 from numpy.typing import NDArray
 
+from fkl.comparison.figures import front
 from fkl.comparison.statistics import LEVEL, interval, pareto_front, ranks
 from fkl.errors import FklError
 from fkl.papers.frontier.entries import FAMILIES, OWN, POOLED_BATCH, Entry, at_the_end, course, entries_of, paired
-from fkl.report.figures import COLOURS, canvas
+from fkl.report.figures import COLOURS, canvas, shaded
 from fkl.results.collect import FinishedRun
 
 TITLE = "Frontier"
@@ -85,8 +85,6 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
         else:
             _points(axes, of_dataset, column, shades)
         axes.set(title=dataset, xlabel=words, yscale="log")
-        for formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
         axes.set_xscale("symlog", linthresh=FEW)  # who sends nothing is shown, too
         axes.set_xlim(-0.1 * FEW, 2 * _means(of_dataset)[column].max() + FEW)
     _tell_families(panels[0], found, lines=number == "2")
@@ -210,9 +208,7 @@ def _of_methods(found: list[Entry], shades: dict[tuple[str, str], Shade]) -> lis
 def _points(axes: Axes, found: list[Entry], column: str, shades: dict[tuple[str, str], Shade]) -> None:
     """A point an entry, those of one method joined, and the front as stairs."""
     means = _means(found)
-    on_front = pareto_front(means[column], means["error"])
-    stairs = sorted(zip(means[column][on_front], means["error"][on_front] / SCALE, strict=True))
-    axes.step(*zip(*stairs, strict=True), where="post", color="0.75", linewidth=4, zorder=0, label="Pareto front")
+    front(axes, means[column], means["error"] / SCALE)
     for (colour, marker, _), mine in _of_methods(found, shades):
         of_mine = _means(mine)
         x, y = of_mine[column], of_mine["error"] / SCALE
@@ -234,9 +230,8 @@ def _courses(axes: Axes, found: list[Entry], shades: dict[tuple[str, str], Shade
             continue
         by_round = pd.concat([course(run) for run in entry.runs]).groupby("round")
         x, mean, deviation = by_round["scalars"].mean(), by_round["error"].mean(), by_round["error"].std(ddof=1)
-        axes.plot(x, mean / SCALE, style, color=colour, linewidth=1.3, label=entry.name)
-        low, high = mean - deviation.fillna(0), mean + deviation.fillna(0)
-        axes.fill_between(x, low / SCALE, high / SCALE, color=colour, alpha=0.15, linewidth=0)
+        spread = deviation.fillna(0).to_numpy() / SCALE
+        shaded(axes, x.to_numpy(), mean.to_numpy() / SCALE, spread, entry.name, (colour, style))
 
 
 def _tell_families(axes: Axes, found: dict[str, list[Entry]], lines: bool) -> None:

@@ -23,6 +23,11 @@ TABLES = {
     "4": "OMKL-SFG with the number of kernels a node points to",
     "5": "OMKL-SFG-R with the number of kernels a node points to",
 }
+WIDE = {
+    **dict.fromkeys("12", (("algorithm",), ("dataset",))),
+    **dict.fromkeys("345", (("dataset",), ("metric", "setting"))),
+}
+"""Rows and columns of the printed tables."""
 FIGURES = {
     "3": "mean squared error against M",
     "4": "run time against M",

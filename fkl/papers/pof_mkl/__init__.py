@@ -20,6 +20,8 @@ TABLES = {
     "2": "mean squared error and its spread over 20 sets of random features",
     "3": "cumulative regret in hindsight and its spread over clients",
 }
+WIDE = dict.fromkeys("123", (("algorithm", "setting"), ("metric", "dataset")))
+"""Rows and columns of the printed tables."""
 FIGURES = {"1": "regret over rounds", "2": "regret against the exploration rate"}
 LINEAR = "linear comparator"
 TABLE = ("pof_mkl/table1", "pof_mkl/table1_as_published", "pof_mkl/switches")

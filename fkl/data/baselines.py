@@ -1,12 +1,15 @@
-"""What predicting without learning would have come to, computed by the judge on the samples that it judges."""
+"""What predicting without learning would have come to, on the samples that a judge judges."""
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.data.problem import Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = NDArray[np.float64]
 CONSTANTS = {
@@ -61,7 +64,18 @@ def constant_error(training: Array, tested: Array, classes: bool) -> float:
     return float((tested != values[counts.argmax()]).mean())
 
 
-def not_beaten(summary: pd.DataFrame) -> str | None:
+def constants(learned: Iterable[Array], tested: Iterable[Array], classes: bool) -> dict[str, Array]:
+    """Column of the constant's errors, of each replicate's targets to learn from and to be tested on."""
+    errors = [constant_error(*both, classes) for both in zip(learned, tested, strict=True)]
+    return {"test_error_majority" if classes else "test_mse_training_mean": np.array(errors)}
+
+
+def in_units(mse: Array, variance: Array | float, unit: float) -> dict[str, Array]:
+    """Columns of an error in other measures: its share of the variance, and its root in the target's own units."""
+    return {"r2": explained(mse, variance), "rmse_in_units": np.sqrt(mse) * unit}
+
+
+def not_beaten(summary: "pd.DataFrame") -> str | None:
     """Say which baselines a run's errors, means over replicates, are not below; None where they are below all."""
     for error, constants in CONSTANTS.items():
         if error not in summary:
