@@ -10,6 +10,7 @@ import pandas as pd
 
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run
+from fkl.data.baselines import not_beaten
 from fkl.diverged import worse_than_zero
 from fkl.errors import counted, inside, require
 from fkl.kernels.around_median import AroundMedian
@@ -35,7 +36,6 @@ from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
-from fkl.tasks.baselines import not_beaten
 from fkl.tasks.samples import graph
 
 

@@ -34,6 +34,7 @@ LAYERS = {
         "fkl.conformance",
         "fkl.source_docs",
         "fkl.describe",
+        "fkl.data_summary",
         "fkl.completion",
         "fkl.cli",
     ),
