@@ -219,7 +219,7 @@ def describe_choice(name: str) -> None:
     print(shown(describe(name), _width()))
 
 
-@commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|fetch|verify [NAME ...]")
+@commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify [NAME ...]")
 @click.pass_context
 def data(context: click.Context) -> None:
     """Data files: which there are, fetched where they are missing, compared with what they should be."""
@@ -235,6 +235,15 @@ def data_list() -> None:
     from fkl.data import registry
 
     print(tabulate(registry.describe(_store()), headers=registry.Listing._fields, tablefmt="simple"))
+
+
+@data.command("describe", context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="[NAME] [KEY=VALUE ...]", shell_complete=_named("dataset"))
+def data_describe(words: tuple[str, ...]) -> None:
+    """What a run with these words would see, in the file's units, and a picture of who has what of it."""
+    from fkl.data_summary import describe
+
+    print(describe(words))
 
 
 @data.command("fetch", context_settings=AS_GIVEN)
@@ -272,7 +281,7 @@ def _tell(action: str, states: "Iterable[FileState]") -> None:
 @click.option("--replicate", type=int, help="A replicate's number, in place of all together.")
 @click.option("--out", type=click.Path(path_type=Path), help="File for the predictions, in place of the terminal.")
 def predict(run: str, rows: str, client: str | None, replicate: int | None, out: Path | None) -> None:
-    """Predictions of a run with save_model=true for the rows of a CSV file, as CSV."""
+    """Predictions of a run with save_model=true for the rows of a file, as CSV."""
     from fkl.results.prediction import write_predictions
 
     write_predictions(Path(run), Path(rows), client, replicate, out)

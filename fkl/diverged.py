@@ -1,10 +1,13 @@
 """What to say of a run whose numbers grew: which keys are to be lowered, and whether finite errors are none either."""
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fkl.errors import FklError
 
 STEP_SIZES = ("eta", "gamma", "rho")
 """What methods call the step size."""
@@ -19,6 +22,34 @@ Every method starts there. Descent that is stable, with steps of up to half of w
 the error that it could have, even on pure noise; and published numbers do come close to that of 0 (POLY-2 on airfoil,
 RFOMKR on bias, concrete and naval have 0.96 to 1.00 times it), so comparing with the best constant would cry wolf.
 """
+
+
+class DivergedError(FklError):
+    """A method whose numbers are no longer finite.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    failed : Chunk
+        Replicates that ran when it happened; its judge and ledger are right up to round t. Those before ended well.
+    t : int
+        Rounds before the one in which it happened.
+
+    Attributes
+    ----------
+    folder : Path or None
+        Where these rounds were written.
+    """
+
+    def __init__(self, algorithm: Any, failed: Any, t: int) -> None:
+        mend = blame(algorithm, len(failed.elapsed))
+        super().__init__(f"{algorithm.label} diverged in round {t + 1} {mend}")
+        self.failed, self.t = failed, t
+        self.folder: Path | None = None
+
+    def __str__(self) -> str:
+        kept = "the rounds before it are in" if self.t or self.failed.first else "see"
+        return f"{self.args[0]}; {kept} {self.folder}" if self.folder else str(self.args[0])
 
 
 def blame(algorithm: Any, rounds: int) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run
+from fkl.data.baselines import not_beaten
 from fkl.diverged import worse_than_zero
 from fkl.errors import counted, inside, require
 from fkl.kernels.around_median import AroundMedian
@@ -35,7 +36,6 @@ from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
 from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
-from fkl.tasks.baselines import not_beaten
 from fkl.tasks.samples import graph
 
 
@@ -100,7 +100,7 @@ def _do(run: Run) -> None:
             notes["warning"] = "; ".join(warnings)
             print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
         if settings.save_model and len(tables.learned) == settings.replicates:
-            Model.of(experiment, run.dataset.name, tables.learned).save(folder / MODEL)
+            Model.of(experiment, run.dataset, tables.learned).save(folder / MODEL)
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
@@ -119,7 +119,7 @@ def _add_model(run: Run) -> None:
         chunks = simulate(experiment, *go_on, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
-        add_file(run, MODEL, Model.of(experiment, run.dataset.name, learned).save)
+        add_file(run, MODEL, Model.of(experiment, run.dataset, learned).save)
 
 
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from fkl.checkpoint import Checkpoint
 from fkl.contract.world import Algorithm, World
 from fkl.data.scale import Scale
-from fkl.diverged import blame
+from fkl.diverged import DivergedError
 from fkl.errors import FklError
 from fkl.experiment import Experiment, make_world
 from fkl.kernels.functions import Function
@@ -89,34 +88,6 @@ class UnderWay:
     def seconds(self) -> float:
         """Time spent so far, `init` included from the first round on."""
         return float(self.elapsed[max(0, self.t - 1)])
-
-
-class DivergedError(FklError):
-    """A method whose numbers are no longer finite.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-    failed : Chunk
-        Replicates that ran when it happened; its judge and ledger are right up to round t. Those before ended well.
-    t : int
-        Rounds before the one in which it happened.
-
-    Attributes
-    ----------
-    folder : Path or None
-        Where these rounds were written.
-    """
-
-    def __init__(self, algorithm: Algorithm, failed: Chunk, t: int) -> None:
-        mend = blame(algorithm, len(failed.elapsed))
-        super().__init__(f"{algorithm.label} diverged in round {t + 1} {mend}")
-        self.failed, self.t = failed, t
-        self.folder: Path | None = None
-
-    def __str__(self) -> str:
-        kept = "the rounds before it are in" if self.t or self.failed.first else "see"
-        return f"{self.args[0]}; {kept} {self.folder}" if self.folder else str(self.args[0])
 
 
 def simulate(

@@ -67,7 +67,7 @@ DATASETS: dict[str, str] = {
     "airquality": "test_data_real.py::test_raw_airquality",
     "bias": "test_data_real.py::test_bias",
     "concrete": "test_data_real.py::test_concrete",
-    "csv": "test_data_csv.py::test_one_table_in_many_dialects",
+    "file": "test_data_csv.py::test_one_table_in_many_dialects",
     "diabetes": "test_data_simulated.py::test_diabetes_is_the_bundled_table",
     "ellipses": "test_data_ellipses.py::test_labels_are_those_of_the_paper_s_ellipses",
     "energy": "test_data_real.py::test_energy_as_published_is_the_scaled_rows_of_at_most_300_wh",

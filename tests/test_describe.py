@@ -7,8 +7,10 @@ from dataclasses import MISSING, fields
 from importlib import import_module
 
 import pytest
+from omegaconf import OmegaConf
 
 from fkl.composing import names
+from fkl.composing.loader import compose
 from fkl.describe import GROUPS, NODES, _choices, describe, of_choice, shown
 from fkl.errors import BadValue, FklError
 from fkl.source_docs import POINTER
@@ -82,6 +84,20 @@ def test_methods_name_their_papers() -> None:
     """All of them follow one, or are ours and say whose parts they are made of."""
     assert [name for name in names.files("algo") if not describe(f"algo={name}").paper] == []
     assert describe("pof_mkl").equations == "equations 5, 6, 7, 8, 9, 10; algorithms 1, 2"
+
+
+@pytest.mark.parametrize(
+    ("group", "name"), [("algo", "coke"), ("algo", "fdskl"), ("dataset", "file"), ("dataset", "air")]
+)
+def test_what_it_brings_is_what_hydra_composes(group: str, name: str) -> None:
+    """Also what a choice has from the one that it extends."""
+    brought = describe(f"{group}={name}").brings
+    assert brought
+    composed = compose(f"{group}={name}")
+    for word in brought:
+        other, _, choice = word.partition("=")
+        node = OmegaConf.to_container(composed[other]) if composed.get(other) is not None else None
+        assert node == (None if choice == "null" else names.node(other, choice))
 
 
 def test_a_name_of_several_groups_is_told_of_all() -> None:

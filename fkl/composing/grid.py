@@ -13,11 +13,6 @@ from math import prod
 from typing import Any
 
 from hydra import version
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import CachingConfigRepository
-from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
-from hydra._internal.core_plugins.structured_config_source import StructuredConfigSource
-from hydra._internal.defaults_list import create_defaults_list
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
@@ -25,6 +20,13 @@ from omegaconf import OmegaConf
 
 from fkl import conf_folder
 from fkl.composing import experiments
+from fkl.composing.hydra_internals import (
+    CachingConfigRepository,
+    ConfigLoaderImpl,
+    ConfigSearchPathImpl,
+    StructuredConfigSource,
+    create_defaults_list,
+)
 from fkl.composing.loader import FileConfigSource
 
 CELL = "cell"

@@ -14,14 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-import hydra._internal.hydra
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.core_plugins import (
-    file_config_source,
-    importlib_resources_config_source,
-    structured_config_source,
-)
-from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.default_element import InputDefault
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
@@ -34,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fkl import conf_folder
-from fkl.composing import experiments, search
+from fkl.composing import experiments, hydra_internals, search
 from fkl.composing.hydra_node import require_allowed
 from fkl.composing.interpolation import require_bounded
 from fkl.composing.jobs import jobs, require_composed
@@ -46,7 +38,7 @@ UNFORESEEN = (AssertionError, AttributeError, KeyError, OSError, RecursionError,
 """What Hydra raises, besides its own errors, where words or files make no sense to it."""
 
 
-class FileConfigSource(file_config_source.FileConfigSource):
+class FileConfigSource(hydra_internals.FileConfigSource):
     """A configuration folder whose files are read with limits; in fkl's own are the papers' choices, too."""
 
     view = staticmethod(experiments.for_runs)
@@ -87,7 +79,7 @@ class FileConfigSource(file_config_source.FileConfigSource):
         return sorted({*found, *groups, *names})
 
 
-class ImportlibResourcesConfigSource(importlib_resources_config_source.ImportlibResourcesConfigSource):
+class ImportlibResourcesConfigSource(hydra_internals.ImportlibResourcesConfigSource):
     """Hydra's own configuration; reading another package's would import it."""
 
     def __init__(self, provider: str, path: str) -> None:
@@ -95,7 +87,7 @@ class ImportlibResourcesConfigSource(importlib_resources_config_source.Importlib
         super().__init__(provider, path)
 
 
-class StructuredConfigSource(structured_config_source.StructuredConfigSource):
+class StructuredConfigSource(hydra_internals.StructuredConfigSource):
     """What plugins have registered; a module that a path names would be imported."""
 
     def __init__(self, provider: str, path: str) -> None:
@@ -108,7 +100,7 @@ def _require_hydra_s_own(path: str, own: str) -> None:
         raise FklError(f"{path}: a configuration folder must be a folder, not a Python package")
 
 
-class ConfigLoader(ConfigLoaderImpl):
+class ConfigLoader(hydra_internals.ConfigLoaderImpl):
     """Hydra's loader, whose compositions cannot run code or fail without a word."""
 
     def load_configuration(
@@ -170,18 +162,18 @@ def guarded() -> Iterator[None]:
     """Let Hydra compose with this module's loader and sources in this block."""
     Plugins.instance()  # registers Hydra's own sources, and others' plugins, so it must come first
     search.register()
-    registry = SourcesRegistry.instance()
-    types, loader = registry.types, hydra._internal.hydra.ConfigLoaderImpl  # type: ignore[attr-defined]
+    registry = hydra_internals.SourcesRegistry.instance()
+    types, loader = registry.types, hydra_internals.application.ConfigLoaderImpl  # type: ignore[attr-defined]
     registry.types = types | {
         "file": FileConfigSource,
         "pkg": ImportlibResourcesConfigSource,
         "structured": StructuredConfigSource,
     }
-    hydra._internal.hydra.ConfigLoaderImpl = ConfigLoader  # type: ignore[attr-defined,misc]
+    hydra_internals.application.ConfigLoaderImpl = ConfigLoader  # type: ignore[attr-defined,misc]
     try:
         yield
     finally:
-        registry.types, hydra._internal.hydra.ConfigLoaderImpl = types, loader  # type: ignore[attr-defined]
+        registry.types, hydra_internals.application.ConfigLoaderImpl = types, loader  # type: ignore[attr-defined]
 
 
 def compose(*words: str) -> DictConfig:

@@ -1,8 +1,7 @@
 """Words of `fkl run` before Hydra sees them: its options, of which fkl does without some, and KEY=VALUE."""
 
+from argparse import ArgumentParser
 from typing import NoReturn
-
-from hydra._internal.utils import get_args_parser
 
 from fkl.errors import FklError, shown
 
@@ -16,6 +15,9 @@ REFUSED = {
     "config_path": "fkl's own configuration must be there; --config-dir adds a folder to it",
 }
 """Options of Hydra's that fkl does without, and why."""
+SHOWN = ("job", "hydra", "all")
+TOLD = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+"""What `--cfg` shows, and what `--info` tells."""
 
 
 def require_understood(words: list[str]) -> None:
@@ -26,13 +28,7 @@ def require_understood(words: list[str]) -> None:
     fkl.errors.FklError
         Names the word.
     """
-
-    def refuse_option(message: str) -> NoReturn:
-        raise FklError(f"{message}; options such as -m stand before KEY=VALUE, and --hydra-help lists them")
-
-    parser = get_args_parser()
-    parser.error = refuse_option  # type: ignore[method-assign]
-    given = parser.parse_args(words)
+    given = _parser().parse_args(words)
     for name, why in REFUSED.items():
         if getattr(given, name) not in (None, False):
             raise FklError(f"--{name.replace('_', '-')}: not supported, since {why}")
@@ -53,3 +49,24 @@ def require_understood(words: list[str]) -> None:
             raise FklError(f"{word}: not supported, since -m says that there are many runs")
         if word.startswith("~hydra"):
             raise FklError(f"{word}: no key of hydra can be left out")
+
+
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise FklError(f"{message}; options such as -m stand before KEY=VALUE, and --hydra-help lists them")
+
+
+def _parser() -> ArgumentParser:
+    """The options of Hydra's, by their long and short names."""
+    parser = _Parser(add_help=False)
+    parser.add_argument("overrides", nargs="*")
+    for long, short in (("help", "h"), ("run", "r"), ("multirun", "m"), ("shell-completion", "sc")):
+        parser.add_argument(f"--{long}", f"-{short}", action="store_true")
+    for long in ("hydra-help", "version", "resolve"):
+        parser.add_argument(f"--{long}", action="store_true")
+    for long, short in (("package", "p"), ("config-path", "cp"), ("config-name", "cn"), ("config-dir", "cd")):
+        parser.add_argument(f"--{long}", f"-{short}")
+    parser.add_argument("--experimental-rerun")
+    parser.add_argument("--cfg", "-c", choices=SHOWN)
+    parser.add_argument("--info", "-i", nargs="?", const="all", choices=TOLD)
+    return parser

@@ -9,7 +9,7 @@ import numpy as np
 
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names
-from fkl.errors import FklError
+from fkl.errors import FklError, counted
 from fkl.memory import require_memory
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
@@ -22,7 +22,9 @@ PER_CELL = 72
 """Bytes of memory that a cell takes beside its text."""
 
 
-def read(path: str, raw: bytes, delimiter: str | None, header: bool | None) -> Columns:
+def read(
+    path: str, raw: bytes, delimiter: str | None = None, header: bool | None = None, least: int = LEAST_ROWS
+) -> Columns:
     """Columns of a text file in UTF-8, plain or compressed as its name says.
 
     Parameters
@@ -32,6 +34,8 @@ def read(path: str, raw: bytes, delimiter: str | None, header: bool | None) -> C
         The file's content.
     delimiter, header
         As in `fkl.data.table_file.TableFile`.
+    least : int
+        Rows that there must be.
 
     Raises
     ------
@@ -57,7 +61,7 @@ def read(path: str, raw: bytes, delimiter: str | None, header: bool | None) -> C
     except csv.Error as error:
         raise FklError(f"{path}, {error}") from None
     if not rows:
-        raise FklError(f"{path}: empty; must be a table of at least {LEAST_ROWS} rows")
+        raise FklError(f"{path}: empty; must be a table of at least {counted(least, 'row')}")
     if header is None:
         header = any(not _is_missing(cell) and _number(cell) is None for cell in rows[0])
     if header:
@@ -65,15 +69,15 @@ def read(path: str, raw: bytes, delimiter: str | None, header: bool | None) -> C
         lines, rows = lines[1:], rows[1:]
     else:
         names = [str(number + 1) for number in range(len(rows[0]))]
-    require_rows(path, len(rows), "rows")
+    require_rows(path, len(rows), "rows", least)
     columns = {name: _column(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
     return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(rows))
 
 
-def require_rows(path: str, count: int, what: str) -> None:
+def require_rows(path: str, count: int, what: str, least: int = LEAST_ROWS) -> None:
     """Refuse a table of too few rows."""
-    if count < LEAST_ROWS:
-        raise FklError(f"{path}: {count} {what} where at least {LEAST_ROWS} are needed")
+    if count < least:
+        raise FklError(f"{path}: {count} {what} where at least {least} are needed")
 
 
 def is_delimiter(sign: str) -> bool:

@@ -41,27 +41,13 @@ class Network:
     bandwidth_bytes_per_s: float | None = None
 
     def __post_init__(self) -> None:
-        require(
-            self.uplink_budget is None or self.uplink_budget >= 1,
-            "uplink_budget",
-            self.uplink_budget,
-            "a number of scalars >= 1, or null",
-        )
+        budget, latency, bandwidth = self.uplink_budget, self.latency_s, self.bandwidth_bytes_per_s
+        require(budget is None or budget >= 1, "uplink_budget", budget, "a number of scalars >= 1, or null")
         require(0 <= self.loss < 1, "loss", self.loss, "a probability >= 0 and < 1")
-        latency, bandwidth = self.latency_s, self.bandwidth_bytes_per_s
         require(latency is None or 0 <= latency < np.inf, "latency_s", latency, "seconds >= 0, or null")
-        require(
-            bandwidth is None or 0 < bandwidth < np.inf,
-            "bandwidth_bytes_per_s",
-            bandwidth,
-            "bytes a second > 0, or null",
-        )
-        require(
-            (latency is None) == (bandwidth is None),
-            "latency_s",
-            latency,
-            "given together with bandwidth_bytes_per_s, or both null",
-        )
+        positive, both = bandwidth is None or 0 < bandwidth < np.inf, (latency is None) == (bandwidth is None)
+        require(positive, "bandwidth_bytes_per_s", bandwidth, "bytes a second > 0, or null")
+        require(both, "latency_s", latency, "given together with bandwidth_bytes_per_s, or both null")
 
     @property
     def cost(self) -> CostModel | None:

@@ -42,6 +42,8 @@ class About:
         Site of each client.
     signs : bool
         Whether the sign of a prediction is a class of the target.
+    site_column : str
+        Column of the table that told the sites; empty where none did.
     fkl : str
         Version that wrote it.
     """
@@ -50,6 +52,7 @@ class About:
     dataset: str
     sites: tuple[str, ...]
     signs: bool
+    site_column: str = ""
     fkl: str = __version__
 
 
@@ -75,13 +78,14 @@ class Model:
     about: About
 
     @classmethod
-    def of(cls, experiment: Experiment, dataset: str, learned: Iterable[Learned]) -> Self:
-        """What an experiment has learned."""
+    def of(cls, experiment: Experiment, dataset: Any, learned: Iterable[Learned]) -> Self:
+        """What an experiment has learned from a data set."""
         problem = experiment.problem
         names = [str(number) for number in range(problem.dimension)]
         encoder = getattr(problem, "encoder", None) or Encoder(tuple(names))
         sites = tuple(str(problem.site_names[site]) for site in problem.site)
-        about = About(experiment.algorithm.label, dataset, sites, experiment.task.signs)
+        column = getattr(dataset, "site", None) or ""
+        about = About(experiment.algorithm.label, dataset.name, sites, experiment.task.signs, column)
         return cls(tuple(learned), encoder, about)
 
     @property
@@ -279,6 +283,8 @@ def _read(arrays: dict[str, NDArray[Any]]) -> Model:
         learned = tuple(Learned(_made(KINDS[kind], arrays, r), _made(Scale, arrays, r)) for r, kind in enumerate(kinds))
     except BAD_JSON as error:
         raise DamagedError(f"{type(error).__name__}: {shown(error)}") from None
+    if not _sound(encoder):
+        raise DamagedError("its columns and words are not text, or what they are filled with is no number")
     d = len(encoder.feature_names)
     if not learned or arrays:
         raise DamagedError("it has no functions" if not learned else f"it has more than that: {shown(min(arrays))}")
@@ -291,6 +297,14 @@ def _read(arrays: dict[str, NDArray[Any]]) -> Model:
 def _made(kind: type, arrays: dict[str, NDArray[Any]], r: int) -> Any:
     """A replicate's function or scale."""
     return kind(**{field.name: arrays.pop(f"{r}/{field.name}") for field in fields(kind)})
+
+
+def _sound(encoder: Encoder) -> bool:
+    """Whether all words are text and all numbers are numbers."""
+    words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
+    words += [word for column in encoder.words.values() for word in column]
+    numbers = all(isinstance(value, float) for value in encoder.fill.values())
+    return all(isinstance(word, str) for word in words) and numbers and isinstance(encoder.one_hot, bool)
 
 
 def _whole(scale: Scale, d: int) -> bool:

@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fkl.errors import FklError, shown
+from fkl.data import csv_file, own_file, typed_file
+from fkl.errors import FklError
 from fkl.files import write_text
 from fkl.results.model import Model, load
 from fkl.results.records import FLOATS
@@ -19,16 +20,16 @@ CLIENT = "client"
 def write_predictions(
     run: Path, rows: Path, client: str | None = None, replicate: int | None = None, out: Path | None = None
 ) -> None:
-    """Predict the rows of a CSV file, and print the predictions or write them to a file, in the order of the rows.
+    """Predict the rows of a file, and print the predictions or write them to a file, in the order of the rows.
 
     Parameters
     ----------
     run : Path
         Folder of a run, or a model.npz.
     rows : Path
-        A file with the columns that the run learned from, in any order; others are passed over.
+        CSV, Parquet, Feather or npz, with the columns that the run learned from, in any order; others are passed over.
     client, replicate
-        As in `Model.predict`; rows with a column ``client`` name their own.
+        As in `Model.predict`; rows with a column ``client``, or the run's column of sites, name their own.
     out : Path or None
         None for the terminal.
 
@@ -42,7 +43,7 @@ def write_predictions(
         table = predictions(model, frame, client, replicate)
     except FklError as error:
         raise FklError(f"{rows}: {error}") from None
-    if note := _averaged(model, client is not None or CLIENT in frame, replicate):
+    if note := _averaged(model, client is not None or _who(model, frame) is not None, replicate):
         print(note, file=sys.stderr)
     text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
     if out is None:
@@ -57,21 +58,33 @@ def predictions(
     """A table with a column ``prediction``, and with ``f`` where its sign is the class."""
     from pandas import DataFrame
 
-    whose = list(frame[CLIENT]) if client is None and model.personal and CLIENT in frame else client
+    named = _who(model, frame)
+    whose = client if client is not None or named is None else list(frame[named])
     columns = {"prediction": model.predict(frame, whose, replicate)}
     if model.about.signs:
         columns["f"] = model.values(frame, whose, replicate).mean(axis=0)
     return DataFrame(columns)
 
 
-def _read(rows: Path) -> "DataFrame":
-    """All cells as they are written."""
-    import pandas as pd
+def _who(model: Model, frame: "DataFrame") -> str | None:
+    """The column that says whose function predicts, where it matters."""
+    names = (CLIENT, model.about.site_column) if model.personal else ()
+    return next((name for name in names if name in frame), None)
 
-    try:
-        return pd.read_csv(rows, dtype=str, skipinitialspace=True)
-    except (ValueError, UnicodeError) as error:
-        raise FklError(f"{rows}: no CSV file with a line of names ({shown(error)})") from None
+
+def _read(rows: Path) -> "DataFrame":
+    """All cells as a data set's reader finds them, None where they are missing."""
+    from pandas import DataFrame
+
+    path = str(rows)
+    raw = own_file.read(path)
+    typed = rows.suffix.lower() in typed_file.FORMATS
+    columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, least=1)
+    cells = {
+        name: [None if hole else cell for cell, hole in zip(column.cells, column.holes, strict=True)]
+        for name, column in columns.by_name.items()
+    }
+    return DataFrame(cells, dtype=object)
 
 
 def _averaged(model: Model, named: bool, replicate: int | None) -> str | None:

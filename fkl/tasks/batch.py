@@ -9,13 +9,13 @@ import numpy as np
 
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, World
+from fkl.data.baselines import constants, in_units
 from fkl.data.problem import Batch, Problem, Table
 from fkl.errors import inside
 from fkl.kernels.rows import Rows
 from fkl.network import Topology
 from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
-from fkl.tasks.baselines import constant_error, explained
 from fkl.tasks.stream import DIABETES
 from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_shape
 
@@ -178,7 +178,8 @@ class BatchJudge(Books):
         problem = world.problem
         self._classes, self._unit = problem.loss == "logistic", problem.scale.y_unit
         (_, learned, _), (_, tested, _) = problem.part(True), problem.part(False)
-        self._constant, self._variance = constant_error(learned, tested, self._classes), _variance(tested)
+        self._variance = float(tested.var()) if len(tested) else np.nan
+        self.at_the_end |= constants([learned] * R, [tested] * R, self._classes)
 
     def enter(self, t: int, outcome: Array) -> bool:
         """Book theta (R, K, P) of iteration t + 1, and tell whether it is below `LARGEST`."""
@@ -188,15 +189,11 @@ class BatchJudge(Books):
         return bool((np.abs(outcome) < LARGEST).all())  # False for NaN
 
     def close(self) -> None:
-        """Judge what is pending, put the constant beside it, and let go of the samples."""
+        """Judge what is pending, and let go of the samples."""
         if self._pending:
             self._judge()
-        name = "test_error_majority" if self._classes else "test_mse_training_mean"
-        self.at_the_end[name] = np.full(self._shape[1], self._constant)
         if not self._classes:
-            test_mse = self.by_round["test_mse"][-1]
-            self.at_the_end["r2"] = explained(test_mse, self._variance)
-            self.at_the_end["rmse_in_units"] = np.sqrt(test_mse) * self._unit
+            self.at_the_end |= in_units(self.by_round["test_mse"][-1], self._variance, self._unit)
         self.parts, self._best_f = {}, np.empty(0)
 
     def _judge(self) -> None:
@@ -219,11 +216,6 @@ class BatchJudge(Books):
 
     def _measures(self, part: str, rows: Rows, f: Array) -> dict[str, Array]:
         return {f"{part}_{name}": sums for name, sums in self._loss.measures(rows, f).items()}
-
-
-def _variance(y: Array) -> float:
-    """NaN of no targets."""
-    return float(y.var()) if len(y) else np.nan
 
 
 def _pooled(sums: Array, rows: Rows) -> Array:

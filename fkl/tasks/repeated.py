@@ -11,13 +11,13 @@ import numpy as np
 from fkl.config import Run
 from fkl.contract.one_shot import Fitted
 from fkl.contract.world import Algorithm, Array, World
+from fkl.data.baselines import constants
 from fkl.data.problem import Batch, PerReplicate
 from fkl.data.scale import Scale
 from fkl.errors import FklError
 from fkl.memory import nbytes, require_memory
 from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
-from fkl.tasks.baselines import constant_error
 from fkl.tasks.batch import SHARES, amount, mirrored_tests, of_stream
 from fkl.tasks.task import Books, Panel, Probe, Task, few
 
@@ -116,9 +116,8 @@ class FittedJudge(Books):
             name: np.stack([np.bincount(batch.part(training)[2], minlength=batch.clients) for batch in self._batches])
             for name, training in (("training_samples", True), ("test_samples", False))
         }
-        targets = [[batch.part(training)[1] for training in (True, False)] for batch in self._batches]
-        majority = [constant_error(learned, tested, classes=True) for learned, tested in targets]
-        self.at_the_end["test_error_majority"] = np.array(majority)
+        learned, tested = ([batch.part(training)[1] for batch in self._batches] for training in (True, False))
+        self.at_the_end = constants(learned, tested, classes=True)
 
     def enter(self, t: int, outcome: Fitted) -> bool:
         """Book round t, and tell whether all is finite."""

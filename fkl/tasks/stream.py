@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, Outcome, World
+from fkl.data.baselines import baselines, in_units
 from fkl.data.problem import Problem
 from fkl.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
-from fkl.tasks.baselines import baselines, explained
 from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_shape
 
 CLIENTS_AT_A_TIME = 4096
@@ -131,7 +131,7 @@ class StreamJudge:
     regret_linear
         sum L(f_hat) - sum (f_lin - y)^2, f_lin the linear least squares fit to all clients' data; at the end only.
     mse_running_mean, mse_last_value
-        What predicting each client's mean target so far, or its last one, would have had, see `fkl.tasks.baselines`.
+        What predicting each client's mean target so far, or its last one, would have had, see `fkl.data.baselines`.
     r2
         1 - mse / variance of the targets; at the end only.
     rmse_in_units
@@ -183,12 +183,14 @@ class StreamJudge:
         """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight."""
         problem, samples = self.problem, self.problem.present.sum(axis=0)
         simple = {f"mse_{name}": errors for name, errors in baselines(problem)._asdict().items()}
-        so_far = {name: np.cumsum(errors.sum(axis=1)) / self._samples for name, errors in simple.items()}
         rounds: Values = {
             "mse": self.mse,
             "regret_best_kernel": self.mean_regret_best_kernel,
             "regret_hindsight": self.mean_loss - np.cumsum(best.mean(axis=1))[:, None],
-            **{name: np.broadcast_to(errors[:, None], self.mse.shape) for name, errors in so_far.items()},
+            **{
+                name: np.broadcast_to((np.cumsum(errors.sum(axis=1)) / self._samples)[:, None], self.mse.shape)
+                for name, errors in simple.items()
+            },
         }
         mse, unit = self.squared_error / np.maximum(samples, 1), problem.scale.y_unit
         variance = np.var(problem.y, axis=0, where=problem.present | (samples == 0))
@@ -199,14 +201,9 @@ class StreamJudge:
             "regret_hindsight": self.loss - best.sum(axis=0),
             "regret_linear": self.loss - linear_loss(self.problem).sum(axis=0),
             **{name: errors.sum(axis=0) / np.maximum(samples, 1) for name, errors in simple.items()},
-            "r2": explained(mse, variance),
-            "rmse_in_units": np.sqrt(mse) * unit,
+            **in_units(mse, variance, unit),
         }
-        summary: Values = {
-            "r2": explained(self.mse[-1], float(problem.y[problem.present].var())),
-            "rmse_in_units": np.sqrt(self.mse[-1]) * unit,
-        }
-        return Columns(rounds, clients, summary)
+        return Columns(rounds, clients, {**in_units(self.mse[-1], float(problem.y[problem.present].var()), unit)})
 
     @property
     def regret_best_kernel(self) -> NDArray[np.float64]:

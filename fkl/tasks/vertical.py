@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from fkl.config import Run
 from fkl.contract.parties import Scored
 from fkl.contract.world import Algorithm, World
+from fkl.data.baselines import constants, in_units
 from fkl.data.vertical import Vertical
 from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PARTIES, Direction
 from fkl.streams import Role, shared_generator
 from fkl.tasks import samples
-from fkl.tasks.baselines import constant_error, explained
 from fkl.tasks.batch import SHARES, SQUARES
 from fkl.tasks.repeated import CLASSES, FEW
 from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, Task, few, mirrored
@@ -130,14 +130,13 @@ class ScoredJudge(Books):
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
         if t == self._shape[0] - 1:
-            self._put_constant(outcome.rows, np.array(values))
+            self._close(outcome.rows, np.array(values))
         return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)
 
-    def _put_constant(self, rows: Sequence[NDArray[np.int64]], values: NDArray[np.float64]) -> None:
+    def _close(self, rows: Sequence[NDArray[np.int64]], values: NDArray[np.float64]) -> None:
         """What a constant has on the rows that are tested on, beside these errors."""
         y, classes = self._problem.y, self._problem.two_classes
-        constants = [constant_error(np.delete(y, tested), y[tested], classes) for tested in rows]
-        self.at_the_end["test_error_majority" if classes else "test_mse_training_mean"] = np.array(constants)
+        tested = [y[some] for some in rows]
+        self.at_the_end |= constants([np.delete(y, some) for some in rows], tested, classes)
         if not classes:
-            self.at_the_end["r2"] = explained(values, np.array([y[tested].var() for tested in rows]))
-            self.at_the_end["rmse_in_units"] = np.sqrt(values) * self._problem.scale.y_unit
+            self.at_the_end |= in_units(values, np.array([some.var() for some in tested]), self._problem.scale.y_unit)

@@ -22,7 +22,14 @@ from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.vertical import VerticalTask
 
-IRIS = ("dataset=csv", "dataset.path=iris.csv", "dataset.target=target")
+IRIS = (
+    "dataset=file",
+    "dataset.path=iris.csv",
+    "dataset.target=target",
+    "partition=iid",
+    "partition.clients=3",
+    "partition.rounds=null",
+)
 MORE = {
     "pof_mkl, weights": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "algo.eta=2", "algo.eta_k=2"),
     "em_kofl, own copies": ("algo=em_kofl", "algo.predictor=copy"),

@@ -84,7 +84,7 @@ def base(group: str, choice: str) -> tuple[str, ...]:
     if group == "algo":
         return small(choice)
     if group == "dataset":
-        own = ("dataset.path=own.csv", "dataset.target=price") if choice == "csv" else ()
+        own = ("dataset.path=own.csv", "dataset.target=price") if choice == "file" else ()
         return (f"dataset={choice}", "kernels.D=8", "replicates=2", *own)
     if group == "topology":
         return (*AGENTS, f"topology={choice}", *(["topology.path=edges.txt"] if choice == "edge_list" else []))

@@ -45,7 +45,7 @@ def test_describe_says_where_each_data_set_is(tmp_path):
     found = {line.name: line.found for line in describe(Store(tmp_path, offline=True))}
     assert list(found) == list(targets())
     assert found["wave_farm"] == "built in"
-    assert found["csv"] == "dataset.path"
+    assert found["file"] == "dataset.path"
     assert found["naval"] == str(tmp_path)
     assert found["uji"] == "missing 1 of 2 files"
     assert found["wec"] == "missing"

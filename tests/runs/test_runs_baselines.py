@@ -14,9 +14,9 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import r2_score
 
 from fkl.contract.world import Outcome
+from fkl.data.baselines import baselines, constant_error, explained, not_beaten
 from fkl.data.problem import Problem
 from fkl.data.scale import Scale
-from fkl.tasks.baselines import baselines, constant_error, explained, not_beaten
 from fkl.tasks.stream import StreamJudge
 
 UNIT = 7.0

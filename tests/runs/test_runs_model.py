@@ -149,6 +149,12 @@ HOSTILE: dict[str, tuple[str, Callable[[dict[str, bytes]], dict[str, bytes]], st
     "another kind": ("linear", about(functions=["linear", "Popen"]), "KeyError: 'Popen'"),
     "no words": ("linear", about(encoder="{}"), "KeyError: 'words'"),
     "words that are numbers": ("linear", about(encoder=7), "TypeError"),
+    "columns that are numbers": (
+        "linear",
+        about(encoder=Encoder((1, 2, 3)).as_json()),  # type: ignore[arg-type]
+        "its columns and words are not text",
+    ),
+    "a fill that is a word": ("linear", about(encoder=Encoder((), fill={"a": "b"}).as_json()), "is no number"),  # type: ignore[dict-item]
     "a deep text": ("linear", put("about", npy(DEEP)), "RecursionError"),
     "no text": ("linear", put("about", npy(np.zeros(9, np.uint8))), "DecodeError"),
     "an unknown kernel": ("points", put("0/families", npy(["rbf", "rbf", "eval"])), "do not go together"),
@@ -313,7 +319,7 @@ def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
     run = scenario("algo=pof_mkl", "scaling=unit_box", "replicates=2", "precision=float64")
     experiment = prepare(run)
     [chunk] = simulate(experiment, 1, 2, lambda _: None, keep_functions=True)
-    one, problem = Model.of(experiment, "diabetes", chunk.learned), experiment.problem
+    one, problem = Model.of(experiment, run.dataset, chunk.learned), experiment.problem
     scale, x = problem.scale, problem.x[3, :1]
     raw = x * scale.x_unit + scale.x_low
     assert np.abs(raw - x).max() > 1e-3
@@ -397,14 +403,64 @@ def test_rows_of_a_file_are_predicted_in_their_order(fkl: Callable[..., Answer])
     assert pd.read_csv("new/out.csv")["prediction"].to_numpy() == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_table_with_sites_words_and_gaps_is_followed_to_its_predictions(fkl: Callable[..., Answer]) -> None:
+    n = 40
+    sites = np.where(np.arange(n) % 2, "north", "south")
+    table = pd.DataFrame({"place": sites, "wind": np.where(drawn(n) > 0, "E", "W"), "a": drawn(n).round(3)})
+    table["y"] = 100 + 10 * (sites == "north") + table["a"]
+    table.loc[3, "a"] = None
+    table.to_csv("table.csv", index=False)
+    file = ("dataset=file", "dataset.path=table.csv", "dataset.target=y", "dataset.site=place", "dataset.text=one_hot")
+    small = ("kernels.N=4", "kernels.D=8", "algo.eta=0.2", "algo.eta_k=2")
+    answer = fkl("run", "algo=pof_mkl", *file, "dataset.missing=mean", *small, "save_model=true", "out=run")
+    assert answer.code == 0, answer.err
+    one = load("run")
+    rows = pd.DataFrame({"a": ["0.5", "", "0.5"], "wind": ["E", "W", "E"], "place": ["north", "south", "south"]})
+    rows.to_csv("rows.csv", index=False)
+    answer = fkl("predict", "run", "rows.csv", "--replicate", "0")
+    assert answer.err == ""
+    found = pd.read_csv(io.StringIO(answer.out))["prediction"]
+    mean = table["a"].mean()
+    cells = pd.DataFrame({"wind": ["E", "W", "E"], "a": [0.5, mean, 0.5]})
+    expected = [one.predict(cells[i : i + 1], site, replicate=0)[0] for i, site in enumerate(rows["place"])]
+    assert found.to_numpy() == pytest.approx(np.array(expected), rel=1e-7)  # features are in float32
+    assert abs(found[0] - found[2]) > 1e-6  # the same weather at two sites
+    assert found.between(90, 125).all()
+    rows[:1].assign(place="west").to_csv("rows.csv", index=False)
+    answer = fkl("predict", "run", "rows.csv")
+    assert answer.err == "fkl: rows.csv: client=west: must be an integer from 0 to 1, or a site: south, north\n"
+
+
+def test_a_target_of_words_is_predicted_in_words(fkl: Callable[..., Answer]) -> None:
+    angles = np.arange(60) * 2 * np.pi / 60
+    words = np.array(["low", "middle", "top"])[np.digitize(np.sin(angles), [-0.5, 0.5])]
+    table = pd.DataFrame({"x": np.cos(angles).round(4), "y": np.sin(angles).round(4), "height": words})
+    table.to_csv("table.csv", index=False)
+    file = ("dataset=file", "dataset.path=table.csv", "dataset.target=height", "dataset.labels=code")
+    answer = fkl(
+        "run",
+        "algo=pooled_svm",
+        *file,
+        "partition=iid",
+        "partition.clients=2",
+        "partition.rounds=null",
+        "save_model=true",
+        "out=run",
+    )
+    assert answer.code == 0, answer.err
+    table[["y", "x"]].to_parquet("rows.parquet")
+    answer = fkl("predict", "run", "rows.parquet", "--out", "out.csv")
+    assert (pd.read_csv("out.csv")["prediction"] == words).mean() > 0.9
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("nothing", "rows.csv"), "nothing: No such file or directory"),
         ((".", "rows.csv"), ".: not the folder of a finished run"),
-        (("model.npz", "nothing.csv"), "nothing.csv: No such file or directory"),
-        (("model.npz", "binary.csv"), "binary.csv: no CSV file with a line of names"),
-        (("model.npz", "empty.csv"), "empty.csv: no CSV file with a line of names"),
+        (("model.npz", "nothing.csv"), "path=nothing.csv: must be a file that is there"),
+        (("model.npz", "binary.csv"), "binary.csv, line 1: byte 0xff is not text in UTF-8"),
+        (("model.npz", "empty.csv"), "empty.csv: empty; must be a table of at least 1 row"),
         (("model.npz", "rows.csv"), "rows.csv: no column c; needed are a, b, c"),
         (("model.npz", "rows.csv", "--replicate", "x"), "Invalid value for '--replicate': 'x' is not a valid integer."),
         (("rows.csv", "rows.csv"), "rows.csv: no model of this version of fkl: it holds no arrays"),

@@ -111,7 +111,7 @@ def _no_network(*_: object, **__: object) -> None:
         (("table", "pof_mkl/9"), "table=pof_mkl/9: must be one of pof_mkl/1, pof_mkl/2, pof_mkl/3"),
         (("table", "pof_mkl/1"), "table: no finished run belongs to it; first fkl run -m +experiment=pof_mkl/table1"),
         (("figure", "pof_mkl/2"), "figure: no finished run belongs to it"),
-        (("data", "eat"), "data eat: no such action; there are list, fetch, verify"),
+        (("data", "eat"), "data eat: no such action; there are list, describe, fetch, verify"),
         (("data", "verify", "nonsense"), "nonsense"),
         (("list", "all"), "all: not understood here"),
     ],

@@ -1,5 +1,6 @@
-"""What predicting without learning would have come to, computed by the judge on the samples that it judges."""
+"""What predicting without learning would have come to, on the samples that a judge judges."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -61,6 +62,17 @@ def constant_error(training: Array, tested: Array, classes: bool) -> float:
         return float(np.square(tested - training.mean()).mean())
     values, counts = np.unique(training, return_counts=True)
     return float((tested != values[counts.argmax()]).mean())
+
+
+def constants(learned: Iterable[Array], tested: Iterable[Array], classes: bool) -> dict[str, Array]:
+    """Column of the constant's errors, of each replicate's targets to learn from and to be tested on."""
+    errors = [constant_error(*both, classes) for both in zip(learned, tested, strict=True)]
+    return {"test_error_majority" if classes else "test_mse_training_mean": np.array(errors)}
+
+
+def in_units(mse: Array, variance: Array | float, unit: float) -> dict[str, Array]:
+    """Columns of an error in other measures: its share of the variance, and its root in the target's own units."""
+    return {"r2": explained(mse, variance), "rmse_in_units": np.sqrt(mse) * unit}
 
 
 def not_beaten(summary: "pd.DataFrame") -> str | None:
