@@ -6,7 +6,14 @@ from typing import Any
 
 __version__ = "0.3.0"
 
-_ELSEWHERE = {"run": "fkl.api", "load": "fkl.api", "Result": "fkl.api", "compare": "fkl.comparison"}
+_ELSEWHERE = {
+    "Result": "fkl.api",
+    "compare": "fkl.comparison",
+    "estimators": "fkl.estimators",
+    "load": "fkl.api",
+    "load_model": "fkl.api",
+    "run": "fkl.api",
+}
 """Public names and their modules, which are imported when they are first asked for; for types, see __init__.pyi."""
 
 

@@ -9,8 +9,10 @@ from io import StringIO
 from os import PathLike
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 from hydra.errors import HydraException
+from numpy.typing import NDArray
 from omegaconf.errors import OmegaConfBaseException
 
 from fkl.compose_errors import in_one_line
@@ -20,6 +22,10 @@ from fkl.config import load as checked
 from fkl.errors import FklError, require, shown
 from fkl.execution import closing_table, execute
 from fkl.results.collect import FinishedRun, read_run
+from fkl.results.model import Model
+from fkl.results.model import load as load_model
+
+__all__ = ["Result", "load", "load_model", "run"]
 
 _ONE_AT_A_TIME = RLock()
 """Hydra's state, the threads of compiled code and the standard streams are the process's, not a thread's."""
@@ -43,10 +49,20 @@ class Result(FinishedRun):
     summary, rounds, clients : DataFrame
         One row a replicate; a replicate and round; a replicate and client.
     figures : dict of str to Path
-        Its figures as PNG, by name.
     model : fkl.results.model.Model
-        What it learned, of a run with ``save_model=true``.
     """
+
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
+    @cached_property
+    def model(self) -> Model:
+        """What it learned, of a run with ``save_model=true``."""
+        return load_model(self.folder)
+
+    def predict(self, rows: Any, client: Any = None, replicate: int | None = None) -> NDArray[Any]:
+        """Predict with what it learned; see `fkl.results.model.Model.predict`."""
+        return self.model.predict(rows, client, replicate)
 
     @cached_property
     def figures(self) -> dict[str, Path]:

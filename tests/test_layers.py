@@ -38,7 +38,7 @@ LAYERS = {
         "fkl.completion",
         "fkl.cli",
     ),
-    "python": ("fkl.api",),
+    "python": ("fkl.api", "fkl.estimators"),
 }
 """From low to high. A package's modules are of its layer, but for those that another layer names."""
 NAMES = list(LAYERS)

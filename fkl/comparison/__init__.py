@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
+from os import PathLike
 from pathlib import Path
 
 import pandas as pd
@@ -155,7 +156,7 @@ class Comparison:
 
 
 def compare(
-    runs: str | Path | Iterable[str | Path] = (), metric: str | None = None, by: Sequence[str] = ()
+    runs: str | PathLike[str] | Iterable[str | PathLike[str]] = (), metric: str | None = None, by: Sequence[str] = ()
 ) -> Comparison:
     """Compare finished runs.
 
@@ -163,8 +164,9 @@ def compare(
 
     Parameters
     ----------
-    runs : str, Path or iterable of these
-        Folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must fit; without any, ``outputs``.
+    runs : str, Path, Result or iterable of these
+        What `fkl.run` returned, folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must fit;
+        without any, ``outputs``.
     metric : str, optional
         A column of summary.csv; by default the error that most of the runs are judged by.
     by : sequence of str
@@ -179,7 +181,7 @@ def compare(
     fkl.errors.FklError
         If a word finds no run, or no run has the metric.
     """
-    found = choose([runs] if isinstance(runs, str | Path) else runs)
+    found = choose([runs] if isinstance(runs, str | PathLike) else runs)
     found.warn()
     notes = [f"{found.older} older runs have the configuration of a newer one, which counts."] if found.older else []
     return compare_runs(found.runs, metric, by, notes)

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterable
 from functools import cache
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ GLOB = re.compile(r"[*?\[]")
 MOST_TOLD = 12
 
 
-def choose(where: Iterable[str | Path]) -> Collected:
+def choose(where: Iterable[str | PathLike[str]]) -> Collected:
     """Read the runs that some words name.
 
     Parameters
@@ -38,7 +39,7 @@ def choose(where: Iterable[str | Path]) -> Collected:
     fkl.errors.FklError
         Names the word that finds nothing.
     """
-    words = [*map(str, where)]
+    words = [fspath(word) for word in where]
     filters = [word for word in words if _is_filter(word)]
     places = [word for word in words if not _is_filter(word)] or ["outputs"]
     found = Collected()

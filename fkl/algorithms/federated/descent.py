@@ -8,6 +8,8 @@ import numpy as np
 from fkl.contract.star import Federated, Turn
 from fkl.contract.world import Array, Common
 from fkl.errors import require
+from fkl.kernels import FeatureBank
+from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import FeatureGradients, Shared
 
 
@@ -77,3 +79,9 @@ class Descent(Federated):
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
         """theta_i <- theta_i - eta mean_k grad L_ik, POF-MKL's eq. (10)."""
         return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
+
+
+def mixtures(bank: FeatureBank, theta: Array, weights: Array) -> tuple[OnFeatures, ...]:
+    """Functions of each replicate, from the kernels' theta (R, N, P) and what they are weighed with, (R, K or 1, N)."""
+    learned = zip(theta, weights, strict=True)
+    return tuple(OnFeatures.of(bank, r, one[None], w) for r, (one, w) in enumerate(learned))

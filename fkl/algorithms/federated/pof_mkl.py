@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, namespace, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
+from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server, mixtures
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.errors import require
@@ -39,8 +39,7 @@ class PofMkl(Descent):
     eta_k : float or None
         Learning rate of the clients' weights; None for 1 / sqrt(T).
     bins_by : {"current", "updated"}
-        Weights that bins are made and drawn by where xi < 1: w_t, as in eq. (8) and Algorithm 1, or w_{t+1}, at hand by
-        then in Algorithm 2, whose update (7) stands a line before its call of Algorithm 1.
+        Weights that make the bins where xi < 1: w_t, as in eq. (8), or w_{t+1}, at hand by then in Algorithm 2.
     eta, step_factor, lam : see `Descent`
 
     Raises
@@ -81,7 +80,6 @@ class PofMkl(Descent):
         f = bank.predict(samples.x, theta)  # eq. (5)
         w = softmax(log_w)
         y_hat = (w * f).sum(axis=-1)  # eq. (6)
-
         residual = f - samples.y[:, None]
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
@@ -99,17 +97,13 @@ class PofMkl(Descent):
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Every client's own mixture of the server's kernels."""
-        learned = zip(state.server.theta, softmax(state.client.log_w), strict=True)
-        return tuple(OnFeatures.of(world.bank, r, theta[None], w) for r, (theta, w) in enumerate(learned))
+        return mixtures(world.bank, state.server.theta, softmax(state.client.log_w))
 
 
 def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray[np.bool_], Array]:
     """Algorithm 1: sort kernels by log_w (R, K, N), cut them into bins of M, draw one by `uniform` (R, K) in [0, 1).
 
-    Returns
-    -------
-    chosen, p : (R, K, N) bool, (R, K, 1)
-        Whether kernel i lies in the drawn bin, and the bin's probability.
+    Returns whether kernel i lies in the drawn bin, (R, K, N), and the bin's probability, (R, K, 1).
     """
     xp, N = namespace(log_w), log_w.shape[-1]
     m = -(-N // M)

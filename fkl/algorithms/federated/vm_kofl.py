@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fkl.algorithms.base import mixture_norm, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent
+from fkl.algorithms.federated.descent import Descent, mixtures
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
@@ -73,5 +73,4 @@ class VmKofl(Descent):
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The server's mixture of its kernels."""
-        learned = zip(state.server.theta, softmax(state.server.log_w), strict=True)
-        return tuple(OnFeatures.of(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))
+        return mixtures(world.bank, state.server.theta, softmax(state.server.log_w)[:, None])

@@ -74,8 +74,8 @@ class OmklGf(Selective):
 
     def lengthened(self, world: World, state: State) -> State:
         """More numbers for the nodes, those that follow all that are drawn; the graph's are as many as they were."""
-        T, graph = state.node_draws.shape[1], state.graph_draws[0].size
-        more = uniforms(world, graph + world.problem.rounds)[:, graph + T :]
+        here, graph = state.node_draws.shape[1], state.graph_draws[0].size
+        more = uniforms(world, graph + world.problem.rounds + 1)[:, graph + here :]
         return replace(state, node_draws=np.concatenate([state.node_draws, more], axis=1))
 
     def play(self, world: World, state: State, rounds: slice) -> State:

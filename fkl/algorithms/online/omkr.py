@@ -71,7 +71,7 @@ class Omkr(Learner):
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnPoints, ...]:
         """The mixture of all kernels on the t samples seen; replicates are copies."""
-        points = np.asarray(world.problem.x[:t, 0], np.float64)
+        points = np.asarray(samples(world, slice(0, t))[0], np.float64)
         families, scales = np.array(world.dictionary.families), np.asarray(world.dictionary.scales, np.float64)
         mixture = softmax(state.log_w).T * state.a[:, :t]
         learned = OnPoints(points, families, scales, mixture[None], np.zeros(1))

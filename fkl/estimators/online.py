@@ -1,0 +1,161 @@
+"""Online multi-kernel learners as regressors: Raker, OMKL-GF and OMKR."""
+
+from typing import Any, ClassVar
+
+from fkl.algorithms.online.omkl_gf import OmklGf
+from fkl.algorithms.online.omkr import Omkr
+from fkl.algorithms.online.raker import Raker
+from fkl.errors import require
+from fkl.estimators.stream import StreamRegressor
+from fkl.kernels import Dictionary
+
+FORESEEN = 1000
+"""Samples of a stream of which nobody knows how long it is."""
+
+
+class RakerRegressor(StreamRegressor):
+    """Raker: every kernel learns from every sample, in random features, and the best ones gain weight.
+
+    It is `fkl run algo=raker` on one stream, with the same numbers up to rounding. Samples are taken as they are, so
+    scale them first: its step is made for features z(x) of norm 1, and its bandwidths for distances between 0.1 and 10.
+
+    Parameters
+    ----------
+    kernels : fkl.kernels.Dictionary or None
+        None for the 51 Gaussian and 25 Laplacian kernels of `fkl run`.
+    eta : float
+        The step for sample t is eta / sqrt(t): it needs no end of the stream.
+    lam : float
+        Regularisation.
+    precision : {"float32", "float64"}
+    random_state : int, RandomState or None
+        An integer is the seed of `fkl run`.
+
+    Attributes
+    ----------
+    n_samples_seen_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from fkl.estimators import RakerRegressor
+    >>> X, y = make_friedman1(400, random_state=0)
+    >>> model = RakerRegressor(eta=0.5).fit(X[:200], y[:200] / 30)
+    >>> model.partial_fit(X[200:300], y[200:300] / 30).n_samples_seen_
+    300
+    >>> model.score(X[300:], y[300:] / 30) > 0.3
+    True
+    """
+
+    _kernels: ClassVar[Dictionary] = Dictionary(N=76, laplacians=25, D=50)
+
+    def __init__(
+        self,
+        kernels: Dictionary | None = None,
+        eta: float = 0.1,
+        lam: float = 1e-3,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
+
+    def _method(self) -> Raker:
+        return Raker(eta=self.eta, lam=self.lam)
+
+
+class OmklGfRegressor(StreamRegressor):
+    """OMKL-GF: a few kernels predict and learn from each sample, chosen by a graph that is drawn from their weights.
+
+    It is `fkl run algo=omkl_gf` on one stream, with the same numbers up to rounding where `horizon` is the length of
+    that stream. Samples are taken as they are, so scale them first, as for `RakerRegressor`.
+
+    Parameters
+    ----------
+    kernels, eta, lam, precision, random_state
+        As in `RakerRegressor`; the rates of exploration are eta / sqrt(t), too.
+    M : int
+        Kernels that a node of the graph is connected to, at most.
+    J : int
+        Nodes of the graph.
+    exploring : int
+        Samples after which the graph is drawn no more.
+    horizon : int or None
+        Samples for which random numbers are laid out; those beyond get the numbers that follow. None for the samples
+        that `fit` is given, and for 1000, or `exploring` if that is more, of a stream that begins with `partial_fit`.
+
+    Attributes
+    ----------
+    n_samples_seen_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from fkl.estimators import OmklGfRegressor
+    >>> X, y = make_friedman1(400, random_state=0)
+    >>> model = OmklGfRegressor(eta=0.5).fit(X[:300], y[:300] / 30)
+    >>> model.score(X[300:], y[300:] / 30) > 0.3
+    True
+    """
+
+    _kernels: ClassVar[Dictionary] = RakerRegressor._kernels
+
+    def __init__(
+        self,
+        kernels: Dictionary | None = None,
+        eta: float = 0.1,
+        lam: float = 1e-3,
+        M: int = 10,
+        J: int = 2,
+        exploring: int = 300,
+        horizon: int | None = None,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
+        self.M, self.J, self.exploring, self.horizon = M, J, exploring, horizon
+
+    def _method(self) -> OmklGf:
+        return OmklGf(eta=self.eta, lam=self.lam, M=self.M, J=self.J, exploring=self.exploring)
+
+    def _rounds(self, samples: int, whole: bool) -> int:
+        if self.horizon is not None:
+            require(self.horizon >= 1, "horizon", self.horizon, "an integer >= 1, or None")
+            return self.horizon
+        return samples if whole else max(FORESEEN, self.exploring)
+
+
+class OmkrRegressor(StreamRegressor):
+    """OMKR: exact kernels, of which each keeps a coefficient for every sample seen.
+
+    It is `fkl run algo=omkr` on one stream, with the same numbers up to rounding. The n-th sample takes N n kernel
+    values, and all samples are kept. Nothing is random. Scale the samples first, as for `RakerRegressor`.
+
+    Parameters
+    ----------
+    kernels : fkl.kernels.Dictionary or None
+        None for the 76 kernels of `fkl run algo=omkr`.
+    eta, precision
+        As in `RakerRegressor`.
+
+    Attributes
+    ----------
+    n_samples_seen_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from fkl.estimators import OmkrRegressor
+    >>> X, y = make_friedman1(400, random_state=0)
+    >>> model = OmkrRegressor(eta=0.5).fit(X[:300], y[:300] / 30)
+    >>> model.score(X[300:], y[300:] / 30) > 0.3
+    True
+    """
+
+    _kernels: ClassVar[Dictionary] = Dictionary(N=76, laplacians=25, D=50, bandwidth_convention="divisor")
+    _keeps: ClassVar[bool] = True
+
+    def __init__(self, kernels: Dictionary | None = None, eta: float = 0.1, precision: str = "float32") -> None:
+        self.kernels, self.eta, self.precision = kernels, eta, precision
+
+    def _method(self) -> Omkr:
+        return Omkr(eta=self.eta)

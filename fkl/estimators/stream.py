@@ -1,0 +1,236 @@
+"""What fkl's regressors share: a method of one learner, played on as far as the samples of its stream have come."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fkl.contract.world import World
+from fkl.diverged import blame
+from fkl.errors import FklError, require
+from fkl.kernels import Dictionary
+from fkl.kernels.around_median import AroundMedian
+from fkl.streams import Streams
+
+Array = NDArray[np.floating]
+MOST_SEEDS = 2**31
+PRECISIONS = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stream of one client of which only some samples are at hand: what a learner gets in place of a `Problem`.
+
+    Parameters
+    ----------
+    x : (n, d)
+    y : (n,) float64
+    first : int
+        Round of the first of them.
+    rounds : int
+        How many the stream is foreseen to have.
+    """
+
+    x: Array
+    y: NDArray[np.float64]
+    first: int
+    rounds: int
+
+    clients: ClassVar[int] = 1
+    present: ClassVar[NDArray[np.bool_]] = np.ones((1, 1), np.bool_)
+
+    @property
+    def dimension(self) -> int:
+        """Length d of a sample."""
+        return self.x.shape[1]
+
+    def block(self, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
+        """Samples of some rounds, as `Problem.block`."""
+        rows = slice(rounds.start - self.first, rounds.stop - self.first)
+        return self.x[rows], self.y[rows]
+
+
+class Stream:
+    """A method in a world of one client and one replicate, after the samples that it has seen.
+
+    Parameters
+    ----------
+    method : fkl.algorithms.online.learner.Learner
+    dictionary : Dictionary
+    dimension : int
+        Features d of a sample.
+    seed : int
+    precision : {"float32", "float64"}
+    rounds : int
+        How many there will be, as far as can be foreseen.
+    keeps : bool
+        Whether the method needs the samples that it has seen.
+    """
+
+    def __init__(
+        self,
+        method: Any,
+        dictionary: Dictionary,
+        dimension: int,
+        seed: int,
+        precision: str,
+        rounds: int,
+        keeps: bool,
+    ) -> None:
+        self.method, self.keeps, self.t = method, keeps, 0
+        nothing = Window(np.zeros((0, dimension), precision), np.zeros(0), 0, rounds)
+        self.world = World(nothing, dictionary, None, Streams(seed, (0,)), precision)  # type: ignore[arg-type]
+        self.state = method.init(self.world)
+
+    def learn(self, x: Array, y: NDArray[np.float64]) -> None:
+        """Predict each sample, see its target, and learn.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If the method diverges, which leaves nothing to go on from.
+        """
+        end = self.t + len(y)
+        world, state = self._world(x, y), self.state
+        if world.problem.rounds > self.world.problem.rounds:
+            state = self.method.lengthened(world, state)
+        for start in range(self.t, end, self.method.block):
+            rounds = slice(start, min(start + self.method.block, end))
+            with np.errstate(all="ignore"):  # whatever grows too large is seen below
+                state = self.method.play(world, state, rounds)
+            if not np.isfinite(state.played.y_hat).all():
+                mend = blame(self.method, rounds.stop).replace("algo.", "")
+                raise FklError(f"{self.method.label} diverged by sample {rounds.stop} {mend}")
+        self.world, self.state, self.t = world, state, end
+
+    def predict(self, x: Array) -> NDArray[np.float64]:
+        """Values of samples (n, d), by the function that the next one would be predicted with."""
+        [function] = self.method.functions(self.world, self.state, self.t)
+        values: NDArray[np.float64] = function.predict(x.astype(self.world.precision))[0]
+        return values
+
+    def _world(self, x: Array, y: NDArray[np.float64]) -> World:
+        """The world when these samples have come, too; the features are those that were drawn at first."""
+        before, end, x = self.world.problem, self.t + len(y), x.astype(self.world.precision)
+        if self.keeps:
+            x, y = np.concatenate([before.x, x]), np.concatenate([before.y, y])
+        rounds = before.rounds if end <= before.rounds else max(end, 2 * before.rounds)
+        world = replace(self.world, problem=Window(x, y, end - len(y), rounds))
+        vars(world).update({name: value for name, value in vars(self.world).items() if name == "bank"})
+        return world
+
+
+def dictionary(kernels: Dictionary | None, default: Dictionary, x: Array) -> Dictionary:
+    """The kernels that a parameter asks for, around the median distance of these samples (n, d) if it does so."""
+    if kernels is None:
+        return replace(default)
+    require(isinstance(kernels, Dictionary), "kernels", kernels, "a fkl.kernels.Dictionary, or None")
+    if isinstance(kernels, AroundMedian):
+        return kernels.fitted(x[: kernels.samples])
+    return replace(kernels)  # a parameter stays as it was given, also what it has remembered of itself
+
+
+def seed_of(random_state: Any) -> int:
+    """An integer as it is, which is then the seed of `fkl run`; else one drawn as scikit-learn has it."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(MOST_SEEDS))
+
+
+class StreamRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A learner of one stream with scikit-learn's conventions; a subclass says in `_method` which.
+
+    Attributes
+    ----------
+    n_samples_seen_ : int
+    """
+
+    kernels: Dictionary | None
+    precision: str
+    random_state: Any = 0
+
+    _kernels: ClassVar[Dictionary]
+    """Where none are given."""
+    _keeps: ClassVar[bool] = False
+
+    _stream: Stream
+
+    def _method(self) -> Any:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # 200 samples, once, with a step of 0.1 / sqrt(t), are not enough
+        return tags
+
+    def _rounds(self, samples: int, whole: bool) -> int:
+        """How many to foresee for a stream that begins with so many samples, or has no others."""
+        return samples
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget everything, and learn from these samples once, in their order.
+
+        Parameters
+        ----------
+        X : (n, d)
+        y : (n,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        fkl.errors.FklError
+            For parameters that cannot be, or where the method diverges.
+        """
+        return self._learn(X, y, begin=True, whole=True)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from more samples, after those before; parameters that are set meanwhile count from `fit` on.
+
+        Parameters
+        ----------
+        X : (n, d)
+        y : (n,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        fkl.errors.FklError
+            As of `fit`.
+        """
+        return self._learn(X, y, begin=not hasattr(self, "_stream"), whole=False)
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predict as the method would predict the next sample of its stream.
+
+        Parameters
+        ----------
+        X : (n, d)
+
+        Returns
+        -------
+        (n,)
+        """
+        check_is_fitted(self)
+        return self._stream.predict(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _learn(self, X: ArrayLike, y: ArrayLike, begin: bool, whole: bool) -> Self:
+        x, y = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
+        stream = self._begun(x, self._rounds(len(x), whole)) if begin else self._stream
+        stream.learn(x, np.asarray(y, np.float64))
+        self._stream, self.n_samples_seen_ = stream, stream.t
+        return self
+
+    def _begun(self, x: Array, rounds: int) -> Stream:
+        require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
+        kernels, seed = dictionary(self.kernels, self._kernels, x), seed_of(self.random_state)
+        return Stream(self._method(), kernels, x.shape[1], seed, self.precision, rounds, self._keeps)

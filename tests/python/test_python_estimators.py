@@ -1,0 +1,194 @@
+"""fkl's learners as scikit-learn's regressors: the numbers of `fkl run`, and all conventions."""
+
+import doctest
+import pickle
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.datasets import make_friedman1
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import check_estimator
+
+import fkl
+from fkl.composing.loader import compose
+from fkl.config import Run, load
+from fkl.errors import FklError
+from fkl.estimators import OmklGfRegressor, OmkrRegressor, RakerRegressor, RffRidgeRegressor, online, ridge
+from fkl.execution import prepare
+from fkl.experiment import make_world
+from fkl.kernels import Dictionary
+
+FEW = Dictionary(N=7, laplacians=2, D=6)
+SMALL = {
+    "raker": RakerRegressor(kernels=FEW, eta=0.5),
+    "omkl_gf": OmklGfRegressor(kernels=FEW, eta=0.5, M=2, exploring=40),
+    "omkr": OmkrRegressor(kernels=replace(FEW, bandwidth_convention="divisor"), eta=0.5),
+    "ridge": RffRidgeRegressor(kernels=Dictionary(N=2, smallest=1, largest=5, D=15, bandwidth_convention="deviation")),
+}
+LONG_ENOUGH = 150
+"""Samples: more than two blocks that a run plays at once."""
+METHODS = ("raker", "omkl_gf", "omkr")
+Array = NDArray[np.floating]
+
+
+def run(algo: str, precision: str) -> Run:
+    """A run on a stream of 442 samples, with the parameters of the small estimators."""
+    keys = ["dataset=diabetes", "partition=stream", "replicates=1", "seed=3", f"precision={precision}"]
+    keys += [f"algo={algo}", "algo.eta=0.5", "kernels.N=7", "kernels.laplacians=2", "kernels.D=6"]
+    return load(compose(*keys, *(["algo.M=2", "algo.exploring=40"] if algo == "omkl_gf" else [])))
+
+
+def played(algo: str, precision: str = "float64") -> tuple[Array, Array, Array]:
+    """The samples that the run's method sees, and what it predicts for each before it is told."""
+    experiment = prepare(run(algo, precision))
+    world, _ = make_world(experiment, (0,))
+    state, shown = experiment.algorithm.init(world), []
+    for t in range(world.problem.rounds):
+        state, outcome = experiment.algorithm.step(world, state, t)
+        shown.append(outcome.y_hat[0, 0])
+    return world.problem.x[:, 0], world.problem.y[:, 0], np.array(shown)
+
+
+def one_by_one(model: object, x: Array, y: Array) -> Array:
+    """What an estimator predicts for each sample before it is given it."""
+    shown = [0.0]
+    model.partial_fit(x[:1], y[:1])
+    for t in range(1, len(y)):
+        shown += [*model.predict(x[t : t + 1])]
+        model.partial_fit(x[t : t + 1], y[t : t + 1])
+    return np.array(shown)
+
+
+@pytest.mark.parametrize("algo", METHODS)
+@pytest.mark.parametrize(("precision", "off"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_sample_after_sample_it_predicts_what_fkl_run_predicts(algo: str, precision: str, off: float) -> None:
+    x, y, y_hat = played(algo, precision)
+    model = SMALL[algo].set_params(precision=precision)
+    if algo != "omkr":
+        model.set_params(random_state=3)
+    if algo == "omkl_gf":
+        model.set_params(horizon=len(y))
+    shown = one_by_one(pickle.loads(pickle.dumps(model)), x[:LONG_ENOUGH], y[:LONG_ENOUGH])
+    np.testing.assert_allclose(shown, y_hat[:LONG_ENOUGH], rtol=0, atol=off)
+
+
+def test_its_error_is_that_of_the_run_s_summary(tmp_path, monkeypatch) -> None:
+    """The command's own number, from files."""
+    monkeypatch.chdir(tmp_path)
+    words = ["algo=raker", "dataset=diabetes", "partition=stream", "kernels.N=7", "kernels.laplacians=2", "kernels.D=6"]
+    with warnings.catch_warnings(action="ignore"):
+        mse = fkl.run(*words, "replicates=1", quiet=True).summary["mse"][0]
+    x, y, _ = played("raker", "float32")
+    assert np.mean((one_by_one(RakerRegressor(FEW), x, y) - y) ** 2) == pytest.approx(mse, rel=1e-5)
+
+
+@pytest.mark.parametrize("algo", METHODS)
+def test_its_parameters_are_those_of_fkl_run(algo: str) -> None:
+    given = load(compose(f"algo={algo}", "dataset=diabetes", "partition=stream", "replicates=1"))
+    model = {"raker": RakerRegressor, "omkl_gf": OmklGfRegressor, "omkr": OmkrRegressor}[algo]()
+    assert model._method() == given.algo
+    assert model._kernels == given.kernels
+    assert (model.precision, model.random_state) == (given.settings.precision, given.settings.seed)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@settings(max_examples=5)
+@given(cuts=st.sets(st.integers(1, 149), max_size=4))
+def test_how_samples_come_in_does_not_matter(name: str, cuts: set[int]) -> None:
+    """Beyond rounding; a stream whose end was not foreseen goes on with the numbers that follow."""
+    x, y = make_friedman1(150, random_state=0)
+    y = y / 30
+    whole, parts = (fresh(name).partial_fit(x[:1], y[:1]) for _ in range(2))
+    whole.partial_fit(x[1:], y[1:])
+    for start, end in zip([1, *sorted(cuts)], [*sorted(cuts), len(y)], strict=True):
+        if end > start:
+            parts.partial_fit(x[start:end], y[start:end])
+    assert whole.n_samples_seen_ == parts.n_samples_seen_ == 150
+    np.testing.assert_allclose(parts.predict(x), whole.predict(x), rtol=0, atol=1e-8)
+
+
+def fresh(name: str) -> object:
+    """A small estimator in float64; OMKL-GF's draws end after 60 of its samples, and go on."""
+    model = pickle.loads(pickle.dumps(SMALL[name]))
+    if name != "ridge":
+        model.set_params(precision="float64")
+    return model.set_params(horizon=60) if name == "omkl_gf" else model
+
+
+def test_numbers_beyond_the_horizon_are_those_that_follow() -> None:
+    """The nodes of samples within it are those of a stream that ends there, and later ones are no copies of them."""
+    x, y = make_friedman1(100, random_state=0)
+    longer = fresh("omkl_gf").partial_fit(x, y / 30)._stream.state.node_draws[0]
+    within = fresh("omkl_gf").partial_fit(x[:60], y[:60] / 30)._stream.state.node_draws[0]
+    assert longer.size == 121
+    assert within.size == 61
+    assert (longer[:61] == within).all()
+    assert len(np.unique(longer)) == 121
+
+
+def test_ridge_is_scikit_learn_s_on_the_same_features() -> None:
+    x, y = make_friedman1(80, random_state=0)
+    model = SMALL["ridge"].fit(x, y)
+    z = np.concatenate([*model._bank.features(x)[0]], axis=1)
+    theirs = Ridge(alpha=len(y) * model.lam).fit(z, y).predict(z)
+    np.testing.assert_allclose(model.predict(x), theirs, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_scikit_learn_s_own_checks(name: str) -> None:
+    check_estimator(SMALL[name])
+
+
+def test_a_search_goes_over_its_parameters() -> None:
+    x, y = make_friedman1(80, random_state=0)
+    choices = {"eta": [0.01, 0.5], "kernels": [FEW, replace(FEW, D=8)]}
+    search = GridSearchCV(SMALL["raker"], choices, cv=2).fit(x, y / 30)
+    assert search.best_params_["eta"] == 0.5
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_river_learns_with_it(name: str) -> None:
+    """Its compatibility layer gives one sample at a time, features by name."""
+    compat, metrics, preprocessing = (
+        pytest.importorskip(f"river.{part}") for part in ("compat", "metrics", "preprocessing")
+    )
+    x, y = make_friedman1(120, random_state=0)
+    pipeline = preprocessing.StandardScaler() | compat.convert_sklearn_to_river(SMALL[name])
+    late = [metrics.R2(), metrics.R2()]
+    for t, (row, target) in enumerate(zip(x, y / 30, strict=True)):
+        sample = {f"x{number}": value for number, value in enumerate(row)}
+        if t:
+            late[t > 60].update(target, pipeline.predict_one(sample))
+        pipeline.learn_one(sample, target)
+    assert late[0].get() < late[1].get()
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        (RakerRegressor(eta=0), "eta=0: must be a number > 0"),
+        (RakerRegressor(kernels="rbf"), "kernels=rbf: must be a fkl.kernels.Dictionary, or None"),
+        (RakerRegressor(precision="half"), "precision=half: must be float32 or float64"),
+        (RakerRegressor(FEW, eta=1e6), "Raker diverged by sample 64 with eta=1000000.0: lower it"),
+        (OmklGfRegressor(horizon=0), "horizon=0: must be an integer >= 1, or None"),
+        (RffRidgeRegressor(lam=0), "lam=0: must be a number > 0"),
+        (RffRidgeRegressor(kernels=Dictionary("polynomial", 1, smallest=2, largest=2)), "kernels.family=polynomial: "),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_said_in_one_line(model: object, line: str) -> None:
+    with pytest.raises(FklError) as error:
+        model.fit(*make_friedman1(80, random_state=0))
+    assert str(error.value).startswith(line)
+
+
+@pytest.mark.parametrize("module", [online, ridge])
+def test_what_its_documentation_shows_is_so(module: object) -> None:
+    ended = doctest.testmod(module)
+    assert ended.failed == 0 < ended.attempted
