@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError, require
-from fkl.kernels.dictionary import Dictionary
+from fkl.errors import require
+from fkl.kernels.dictionary import NARROWEST, WIDEST, Dictionary
 
 METRICS = {"rbf": "euclidean", "laplacian": "cityblock"}
 
@@ -47,19 +47,13 @@ class AroundMedian(Dictionary):
         require(2 <= self.samples <= 5000, "samples", self.samples, "an integer from 2 to 5000")
 
     def fitted(self, x: NDArray[np.floating]) -> Dictionary:
-        """The dictionary for samples such as these, (n, d).
-
-        Raises
-        ------
-        FklError
-            If they are all alike.
-        """
+        """The dictionary for samples such as these, (n, d); where all are alike, any bandwidth does, and 1 is taken."""
         from scipy.spatial.distance import pdist
 
         distances = pdist(x.astype(np.float64), METRICS[self.family])
-        distances = distances[distances > 0]
-        if not len(distances):
-            raise FklError(f"kernels=auto: the {len(x)} samples that it looks at are all alike; choose other kernels")
-        median = float(np.median(distances))
+        apart = distances[distances > 0]
+        found = float(np.median(apart)) if len(apart) else 1.0
+        median = float(np.clip(found, NARROWEST / self.smallest, WIDEST / self.largest))
         same = {field.name: getattr(self, field.name) for field in fields(Dictionary)}
-        return Dictionary(**same | {"smallest": median * self.smallest, "largest": median * self.largest})
+        ends = {"smallest": max(median * self.smallest, NARROWEST), "largest": min(median * self.largest, WIDEST)}
+        return Dictionary(**same | ends)

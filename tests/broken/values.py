@@ -21,7 +21,8 @@ ANY_WORD = {("Settings", "out"), ("Settings", "objective"), *(("Paths", key) for
 """Keys that any word will do for; a column is looked for once there is a summary."""
 ANY_SIGN = {("Uji", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")}
 """Numbers that may be below 0."""
-AFTER_LOADING = {("TableFile", "path"), ("TableFile", "target"), ("EdgeList", "path"), ("PofMkl", "M")}
+AFTER_LOADING = {("EdgeList", "path"), ("PofMkl", "M")}
+AFTER_LOADING |= {("TableFile", key) for key in ("path", "target", "site", "time", "test_path")}
 """Keys that are compared with files, data or the dictionary, so not before a run begins; some lists are, too."""
 
 

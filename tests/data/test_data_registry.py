@@ -35,7 +35,7 @@ def test_every_matlab_file_has_a_hash():
 
 
 def test_unknown_name_lists_the_known_ones(tmp_path):
-    with pytest.raises(BadValue, match="one of a9a, air, airfoil, airquality, bias, cod_rna, concrete, csv"):
+    with pytest.raises(BadValue, match="one of a9a, air, airfoil, airquality, bias, cod_rna, concrete, default_credit"):
         list(verify(["naval", "mnist"], Store(tmp_path)))
 
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 
 from fkl import conf_folder
 from fkl.config import load
-from fkl.errors import BadValue, FklError
+from fkl.errors import BadValue
 from fkl.execution import prepare
 from fkl.kernels.around_median import AroundMedian
 from fkl.tasks.batch import BatchTask
@@ -57,10 +57,11 @@ def test_nothing_is_seen_that_comes_later() -> None:
     assert 40 <= len(looked_at) <= 50
 
 
-def test_samples_that_are_all_alike_are_refused() -> None:
-    """And keys that mean nothing here."""
-    with pytest.raises(FklError, match="the 3 samples that it looks at are all alike"):
-        AroundMedian().fitted(np.ones((3, 2)))
+def test_odd_samples_have_bandwidths_and_odd_keys_are_refused() -> None:
+    """Samples that are all alike, or hardly apart, or very far."""
+    assert AroundMedian().fitted(np.ones((3, 2))) == AroundMedian().fitted(np.ones((1, 2)))
+    for far in (1e-200, 1e200):
+        assert np.isfinite(AroundMedian().fitted(np.array([[0.0], [far]])).scales).all()
     for keys in ({"family": "polynomial"}, {"laplacians": 2}, {"bandwidth_convention": "variance"}, {"samples": 1}):
         with pytest.raises(BadValue):
             AroundMedian(**keys)  # type: ignore[arg-type]

@@ -234,6 +234,7 @@ def test_rounds_are_read_only_for_what_shows_them(
     assert asked == []
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("command", [("report",), ("figure", "parsimonious/1")])
 def test_on_a_full_disk_what_was_there_stays(fkl: Callable[..., Answer], good: Path, command: tuple[str, ...]) -> None:
     """One line with the path, and no half file; no file may grow beyond a few kilobytes here."""
