@@ -60,8 +60,8 @@ def execute(run: Run) -> bool:
             _add_model(run)
     print(closing_table(f"{run.algo.label} on {run.dataset.name}", read_summary(run.folder)))
     print(f"files: {run.folder}")
-    first, *others = sorted(run.folder.glob("*.png"))
-    print(f"plots: {', '.join([str(first), *(plot.name for plot in others)])}\n")
+    plots = sorted(run.folder.glob("*.png"))  # of a task without panels there is none
+    print(f"plots: {', '.join([*map(str, plots[:1]), *(plot.name for plot in plots[1:])])}\n" if plots else "")
     return not done
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from fkl.comparison import pairs
@@ -51,10 +52,9 @@ def draw(made: "Comparison", dark: bool = False) -> dict[str, dict[str, bytes]]:
 def front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
     """The Pareto front of some points, as stairs behind them."""
     on_front = pareto_front(cost, error)
-    stairs = sorted(zip(cost[on_front], error[on_front], strict=True))
-    axes.step(
-        *zip(*stairs, strict=True), where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front"
-    )
+    stairs = sorted(zip([*cost[on_front], cost.max()], [*error[on_front], error.min()], strict=True))
+    x, y = zip(*stairs, strict=True)
+    axes.step(x, y, where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front")
 
 
 def traffic(names: Sequence[str], unit: str) -> list[str]:
@@ -188,7 +188,7 @@ def _critical_difference(placed: pd.DataFrame) -> tuple[Figure, str]:
     from scikit_posthocs import critical_difference_diagram
 
     height = 1.2 + 0.22 * placed.shape[1]
-    figure = Figure(figsize=(8, height), layout="constrained")
+    figure = Figure(figsize=(8, height), layout=ConstrainedLayoutEngine(w_pad=0.3))  # names stand beyond the axis
     axes = figure.add_subplot()
     ink = matplotlib.rcParams["text.color"]
     lines: dict[str, Any] = {"color": ink}

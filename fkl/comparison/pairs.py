@@ -1,6 +1,8 @@
 """Who is better than whom: over replicates on each data set, and over data sets."""
 
+import math
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,11 +50,18 @@ def paired_tests(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
                 f"{dataset}: {apart} of {len(tested)} pairs of methods share no seed and replicate: not compared."
             )
         corrected = holm(np.array([row["p"] for row in tested], float))
+        counted = [row["n"] for row in tested if not np.isnan(row["p"])]
+        needed = math.ceil(1 + math.log2(max(len(counted), 1) / (1 - LEVEL)))
+        if few := sum(n < needed for n in counted):
+            notes.append(
+                f"{dataset}: {few} of {len(counted)} pairs share fewer than the {needed} replicates that the first "
+                "step of Holm's correction takes."
+            )
         rows += [row | {"p_holm": p} for row, p in zip(tested, corrected, strict=True) if row["n"]]
     return pd.DataFrame(rows, columns=COLUMNS), notes
 
 
-def _of_a_pair(pivot: Pivot, dataset: str, better: str, worse: str) -> dict[str, object]:
+def _of_a_pair(pivot: Pivot, dataset: str, better: str, worse: str) -> dict[str, Any]:
     one, other = (pivot.values[Cell(method, dataset)] for method in (better, worse))
     shared = one.index.intersection(other.index)
     difference = (other.loc[shared] - one.loc[shared]).to_numpy(float)

@@ -76,7 +76,11 @@ def test_pairs_are_tested_as_scipy_does() -> None:
 
 def test_only_shared_replicates_are_paired_and_what_no_chance_decides_is_not_tested() -> None:
     one = pivot_of({("a", "air"): [1.0, 2.0, 3.0], ("b", "air"): [2.0, 4.0, 7.0, 9.0]})
-    [row] = paired_tests(one)[0].to_dict("records")
+    tests, notes = paired_tests(one)
+    assert notes == [
+        "air: 1 of 1 pairs share fewer than the 6 replicates that the first step of Holm's correction takes."
+    ], "2 / 2^6 is the first p below 5 %"
+    [row] = tests.to_dict("records")
     assert (row["n"], row["difference"]) == (3, pytest.approx((1 + 2 + 4) / 3))
     fixed = pivot_of({("a", "air"): [1.0] * 9, ("b", "air"): [2.0] * 9})
     assert np.isnan(paired_tests(fixed)[0]["p"]).all()
