@@ -59,6 +59,7 @@ WISDM = (
     *("dataset=wisdm", "scaling=none", "dataset.activity=walking", "dataset.against=jogging"),
     *("dataset.participants=10", "algo.eps=0.5", "algo.steps=500", "algo.centres=1728"),
 )
+# later commits have kernels.smallest for algo.sigma: compare_commits.py --rename algo.sigma kernels.smallest
 PHISHING = (
     *("dataset=phishing", "scaling=unit_box", "network.latency_s=1.0e-4", "network.bandwidth_bytes_per_s=1.25e+8"),
     *("algo.sigma=1.5", "algo.gamma=100.0", "algo.lam=1.0e-6", "algo.batch=1024", "algo.features=128"),
