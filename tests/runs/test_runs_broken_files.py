@@ -140,7 +140,10 @@ def test_an_odd_table_runs_or_is_refused_by_every_family(
     (tmp_path / "own.csv").write_bytes(written(_odd(what)))
     own = [word for word in small(algo) if word.split(".")[0].split("=")[0] not in ("dataset", "scaling")]
     whole = [word for word in own if not word.startswith("partition.rounds")]
-    agents = ["partition=stream", "partition.clients=2", "topology=ring"] if algo == "dkla" else []
+    agents = {
+        "dkla": ["partition=stream", "partition.clients=2", "topology=ring"],
+        "omkl_gf": ["partition=stream"],
+    }.get(algo, [])
     features = ["kernels.D=4"] if algo in ("dkla", "omkl_gf") else []
     answer = fkl("run", *OWN[:3], *whole, *agents, *features, "replicates=1", "out=here")
     said = besides_warnings(answer.err)
