@@ -44,7 +44,9 @@ def test_the_citation_is_of_this_version() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == fkl.__version__
 
 
-@pytest.mark.parametrize("file", sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]), ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]), ids=lambda file: file.name
+)
 def test_files_that_are_linked_to_are_there(file: Path) -> None:
     """Also those of the source, which the site has no page for."""
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", file.read_text(encoding="utf-8"))
