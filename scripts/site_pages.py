@@ -1,8 +1,8 @@
 """Pages of the documentation that are made from the code: a hook of MkDocs, see mkdocs.yml.
 
 A page a choice of the configuration, from `fkl.describe`; the papers' differences, the changes and the contributor's
-page from where they lie. Links between them are turned into links between pages; a link to a file of the source becomes its name,
-since the site does not hold the source.
+page from where they lie. Links between them are turned into links between pages; a link to a file of the source becomes
+its name, since the site does not hold the source.
 """
 
 import posixpath
