@@ -95,12 +95,14 @@ def _do(run: Run) -> None:
                 raise
         progress.bar.close()
         summary = read_summary(folder)
-        notes = _notes(run, experiment, tables)
-        if warnings := list(_warnings(experiment, summary)):
+        notes, warnings = _notes(run, experiment, tables), list(_warnings(experiment, summary))
+        if settings.save_model and len(tables.learned) == settings.replicates:
+            model = Model.of(experiment, run.dataset, tables.learned)
+            model.save(folder / MODEL)
+            warnings += _of_clients_gone(experiment, model)
+        if warnings:
             notes["warning"] = "; ".join(warnings)
             print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
-        if settings.save_model and len(tables.learned) == settings.replicates:
-            Model.of(experiment, run.dataset, tables.learned).save(folder / MODEL)
         panels = experiment.task.panels()
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
@@ -157,6 +159,16 @@ def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
         yield worse
     elif above := not_beaten(summary):
         yield above
+
+
+def _of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:
+    """What may be wrong with the functions of clients that were not there at the end, while the others learned on."""
+    gone = int((~experiment.problem.present[-1]).sum())
+    if gone and model.personal:
+        yield (
+            f"{gone} of {counted(experiment.problem.clients, 'client')} had no sample in the last round: in the model "
+            "their own part is of the last round they had, what all share of the run's, and the two may not fit"
+        )
 
 
 def prepare(run: Run) -> Experiment:

@@ -492,3 +492,12 @@ def test_a_method_that_says_no_functions_keeps_no_model(fkl: Callable[..., Answe
     answer = fkl(*RUN[:1], "algo._target_=mine.Mine", "algo=raker", "save_model=true")
     assert answer.code == 2
     assert answer.err == "fkl: save_model=True: must be false for Mine, whose class has no functions(world, state, t)\n"
+
+
+def test_clients_that_were_not_there_at_the_end_are_warned_of(fkl: Callable[..., Answer]) -> None:
+    """Only where every client has a function of its own, part of which is then older than the rest."""
+    short = ("run", "dataset=diabetes", "partition=quantity_skew", "partition.clients=4", "partition.rounds=50")
+    small = ("kernels.D=4", "kernels.N=3", "replicates=1", "save_model=true")
+    words = "had no sample in the last round: in the model"
+    assert words in fkl(*short, "algo=pof_mkl", *small).err
+    assert words not in fkl(*short, "algo=vm_kofl", *small).err
