@@ -289,7 +289,7 @@ def test_parties_that_share_the_features_are_the_partition(tmp_path, dataset):
     with initialize_config_dir(str(tmp_path), version_base="1.3"):
         node = compose("primary", [f"dataset={dataset.name}"])
     assert isinstance(instantiate(node.dataset), dataset)
-    assert instantiate(node.partition) == FeatureGroups(parties=8)
+    assert instantiate(node.partition) == FeatureGroups()
 
 
 @pytest.mark.parametrize(
