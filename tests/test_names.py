@@ -103,7 +103,7 @@ def test_a_slip_costs_no_library(words: str) -> None:
     ("line", "words"),
     [
         ("fkl da", ["data"]),
-        ("fkl data ", ["list", "fetch", "verify"]),
+        ("fkl data ", ["list", "describe", "fetch", "verify"]),
         ("fkl data fetch wa", ["wave_farm"]),
         ("fkl run algo=pof", ["algo=pof_mkl"]),
         ("fkl run topology=s", ["topology=star"]),
