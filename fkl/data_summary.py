@@ -57,7 +57,8 @@ def describe(words: tuple[str, ...]) -> str:
         table = samples.read(run, generator)
         given = samples.split(run, table, generator)
     parts = [_of_table(run, table), _of_features(table)]
-    held = ["\n".join(_parties(table, given))] if isinstance(given, Vertical) else _of_partition(run, given)
+    of_features = getattr(run.partition, "of_features", False)
+    held = ["\n".join(_parties(table, given))] if of_features else _of_partition(run, given)
     return "\n\n".join([*parts, *held])
 
 
