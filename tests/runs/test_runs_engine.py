@@ -1,5 +1,6 @@
 """engine=numpy is the reference: the same numbers but for rounding, and nothing compiled."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -67,8 +68,9 @@ def test_both_engines_make_the_same_run(algo: str, fkl: Callable[..., Answer]) -
     for engine in ("numba", "numpy"):
         answer = fkl("run", *small(algo), "precision=float64", f"engine={engine}")
         assert answer.code == 0, answer.err
-        folders.add(answer.out.split()[-1])
-        tables.append(pd.read_csv(f"{answer.out.split()[-1]}/rounds.csv").drop(columns="runtime_s", errors="ignore"))
+        folder = re.findall("^files: (.*)$", answer.out, re.MULTILINE)[-1]
+        folders.add(folder)
+        tables.append(pd.read_csv(f"{folder}/rounds.csv").drop(columns="runtime_s", errors="ignore"))
     assert len(folders) == 2
     mine, reference = tables
     assert list(mine) == list(reference)
