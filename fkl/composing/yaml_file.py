@@ -1,5 +1,6 @@
 """A user's YAML, read with limits: what no configuration can be is told by file and line, and nothing hangs."""
 
+from copy import deepcopy
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,15 +36,19 @@ def read_text(file: Path) -> str:
         raise FklError(f"{file}, line {line}: byte {raw[error.start]:#x} is not text in UTF-8") from None
 
 
-@lru_cache(maxsize=256)  # a sweep composes the same files for every job
 def read_mapping(text: str, file: Path) -> dict[str, Any]:
-    """Keys and values of a YAML text, which must stay as they are: the same text is read once.
+    """Keys and values of a YAML text.
 
     Raises
     ------
     FklError
         If it is something else, names file and line.
     """
+    return deepcopy(_mapping(text, file))  # who composes may change it
+
+
+@lru_cache(maxsize=256)  # a sweep composes the same files for every job
+def _mapping(text: str, file: Path) -> dict[str, Any]:
     try:
         loader = _loader()(text)
         root = loader.get_single_node()

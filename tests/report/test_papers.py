@@ -41,7 +41,8 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     """One row a cell and switch; CSV, Markdown and LaTeX; nothing of ours where nothing was run."""
     assert runs("table", f"pof_mkl/{number}").code == 0
     folder = Path("outputs/tables/pof_mkl")
-    assert {f"table{number}{suffix}" for suffix in (".csv", ".md", ".tex")} == {file.name for file in folder.iterdir()}
+    suffixes = (".csv", ".md", ".tex", "_wide.csv", "_wide.md", "_wide.tex")
+    assert {f"table{number}{suffix}" for suffix in suffixes} == {file.name for file in folder.iterdir()}
     table = pd.read_csv(
         folder / f"table{number}.csv", keep_default_na=False, na_values={c: [""] for c in COLUMNS[5:10]}
     )
