@@ -92,31 +92,32 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
         name = identity(run.config, REPLICATES)
         if name not in best or run.replicates >= best[name].replicates:
             best[name] = run
-    wanted = _wanted(names or tuple(experiments(paper))) if best else {}  # nothing is composed where nothing was run
+    # nothing is composed where nothing was run
+    wanted = _wanted(names or tuple(experiments(paper)), FREE) if best else {}
     order = [AS_STATED, *variants(paper), ""]
-    named = [(run, _name(run.config)) for run in best.values()]
+    named = [(run, _name(run.config, FREE)) for run in best.values()]
     found = [Found(run, *wanted[name]) for run, name in named if name in wanted]
     return sorted(found, key=lambda one: order.index(one.variant))
 
 
 def of_a_paper(run: FinishedRun, papers: Iterable[str]) -> bool:
     """Whether a run is one of an experiment of these papers, whatever its replicates."""
-    return any(_name(run.config) in _wanted(tuple(experiments(paper))) for paper in papers)
+    return any(_name(run.config, FREE) in _wanted(tuple(experiments(paper)), FREE) for paper in papers)
 
 
 @cache
-def _wanted(names: tuple[str, ...]) -> dict[str, tuple[str, Job]]:
+def _wanted(names: tuple[str, ...], free: tuple[str, ...]) -> dict[str, tuple[str, Job]]:
     """The jobs of some experiments by their identity."""
     wanted: dict[str, tuple[str, Job]] = {}
     for name in names:
         for job in jobs(name):
-            wanted.setdefault(_name(job.config), (name, job))
+            wanted.setdefault(_name(job.config, free), (name, job))
     return wanted
 
 
-def _name(config: dict[str, Any]) -> str:
-    """What a run and its job have in common."""
-    return identity(config, (*FREE, *_idle(str(config["algo"].get("_target_")))))
+def _name(config: dict[str, Any], free: tuple[str, ...]) -> str:
+    """What a run and its job have in common, whatever the free keys are."""
+    return identity(config, (*free, *_idle(str(config["algo"].get("_target_")))))
 
 
 @cache
