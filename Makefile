@@ -4,6 +4,7 @@ LOCKED ?= # yes: in .venv-locked, with exactly the versions of requirements.lock
 VENV ?= .venv$(if $(LOCKED),-locked)
 CONSTRAINTS ?= $(if $(LOCKED),requirements.lock)
 PAPER ?= # all of them
+SLOW ?= # yes: also the tests that are marked slow
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
 
@@ -13,7 +14,7 @@ run: $(VENV)/ready
 	$(BIN)/fkl run
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(if $(SLOW),,-m 'not slow')
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

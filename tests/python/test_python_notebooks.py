@@ -20,6 +20,7 @@ def printed(notebook: nbformat.NotebookNode) -> list[list[str]]:
     return [[output.get("text") or output["data"]["text/plain"] for output in some] for some in told]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_prints_what_it_shows(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = NEEDED.get(file.stem)

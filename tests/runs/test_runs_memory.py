@@ -105,6 +105,7 @@ def test_a_million_clients_stay_under_4_gib(tmp_path: Path) -> None:
     assert sum(1 for _ in (tmp_path / "here" / "clients.csv").open()) == 1_000_001
 
 
+@pytest.mark.slow
 def test_a_split_for_each_of_too_many_replicates_is_refused(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     """Before the second is made: a million take tens of gigabytes."""
     answer = fkl("run", *small("parsimonious_federated"), "replicates=1000000", "dataset.rows=20000")
