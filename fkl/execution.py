@@ -121,7 +121,10 @@ def _add_model(run: Run) -> None:
         chunks = simulate(experiment, *go_on, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
-        add_file(run, MODEL, Model.of(experiment, run.dataset, learned).save)
+        model = Model.of(experiment, run.dataset, learned)
+        add_file(run, MODEL, model.save)
+        for warning in _of_clients_gone(experiment, model):
+            print(f"{title}: {warning}", file=sys.stderr)
 
 
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:

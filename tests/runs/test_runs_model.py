@@ -501,3 +501,5 @@ def test_clients_that_were_not_there_at_the_end_are_warned_of(fkl: Callable[...,
     words = "had no sample in the last round: in the model"
     assert words in fkl(*short, "algo=pof_mkl", *small).err
     assert words not in fkl(*short, "algo=vm_kofl", *small).err
+    assert words not in fkl(*short, "algo=pof_mkl", *small[:-1], "seed=1").err
+    assert words in fkl(*short, "algo=pof_mkl", *small, "seed=1").err  # the model alone is added
