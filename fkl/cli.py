@@ -27,6 +27,11 @@ GROUPS = {
     "partition": "",
     "kernels": "",
     "topology": "",
+    "participation": "who takes part in a round; all without it",
+    "privacy": "clipped and noisy messages",
+    "compression": "messages of few bits",
+    "secure": "sums of which the server sees nothing else",
+    "late": "updates or labels that arrive later",
     "logger": "fkl run logger=NAME, who is told of a run while it goes on",
     "experiment": "",
 }

@@ -26,7 +26,9 @@ from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
-OPTIONAL_NODES = ("kernels", "topology")
+CONDITIONS = ("participation", "privacy", "compression", "secure", "late")
+"""Nodes of what the network does, which may all be left out; what is put around messages in this order."""
+OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)
 PARTS = {
     "algo": ("label", "init", "step"),
     "dataset": ("name", "files", "load"),
@@ -34,6 +36,8 @@ PARTS = {
     "kernels": ("bank", "gram"),
     "network": ("uplink_budget", "loss", "cost"),
     "topology": ("build",),
+    "participation": ("present",),
+    **dict.fromkeys(CONDITIONS[1:], ("client_sends", "server_takes", "agent_sends")),
     "logger": ("begin", "round", "end", "fail"),
 }
 """What the class of a node is known by."""
@@ -139,6 +143,8 @@ class Run:
         that has no use for them.
     resolved : dict
         The configuration as plain data, as `config.yaml` keeps it.
+    conditions : dict of str to object
+        What the network does, by the names of `CONDITIONS`; those that are left out are not there.
     loggers : dict of str to object
         Who is told of the run, `fkl.loggers.logger.Logger`, by name.
     """
@@ -152,6 +158,7 @@ class Run:
     network: Any
     topology: Any
     resolved: dict[str, Any]
+    conditions: dict[str, Any] = field(default_factory=dict)
     loggers: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -199,6 +206,7 @@ class Run:
 def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
     """What of a resolved configuration decides numbers; idle are keys that its method has no use for."""
     keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
+    keys = {key: value for key, value in keys.items() if value is not None or key not in CONDITIONS}
     for group in {key.partition(".")[0] for key in idle}:
         keys[group] = {key: value for key, value in keys[group].items() if f"{group}.{key}" not in idle}
     return keys
@@ -260,7 +268,9 @@ def load(config: DictConfig) -> Run:
     may = not settings.save_model or hasattr(nodes["algo"], "functions")
     require(may, "save_model", True, f"false for {label}, whose class has no functions(world, state, t)")
     require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
-    return Run(settings=settings, paths=paths, resolved=plain, loggers=_loggers(plain.get("logger")), **nodes)
+    conditions = {name: made for name in CONDITIONS if (made := nodes.pop(name)) is not None}
+    loggers = _loggers(plain.get("logger"))
+    return Run(settings=settings, paths=paths, resolved=plain, conditions=conditions, loggers=loggers, **nodes)
 
 
 def _loggers(nodes: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fkl.checkpoint import Checkpoint
+from fkl.conditions import around
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
 from fkl.diverged import worse_than_zero
@@ -192,7 +193,7 @@ def prepare(run: Run) -> Experiment:
         task.problem,
         kernels,
         run.network,
-        run.algo,
+        around(run.algo, run.conditions),
         settings.seed,
         settings.replicates,
         settings.precision,

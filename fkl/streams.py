@@ -26,6 +26,13 @@ class Role(IntEnum):
     LOSS = 5
     PHASES = 6
     MASKS = 7
+    PARTICIPATION = 8
+    COMPRESSION = 9
+    PRIVACY = 10
+    DELAY = 11
+    TIMES = 12
+    SECURE = 13
+    LINKS = 14
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,20 @@ class Streams:
         start = [block, 0, 0, t]
         bits = [np.random.Philox(self._sequence(replicate, role), counter=start) for replicate in self.replicates]
         return np.stack([np.random.Generator(stream).random(skipped + size)[skipped:] for stream in bits])
+
+    def vectors(self, role: Role, t: int, clients: range, size: int, draw: int = 0) -> NDArray[np.float64]:
+        """Numbers in [0, 1) of round t, `size` for each client, (R, K, size): a client's own whoever else draws.
+
+        Parameters
+        ----------
+        draw : int
+            Which of the round's draws for this role it is, from 0: numbers of two draws are independent.
+        """
+        block, skipped = divmod(clients.start * size, NUMBERS_A_COUNT)
+        start, count = [block, 0, draw, t], len(clients) * size
+        bits = [np.random.Philox(self._sequence(replicate, role), counter=start) for replicate in self.replicates]
+        drawn = [np.random.Generator(stream).random(skipped + count)[skipped:] for stream in bits]
+        return np.stack(drawn).reshape(len(self.replicates), len(clients), size)
 
     def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
         """Numbers in [0, 1) of shape (R, size) for round t from a client's own seed, which no other client knows."""
@@ -134,6 +155,11 @@ class OwnStreams(Streams):
         if role != Role.FEATURES:
             self._require_own(role, range(first, first + size))
         return self._all.uniform(role, t, size, first)
+
+    def vectors(self, role: Role, t: int, clients: range, size: int, draw: int = 0) -> NDArray[np.float64]:
+        """As `Streams.vectors`, its own."""
+        self._require_own(role, clients)
+        return self._all.vectors(role, t, clients, size, draw)
 
     def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
         """As `Streams.private`, of its own seed."""

@@ -17,6 +17,7 @@ LAYERS = {
     "network": ("fkl.network",),
     "contract": ("fkl.contract",),
     "tasks": ("fkl.tasks",),
+    "conditions": ("fkl.conditions",),
     "algorithms": ("fkl.algorithms",),
     "loop": ("fkl.experiment", "fkl.rehearsal", "fkl.simulation", "fkl.checkpoint", "fkl.diverged"),
     "results": ("fkl.results",),

@@ -109,7 +109,7 @@ def test_a_slip_costs_no_library(words: str) -> None:
         ("fkl run topology=s", ["topology=star"]),
         ("fkl run -m algo=coke,dk", ["algo=coke,dkla"]),
         ("fkl run algo=coke algo.b", ["algo.bits="]),
-        ("fkl run algo.xi=1 se", ["seed="]),
+        ("fkl run algo.xi=1 see", ["seed="]),
         ("fkl run algo.b", ["algo.bins_by="]),
         ("fkl run algo=nope algo.", []),
         ("fkl run +as_published=of", ["+as_published=ofmkl_avg", "+as_published=ofskl"]),

@@ -16,7 +16,8 @@ from fkl import conf_folder
 from fkl.composing import experiments
 from fkl.errors import FklError
 
-GROUPS = ("algo", "dataset", "partition", "kernels", "topology", "logger")
+CONDITIONS = ("participation", "privacy", "compression", "secure", "late")
+GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "logger")
 """Folders of the configuration, a YAML a choice."""
 OPTIONS = ("-m", "--multirun", "--fail-fast")
 """Of `fkl run`, those that change nothing about what there is."""

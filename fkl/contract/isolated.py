@@ -111,8 +111,8 @@ class ServerAlone(Alone):
 
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
         """What goes down to each of these clients, who are served together."""
-        with self._reading(self._state):
-            message = self._method.broadcast(self._common, self._state, self._turn(t, exchange))
+        with self._reading(state := self._state):
+            self._state, message = self._method.tell(self._common, state, self._turn(t, exchange))
         return [self._packed(message, place) for place, _ in enumerate(clients)]
 
     def take(self, t: int, exchange: int, up: list[Packet], share: Array) -> None:

@@ -55,6 +55,10 @@ class Turn:
         """A number in [0, 1) for each replicate and client, (R, K): client k's is the same whoever else plays."""
         return self.streams.uniform(role, self.t, len(self.clients), self.clients.start)
 
+    def vectors(self, role: Role, size: int, draw: int = 0) -> NDArray[np.float64]:
+        """So many numbers in [0, 1) for each, (R, K, size); `draw` tells several draws of a round apart."""
+        return self.streams.vectors(role, self.t, self.clients, size, draw)
+
 
 @dataclass
 class Star:
@@ -95,6 +99,10 @@ class Federated:
         """What the server tells the clients, None for nothing."""
         raise NotImplementedError
 
+    def tell(self, common: Common, server: Any, turn: Turn) -> tuple[Any, Any]:
+        """The server's state after it has told the clients something, and what that is: here `broadcast`."""
+        return server, self.broadcast(common, server, turn)
+
     def client(
         self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
     ) -> tuple[Any, Any, Outcome | None]:
@@ -123,7 +131,8 @@ class Federated:
         server, client, shown = state.server, state.client, None
         for exchange in range(self.exchanges):
             alone, everyone = (Turn(t, exchange, world.streams, range(size)) for size in (1, len(y)))
-            down = channel.down(self.broadcast(common, server, alone))
+            server, down = self.tell(common, server, alone)
+            down = channel.down(down)
             client, up, outcome = self.client(common, client, down, samples, everyone)
             server = self.server(common, server, channel.up(up), share, alone)
             shown = outcome if shown is None else shown

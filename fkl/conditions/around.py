@@ -1,0 +1,176 @@
+"""Methods inside a condition: what a party sends, or the server is given, passes the condition first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.contract.graph import Agents, Decentralized
+from fkl.contract.samples import BatchSamples
+from fkl.contract.star import Federated, Samples, Star, Turn
+from fkl.contract.world import Array, Common, Outcome, World
+from fkl.errors import require
+from fkl.network.inbox import Inbox
+
+
+class OnMessages:
+    """A condition of the network. Each of these functions is played by the party that its words name.
+
+    What a party has to remember from round to round is its `memory`, any dataclass of arrays, the replicate first and
+    then, of clients and agents, the client; None before the first round. No function changes what it is given.
+    """
+
+    on_a_star = True
+    on_a_graph = True
+    """Where it can be."""
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """A client's memory, and what travels up in place of its message."""
+        return memory, message
+
+    def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
+        """The server's memory, and what travels down in place of its message."""
+        return memory, message
+
+    def server_takes(
+        self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
+    ) -> tuple[Any, Any, Array]:
+        """The server's memory, and the message and the shares (K,) that its method is given."""
+        return memory, message, share
+
+    def agent_sends(
+        self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
+    ) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """An agent's memory, and what travels to its neighbours, (R, K) if at all."""
+        return memory, message, sends
+
+
+@dataclass
+class Held:
+    """What a party holds: the method's own, and the condition's."""
+
+    method: Any
+    memory: Any
+
+
+class _Inside:
+    """What is asked of a method in a condition, and is not the condition's, is the method's own to answer."""
+
+    method: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "method":  # which copies ask for before there is a method
+            raise AttributeError(name)
+        return getattr(self.method, name)
+
+
+@dataclass(frozen=True)
+class OnStar(_Inside, Federated):
+    """A method of a star in a condition.
+
+    Parameters
+    ----------
+    method : Federated
+    condition : OnMessages
+    """
+
+    method: Any
+    condition: Any
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """The method's."""
+        return str(self.method.label)
+
+    @property
+    def exchanges(self) -> int:  # type: ignore[override]
+        """The method's."""
+        return int(self.method.exchanges)
+
+    def start(self, common: Common, clients: int) -> tuple[Held, Held]:
+        """The method's states, and no memory yet."""
+        server, client = self.method.start(common, clients)
+        return Held(server, None), Held(client, None)
+
+    def broadcast(self, common: Common, server: Held, turn: Turn) -> Any:
+        """Not called: sending changes what the server remembers, see `tell`."""
+        return self.tell(common, server, turn)[1]
+
+    def tell(self, common: Common, server: Held, turn: Turn) -> tuple[Held, Any]:
+        """What the server tells, through the condition."""
+        told, message = self.method.tell(common, server.method, turn)
+        memory, message = self.condition.server_sends(common, server.memory, message, turn)
+        return Held(told, memory), message
+
+    def client(
+        self, common: Common, client: Held, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Held, Any, Outcome | None]:
+        """What a client makes of it, and sends through the condition."""
+        own, up, outcome = self.method.client(common, client.method, down, samples, turn)
+        memory, up = self.condition.client_sends(common, client.memory, up, samples, turn)
+        return Held(own, memory), up, outcome
+
+    def server(self, common: Common, server: Held, up: Any, share: Array, turn: Turn) -> Held:
+        """What the server makes of what it is given."""
+        memory, up, share = self.condition.server_takes(common, server.memory, up, share, turn)
+        return Held(self.method.server(common, server.method, up, share, turn), memory)
+
+    def functions(self, world: World, state: Star, t: int) -> Any:
+        """As the method's."""
+        return self.method.functions(world, Star(state.server.method, state.client.method), t)
+
+
+@dataclass(frozen=True)
+class OnGraph(_Inside, Decentralized):
+    """A method on a graph in a condition; as `OnStar`."""
+
+    method: Any
+    condition: Any
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """The method's."""
+        return str(self.method.label)
+
+    def start(self, common: Common, agents: int) -> tuple[Held, Any]:
+        """The method's states, and no memory yet."""
+        own, known = self.method.start(common, agents)
+        return Held(own, None), known
+
+    def send(
+        self, common: Common, own: Held, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[Held, Any, NDArray[np.bool_]]:
+        """What an agent sends, through the condition."""
+        state, message, sends = self.method.send(common, own.method, inbox, samples, turn)
+        memory, message, sends = self.condition.agent_sends(common, own.memory, message, sends, turn)
+        return Held(state, memory), message, sends
+
+    def receive(self, common: Common, own: Held, inbox: Inbox, samples: BatchSamples, turn: Turn) -> tuple[Held, Array]:
+        """What an agent makes of its neighbours' messages."""
+        state, theta = self.method.receive(common, own.method, inbox, samples, turn)
+        return Held(state, own.memory), theta
+
+    def functions(self, world: World, state: Agents, t: int) -> Any:
+        """As the method's."""
+        return self.method.functions(world, Agents(state.own.method, state.held), t)
+
+
+def around(method: Any, conditions: Mapping[str, Any]) -> Any:
+    """A method inside conditions, by the names of their groups; of those on messages the first is the innermost.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+        Names a condition that the method's kind of network cannot have.
+    """
+    for group, condition in conditions.items():
+        if not isinstance(condition, OnMessages):
+            continue
+        star = isinstance(method, Federated) and not method.in_turn and type(method).step is Federated.step
+        graph = isinstance(method, Decentralized)
+        fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
+        require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
+        method = (OnStar if star else OnGraph)(method, condition)
+    return method

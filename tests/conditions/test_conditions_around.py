@@ -1,0 +1,108 @@
+"""A condition that does nothing changes nothing; whose network cannot have it, says so."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ALGORITHMS
+from numpy.typing import NDArray
+
+from fkl.conditions import OnMessages, around
+from fkl.conformance import Conformance, play, require_same, scenario
+from fkl.contract.graph import Decentralized
+from fkl.contract.star import Federated, Samples, Turn
+from fkl.contract.world import Array, Common
+from fkl.errors import BadValue
+from fkl.execution import prepare
+
+STAR = ("em_kofl", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
+GRAPH = ("coke", "cta", "dkla")
+
+
+@dataclass
+class Count:
+    """Messages so far, (R, K) of a client or an agent, (R, 1) of the server."""
+
+    sent: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Counting(OnMessages):
+    """Passes everything on, and remembers how much there was."""
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """One more."""
+        return self._counted(memory, turn), message
+
+    def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
+        """One more."""
+        return self._counted(memory, turn), message
+
+    def server_takes(
+        self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
+    ) -> tuple[Any, Any, Array]:
+        """One more."""
+        return self._counted(memory, turn), message, share
+
+    def agent_sends(
+        self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
+    ) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """One more."""
+        return self._counted(memory, turn), message, sends
+
+    def _counted(self, memory: Count | None, turn: Turn) -> Count:
+        shape = len(turn.streams.replicates), len(turn.clients)
+        return Count((np.zeros(shape, np.int64) if memory is None else memory.sent) + 1)
+
+
+@pytest.mark.parametrize("algo", [*STAR, *GRAPH])
+def test_a_condition_that_does_nothing_changes_no_bit(algo: str) -> None:
+    """Outcomes and traffic, round after round; and parties on their own remember as all at once do."""
+    experiment = prepare(scenario(f"algo={algo}"))
+    inside = replace(experiment, algorithm=around(experiment.algorithm, {"compression": Counting()}))
+    require_same(play(experiment, (0, 1)), play(inside, (0, 1)), "in a condition that does nothing")
+    suite = Conformance(inside)
+    suite.state_survives_save_and_load()
+    suite.parties_see_what_they_hold_alone()
+
+
+def test_conditions_are_nested_in_the_order_of_their_groups() -> None:
+    """The first is the innermost; what is asked of the whole is the method's to answer."""
+    method = prepare(scenario("algo=pof_mkl")).algorithm
+    first, second = Counting(), Counting()
+    whole = around(method, {"privacy": first, "compression": second})
+    assert whole.condition is second
+    assert whole.method.condition is first
+    assert (whole.method.method, whole.label, whole.lam, whole.M) == (method, method.label, method.lam, method.M)
+
+
+@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR, *GRAPH}))
+def test_other_families_refuse_by_name(algo: str) -> None:
+    """Learners, pooled methods, one-shot methods and parties have no messages that a condition could be put around."""
+    method = prepare(scenario(f"algo={algo}")).algorithm
+    with pytest.raises(BadValue, match=r"compression.*null for"):
+        around(method, {"compression": Counting()})
+
+
+@dataclass(frozen=True)
+class OnGraphsOnly(Counting):
+    """As it says."""
+
+    on_a_star = False
+
+
+@dataclass(frozen=True)
+class OnStarsOnly(Counting):
+    """As it says."""
+
+    on_a_graph = False
+
+
+@pytest.mark.parametrize(("algo", "condition"), [("pof_mkl", OnGraphsOnly()), ("dkla", OnStarsOnly())])
+def test_the_wrong_kind_of_network_is_refused(algo: str, condition: Counting) -> None:
+    """By the condition's own word."""
+    method = prepare(scenario(f"algo={algo}")).algorithm
+    assert isinstance(method, Federated | Decentralized)
+    with pytest.raises(BadValue, match="null for"):
+        around(method, {"late": condition})
