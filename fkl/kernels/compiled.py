@@ -167,14 +167,17 @@ def _accumulate_tile(x, rho, scale, phase, update, share, norm, like, out):
     for k in range(x.shape[0]):
         if update[k] * share[k] != 0.0:
             weight[count] = update[k] * share[k]
-            sample[count] = x[k]
+            for q in range(x.shape[1]):  # entry by entry: numba compiles an assignment of arrays for five seconds
+                sample[count, q] = x[k, q]
             count += 1
     if count:
         projection = np.dot(sample[:count], rho)
         z = np.empty((maps, count, features), like.dtype)
         feature_map(projection, scale, phase, z)
         for m in range(maps):
-            out[m] += norm * np.dot(weight[:count], z[m])
+            total = np.dot(weight[:count], z[m])
+            for q in range(features):
+                out[m, q] += norm * total[q]
 
 
 @njit(parallel=True, cache=True)

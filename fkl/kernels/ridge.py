@@ -16,8 +16,10 @@ CONTENDERS = 2
 WORK = 3e10
 """Most that rows times squared landmarks may be: about three seconds a kernel."""
 SCREENING_ROWS, SCREENING_LANDMARKS = 1000, 150
-RECIPE = CONTENDERS, WORK, SCREENING_ROWS, SCREENING_LANDMARKS
-"""All that decides how near to the best fit this one comes."""
+FORM = 2
+"""Of the arithmetic: another one rounds otherwise."""
+RECIPE = CONTENDERS, WORK, SCREENING_ROWS, SCREENING_LANDMARKS, FORM
+"""All that decides how near to the best fit this one comes, and its last digits."""
 BLOCK_ROWS = 8192
 
 
@@ -57,19 +59,17 @@ def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, 
     within = dictionary.gram(i, landmarks, landmarks)
     root = cholesky(within + 1e-9 * np.eye(len(within)), lower=True)
 
-    def features(block: slice) -> Array:
-        """Rows phi with phi'phi' equal to the kernel on the landmarks' span; |f|_H is then |beta|."""
-        return solve_triangular(root, dictionary.gram(i, landmarks, x[block]), lower=True)
-
     blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, len(x), BLOCK_ROWS)]
     covariance = len(x) * lam * np.eye(len(landmarks)) + 1e-12 * np.eye(len(landmarks))
     correlation = np.zeros(len(landmarks))
     for block in blocks:
-        phi = features(block)
+        # rows phi with phi'phi equal to the kernel on the landmarks' span; |f|_H is then |beta|
+        phi = solve_triangular(root, dictionary.gram(i, landmarks, x[block]), lower=True)
         covariance += phi @ phi.T
         correlation += phi @ y[block]
     beta = cho_solve(cho_factor(covariance), correlation)
-    fitted = np.concatenate([beta @ features(block) for block in blocks])
+    coefficients = solve_triangular(root, beta, lower=True, trans="T")  # of the landmarks: f = sum_j a_j k(x_j, .)
+    fitted = np.concatenate([coefficients @ dictionary.gram(i, landmarks, x[block]) for block in blocks])
     return (fitted - y) ** 2 + lam * float(beta @ beta)
 
 
