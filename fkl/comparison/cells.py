@@ -56,7 +56,7 @@ class Cells:
     def values(self, metric: str) -> dict[Cell, "pd.Series[float]"]:
         """A column of the summaries, indexed by `PAIR`; of cells that have it in all of their runs."""
         having = {cell: runs for cell, runs in self.runs.items() if all(metric in run.summary for run in runs)}
-        return {cell: pd.concat([_paired(run)[metric] for run in runs]).sort_index() for cell, runs in having.items()}
+        return {cell: _paired(runs, metric) for cell, runs in having.items()}
 
     def frame(self) -> pd.DataFrame:
         """All summaries, one row for each run, replicate and metric.
@@ -163,5 +163,8 @@ def _label(name: str, config: Flat, keys: Sequence[str]) -> str:
     return ", ".join(word for word in (name, told(config, keys)) if word)
 
 
-def _paired(run: FinishedRun) -> pd.DataFrame:
-    return run.summary.assign(seed=run.config["seed"]).set_index(PAIR)
+def _paired(runs: Sequence[FinishedRun], metric: str) -> "pd.Series[float]":
+    """A column of the summaries of runs that differ in their seed alone."""
+    columns = {name: np.concatenate([run.summary[name].to_numpy() for run in runs]) for name in ("replicate", metric)}
+    seeds = np.repeat([run.config["seed"] for run in runs], [len(run.summary) for run in runs])
+    return pd.DataFrame({**columns, "seed": seeds}).set_index(PAIR)[metric].sort_index()
