@@ -57,7 +57,8 @@ clean:
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet $(CONSTRAINTS:%=--constraint %) --editable '.[dev]'
+	# Python compiles what it imports by itself; compiling all that is installed would take most of this command's time.
+	$(BIN)/python -m pip install --quiet --no-compile $(CONSTRAINTS:%=--constraint %) --editable '.[dev]'
 	touch $@
 
 $(BIN)/uv: $(VENV)/ready
