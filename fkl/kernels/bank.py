@@ -6,7 +6,7 @@ only the methods they share, and take functions of arrays from `bank.xp`. What a
 read afterwards: its memory may be that of the result.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any, ClassVar
@@ -85,6 +85,18 @@ class FeatureBank:
         """theta_i' z_i(x_k) for x (K, d) and theta (R, N, width): shape (R, K, N)."""
         f = np.matmul(self.features(x), theta.astype(self.precision)[..., None])[..., 0]
         return _by_client(f)
+
+    def squared_norms(self, x: Array) -> NDArray[np.float64]:
+        """|z_i(x_k)|^2 for x (K, d): shape (R, K, N).
+
+        Of pairs it is 1, since sin^2 + cos^2 = 1. Of the cosine map it is (2/D) sum_j cos^2(a_j) = 1 + (1/D) sum_j
+        cos(2 a_j), which is what the map of twice the angles predicts with one number for all its parameters.
+        """
+        if not self.phase.size:
+            return np.ones((self.replicates, len(x), self.kernels))
+        twice = replace(self, scale=2 * self.scale, phase=2 * self.phase)
+        even = np.full((self.replicates, self.kernels, self.width), 1 / (self.norm * self.width))
+        return 1 + twice.predict(x, even)
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
         """sum_k share_k update[r, k, i] z_i(x_k) for x (K, d), update (R, K, N) and share (K,): shape (R, N, width).

@@ -31,15 +31,19 @@ class Cta(Consensus):
     ----------
     eta : float
         Step size.
+    local_steps : int
+        Steps of an agent on R_i between two messages.
     """
 
     label: ClassVar[str] = "CTA"
 
     eta: float = 0.99
+    local_steps: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
+        require(1 <= self.local_steps <= 1000, "local_steps", self.local_steps, "an integer from 1 to 1000")
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Start from theta = 0."""
@@ -56,7 +60,8 @@ class Cta(Consensus):
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Array]:
         """Combine, then adapt."""
-        psi = inbox.mix("theta", own.theta)
-        slope = samples.gradient(psi) + 2 * self.lam / samples.agents * psi
-        theta = psi - self.eta * slope
+        theta = inbox.mix("theta", own.theta)
+        for _ in range(self.local_steps):
+            slope = samples.gradient(theta) + 2 * self.lam / samples.agents * theta
+            theta = theta - self.eta * slope
         return State(theta), theta

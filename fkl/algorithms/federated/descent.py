@@ -4,13 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fkl.contract.star import Federated, Turn
+from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.errors import require
 from fkl.kernels import FeatureBank
 from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import FeatureGradients, Shared
+
+MOST_STEPS = 1000
+"""Local steps in a round."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,9 @@ class Descent(Federated):
         from 1.
     lam : float
         Regularisation lambda; the paper does not state it.
+    local_steps : int
+        Gradient steps that a client takes from the server's theta, on the sample of the round, before it sends the sum
+        of their gradients.
 
     Raises
     ------
@@ -57,15 +64,70 @@ class Descent(Federated):
     eta: float | None = None
     step_factor: float = 1.0
     lam: float = 1e-3
+    local_steps: int = 1
 
     def __post_init__(self) -> None:
         require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for 1/sqrt(T)")
         require(0 < self.step_factor < np.inf, "step_factor", self.step_factor, "a number > 0")
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+        require(1 <= self.local_steps <= MOST_STEPS, "local_steps", self.local_steps, f"1 to {MOST_STEPS}")
 
     def rate(self, rounds: int) -> float:
         """Eta over a horizon of T rounds."""
         return self.eta if self.eta is not None else float(1 / np.sqrt(rounds))
+
+    def gradients(
+        self,
+        common: Common,
+        samples: Samples,
+        theta: Array,
+        residual: Array,
+        weight: Array | None = None,
+        chosen: NDArray[np.bool_] | None = None,
+    ) -> FeatureGradients:
+        """A client's gradients, or the sums of those of its E = local_steps steps, in the factors that make them.
+
+        All steps stay in the span of theta and z = z(x). With s = step_factor * eta, theta_0 = theta, f_e = theta_e'z,
+        and g_e = 2 (f_e - y) z + 2 lam theta_e the gradient of step e,
+
+            theta_e = a_e theta + b_e z,              a_0 = 1,  b_0 = 0,
+            g_e = c_e z + 2 lam a_e theta,            c_e = 2 (f_e - y) + 2 lam b_e,
+            a_{e+1} = (1 - 2 s lam) a_e,              b_{e+1} = b_e - s c_e,
+            f_{e+1} = (1 - 2 s lam) f_e - 2 s (f_e - y) |z|^2.
+
+        So the sum of g_0 to g_{E-1} is again c z + 2 lam a theta, with c = sum_e c_e and a = sum_e a_e. The server steps
+        by the same s: of one client alone it takes over theta_E. Importance weights of kernels that were drawn multiply
+        the sum, and no step of it: its mean over the draw is then the sum of a client that learns all kernels.
+
+        Parameters
+        ----------
+        common : Common
+        samples : Samples
+        theta : (R, N, P)
+            The server's.
+        residual : (R, K, N)
+            f_0 - y.
+        weight, chosen : as of `FeatureGradients`
+        """
+        coefficients, decay = 2 * residual, None
+        if self.local_steps > 1:
+            coefficients, decay = self._summed(common, samples, residual)
+        if weight is not None:
+            coefficients = coefficients * weight
+        if decay is not None:
+            weight = np.full(residual.shape, decay) if weight is None else decay * weight
+        return FeatureGradients(common.bank, samples.x, coefficients, theta, self.lam, weight, chosen)
+
+    def _summed(self, common: Common, samples: Samples, residual: Array) -> tuple[Array, float]:
+        """The sums of all c_e, (R, K, N), and of all a_e."""
+        step, length, y = self.step_factor * self.rate(common.rounds), common.bank.squared_norms(samples.x), samples.y
+        a, b, c_sum, a_sum = 1.0, np.zeros_like(residual), np.zeros_like(residual), 0.0
+        for _ in range(self.local_steps):
+            c = 2 * residual + 2 * self.lam * b
+            c_sum, a_sum = c_sum + c, a_sum + a
+            residual = residual - 2 * step * (length * residual + self.lam * (residual + y[:, None]))
+            a, b = (1 - 2 * step * self.lam) * a, b - step * c
+        return c_sum, a_sum
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """theta_i = 0; clients hold nothing."""

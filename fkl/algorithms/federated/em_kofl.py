@@ -92,6 +92,9 @@ class EmKofl(Descent):
         What the server's weights shrink by: w_i <- w_i exp(-eta_w mean_k L_ik), as vM-KOFL does, or the sum over k.
     weight_factor : float
         Multiplies eta where weights are updated: eta_w = weight_factor * eta.
+    local_steps : int
+        Gradient steps that a client takes on the sample of the round, one kernel as the other; its losses are those
+        before the first.
     eta, step_factor, lam
         See `Descent`.
 
@@ -170,11 +173,13 @@ class EmKofl(Descent):
         return tuple(learned)
 
     def _learn(self, common: Common, client: Client, samples: Samples) -> tuple[Client, Each, Outcome]:
-        """One step of all kernels; losses and predictions before it."""
+        """The steps of all kernels; losses and predictions before them."""
         bank, index = common.bank, client.index
         each = common.xp.arange(bank.replicates)
         step, here = self.step_factor * self.rate(common.rounds), samples.present.astype(np.float64)
         f, squared_norm, theta = bank.descend(samples.x, samples.y, here, client.theta, step, self.lam)
+        for _ in range(self.local_steps - 1):
+            theta = bank.descend(samples.x, samples.y, here, theta, step, self.lam)[2]
         loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm
         learned = Client(theta, index)
         return learned, Each(loss), Outcome(f[each, :, index], loss, lambda: squared_norm[each, :, index])

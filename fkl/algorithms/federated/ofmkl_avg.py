@@ -14,7 +14,6 @@ from fkl.algorithms.federated.descent import Descent, Gradients, Parameters
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import FeatureGradients
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class OfmklAvg(Descent):
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
         even = common.xp.full_like(f, 1 / bank.kernels)
         outcome = Outcome(f.mean(axis=-1), loss, lambda: mixture_norm(even, theta))
-        return None, Gradients(FeatureGradients(bank, samples.x, 2 * residual, theta, self.lam)), outcome
+        return None, Gradients(self.gradients(common, samples, theta, residual)), outcome
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The mean of the server's kernels."""

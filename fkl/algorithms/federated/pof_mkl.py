@@ -15,7 +15,7 @@ from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import FeatureGradients, Shared
+from fkl.network.messages import Shared
 from fkl.streams import Role
 
 
@@ -40,7 +40,7 @@ class PofMkl(Descent):
         Learning rate of the clients' weights; None for 1 / sqrt(T).
     bins_by : {"current", "updated"}
         Weights that make the bins where xi < 1: w_t, as in eq. (8), or w_{t+1}, at hand by then in Algorithm 2.
-    eta, step_factor, lam : see `Descent`
+    eta, step_factor, lam, local_steps : see `Descent`
 
     Raises
     ------
@@ -87,8 +87,7 @@ class PofMkl(Descent):
 
         by = log_w if self.bins_by == "current" else updated
         chosen, p = choose_bin(by, self.M, self.xi, turn.uniform(Role.SELECTION))
-        weight = chosen / p
-        gradients = FeatureGradients(bank, samples.x, 2 * residual * weight, theta, self.lam, weight, chosen)  # eq. (9)
+        gradients = self.gradients(common, samples, theta, residual, chosen / p, chosen)  # eq. (9)
         return Client(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
 
     def server(self, common: Common, server: Server, up: Gradients, share: Array, turn: Turn) -> Server:

@@ -64,7 +64,7 @@ class VmKofl(Descent):
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
         everyones = common.xp.broadcast_to(w, f.shape)
         outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mixture_norm(everyones, theta))
-        return None, Up(Each(loss), FeatureGradients(bank, samples.x, 2 * residual, theta, self.lam)), outcome
+        return None, Up(Each(loss), self.gradients(common, samples, theta, residual)), outcome
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""

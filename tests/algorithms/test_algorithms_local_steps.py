@@ -1,0 +1,166 @@
+"""Local steps in closed form are those taken one by one, and a client that is alone with the server takes them all."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal.worlds import Size, make_dictionary, make_problem, run
+
+from fkl.algorithms.federated.em_kofl import EmKofl
+from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
+from fkl.algorithms.federated.ofskl import Ofskl
+from fkl.algorithms.federated.pof_mkl import PofMkl
+from fkl.conformance import Conformance, scenario
+from fkl.contract.star import Samples
+from fkl.contract.world import Common
+from fkl.data.problem import Problem
+from fkl.errors import BadValue
+from fkl.execution import prepare
+from fkl.simulation import make_world
+from fkl.streams import Streams
+
+SIZE = Size(R=1, K=3, N=4, D=5, T=6)
+
+
+def common_of(size: Size, feature_map: str, engine: str = "numpy") -> Common:
+    """What the parties of a small world know."""
+    dictionary = make_dictionary(size, map=feature_map)
+    return Common(dictionary, size.d, size.T, Streams(3, tuple(range(size.R))), "float64", engine)
+
+
+@settings(max_examples=30)
+@given(
+    steps=st.integers(1, 9),
+    feature_map=st.sampled_from(["pairs", "cosine"]),
+    lam=st.sampled_from([0.0, 1e-3, 0.7]),
+    eta=st.floats(0.01, 0.45),
+    seed=st.integers(0, 99),
+    weighed=st.booleans(),
+)
+def test_the_sum_of_local_gradients_is_that_of_a_loop(
+    steps: int, feature_map: str, lam: float, eta: float, seed: int, weighed: bool
+) -> None:
+    """Dense steps, one after another, of every client and kernel: to 1e-12."""
+    common, random = common_of(SIZE, feature_map), np.random.default_rng(seed)
+    method = OfmklAvg(eta=eta, step_factor=1.5, lam=lam, local_steps=steps)
+    x, y = random.uniform(-1, 1, (SIZE.K, SIZE.d)), random.uniform(0, 1, SIZE.K)
+    theta = random.standard_normal((SIZE.R, SIZE.N, common.bank.width))
+    weight = random.uniform(0, 3, (SIZE.R, SIZE.K, SIZE.N)) if weighed else None
+    residual = common.bank.predict(x, theta) - y[:, None]
+    samples = Samples(x, y, np.ones(SIZE.K, np.bool_))
+    told = method.gradients(common, samples, theta, residual, weight)
+
+    z = common.bank.features(x)
+    expected = np.zeros((SIZE.R, SIZE.K, SIZE.N, common.bank.width))
+    for k in range(SIZE.K):
+        for i in range(SIZE.N):
+            own = theta[0, i].copy()
+            for _ in range(steps):
+                gradient = 2 * (own @ z[0, i, k] - y[k]) * z[0, i, k] + 2 * lam * own
+                expected[0, k, i] += gradient * (1.0 if weight is None else weight[0, k, i])
+                own -= 1.5 * eta * gradient
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(told.dense().values, expected, rtol=0, atol=1e-12 * scale)
+    np.testing.assert_allclose(told.mean(np.full(3, 1 / 3)), expected.mean(axis=1), rtol=0, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("feature_map", ["pairs", "cosine"])
+def test_squared_norms_are_those_of_the_features(feature_map: str, engine: str) -> None:
+    """1 of pairs; of the cosine map 1 on average only."""
+    bank = common_of(replace(SIZE, R=2), feature_map, engine).bank
+    x = np.random.default_rng(0).uniform(-1, 1, (7, SIZE.d))
+    expected = (bank.features(x) ** 2).sum(axis=-1).swapaxes(1, 2)
+    np.testing.assert_allclose(bank.squared_norms(x), expected, rtol=1e-12)
+    assert (np.abs(expected - 1).max() > 1e-3) == (feature_map == "cosine")
+
+
+def test_one_step_is_the_gradient_to_the_bit() -> None:
+    """The recursion itself, which runs with one step do not ask."""
+    common, random = common_of(SIZE, "pairs"), np.random.default_rng(1)
+    samples = Samples(random.uniform(-1, 1, (3, 3)), random.uniform(0, 1, 3), np.ones(3, np.bool_))
+    residual = random.standard_normal((1, 3, 4))
+    coefficients, decay = OfmklAvg(eta=0.3, lam=0.1)._summed(common, samples, residual)
+    assert (coefficients == 2 * residual).all()
+    assert decay == 1.0
+
+
+def repeated(problem: Problem, times: int) -> Problem:
+    """Every sample so many times, one after another."""
+    x, y, present = (np.repeat(part, times, axis=0) for part in (problem.x, problem.y, problem.present))
+    return Problem(x, y, present, problem.site)
+
+
+@pytest.mark.parametrize("feature_map", ["pairs", "cosine"])
+def test_a_lone_client_takes_all_steps(feature_map: str) -> None:
+    """Five local steps are five rounds on the same sample, of which the first predicts."""
+    size = replace(SIZE, R=2, K=1, T=8)
+    problem, dictionary = make_problem(size, 5), make_dictionary(size, map=feature_map)
+    local = run(OfmklAvg(eta=0.2, lam=0.01, local_steps=5), problem, dictionary)
+    rounds = run(OfmklAvg(eta=0.2, lam=0.01), repeated(problem, 5), dictionary)
+    np.testing.assert_allclose(local.y_hat, rounds.y_hat[:, ::5], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(local.state.server.theta, rounds.state.server.theta, rtol=0, atol=1e-12)
+
+
+def test_copies_at_one_client_are_the_servers_theta() -> None:
+    """eM-KOFL of one kernel and one client is OFSKL, with local steps too."""
+    size = replace(SIZE, R=2, K=1, N=1, T=8)
+    problem, dictionary = make_problem(size, 5), make_dictionary(size)
+    mine = run(EmKofl(eta=0.2, lam=0.01, local_steps=4), problem, dictionary)
+    theirs = run(Ofskl(eta=0.2, lam=0.01, local_steps=4), problem, dictionary)
+    np.testing.assert_allclose(mine.y_hat, theirs.y_hat, rtol=0, atol=1e-12)
+
+
+def test_the_mean_over_bins_is_the_sum_of_all_kernels() -> None:
+    """POF-MKL's draw leaves local steps unbiased: each bin once, weighed by its probability, gives what all give."""
+    common, random = common_of(SIZE, "pairs"), np.random.default_rng(2)
+    method = PofMkl(eta=0.2, lam=0.05, local_steps=6)
+    samples = Samples(random.uniform(-1, 1, (3, 3)), random.uniform(0, 1, 3), np.ones(3, np.bool_))
+    theta = random.standard_normal((1, 4, common.bank.width))
+    residual = common.bank.predict(samples.x, theta) - samples.y[:, None]
+    p = np.array([0.1, 0.2, 0.3, 0.4])
+    drawn = [np.broadcast_to(np.arange(4) == i, (1, 3, 4)) for i in range(4)]
+    told = [method.gradients(common, samples, theta, residual, one / p[i], one) for i, one in enumerate(drawn)]
+    mean = sum(p[i] * one.dense().values for i, one in enumerate(told))
+    np.testing.assert_allclose(
+        mean, method.gradients(common, samples, theta, residual).dense().values, rtol=0, atol=1e-12
+    )
+
+
+def test_an_agent_of_cta_descends_from_what_it_combined() -> None:
+    """In the first iteration from theta = 0, steps of plain descent on R_i."""
+    experiment = prepare(scenario("algo=cta", "algo.local_steps=3", "algo.eta=0.5", "precision=float64", "replicates=1"))
+    world, _ = make_world(experiment, (0,))
+    method, samples = experiment.algorithm, world.samples
+    world.channel.open_round(0, world.problem.present[0])
+    _, theta = method.step(world, method.init(world), 0)
+    expected = np.zeros_like(theta)
+    for _ in range(3):
+        expected = expected - 0.5 * (samples.gradient(expected) + 2 * method.lam / samples.agents * expected)
+    np.testing.assert_array_equal(theta, expected)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "kernels.N=5"),
+        ("algo=vm_kofl", "kernels.map=cosine", "kernels.N=5"),
+        ("algo=em_kofl", "kernels.N=5"),
+        ("algo=cta",),
+    ],
+    ids=lambda overrides: overrides[0],
+)
+def test_parties_alone_step_alike(overrides: tuple[str, ...]) -> None:
+    """Messages as bytes."""
+    suite = Conformance.of(*overrides, "algo.local_steps=3", "replicates=2")
+    suite.parties_see_what_they_hold_alone()
+    suite.ledger_books_every_message()
+
+
+@pytest.mark.parametrize("algo", ["pof_mkl", "cta"])
+def test_no_step_is_refused(algo: str) -> None:
+    """By name."""
+    with pytest.raises(BadValue, match=r"local_steps"):
+        scenario(f"algo={algo}", "algo.local_steps=0")
