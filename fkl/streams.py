@@ -83,6 +83,11 @@ class Streams:
         drawn = [np.random.Generator(stream).random(skipped + count)[skipped:] for stream in bits]
         return np.stack(drawn).reshape(len(self.replicates), len(clients), size)
 
+    def alike(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
+        """Numbers in [0, 1) of round t, (size,), that all replicates share; the first ones whatever the size."""
+        sequence = np.random.SeedSequence((self.seed, 0, int(role)))
+        return np.random.Generator(np.random.Philox(sequence, counter=[0, 0, 0, t])).random(size)
+
     def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
         """Numbers in [0, 1) of shape (R, size) for round t from a client's own seed, which no other client knows."""
         start = [0, 0, 0, t]
@@ -160,6 +165,11 @@ class OwnStreams(Streams):
         """As `Streams.vectors`, its own."""
         self._require_own(role, clients)
         return self._all.vectors(role, t, clients, size, draw)
+
+    def alike(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
+        """As `Streams.alike`, of a role that is neither the features' nor any client's."""
+        self.drawn.add(Role(role))
+        return self._all.alike(role, t, size)
 
     def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
         """As `Streams.private`, of its own seed."""

@@ -26,6 +26,16 @@ class OnMessages:
     on_a_graph = True
     """Where it can be."""
 
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Refuse a method, or what else the network does, by a `BadValue`."""
+
+    def require_samples(self, problem: Any) -> None:
+        """Refuse data, by a `BadValue`; asked of the outermost condition."""
+
+    def client_learns(self, common: Common, memory: Any, samples: Samples, turn: Turn) -> tuple[Any, Samples | None]:
+        """A client's memory, and the samples that it learns from when it has predicted these; None for none yet."""
+        return memory, samples
+
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """A client's memory, and what travels up in place of its message."""
         return memory, message
@@ -94,6 +104,11 @@ class OnStar(_Inside, Federated):
         server, client = self.method.start(common, clients)
         return Held(server, None), Held(client, None)
 
+    def init(self, world: World) -> Star:
+        """All parties before the first round, with data that suit the condition."""
+        self.condition.require_samples(world.problem)
+        return super().init(world)
+
     def broadcast(self, common: Common, server: Held, turn: Turn) -> Any:
         """Not called: sending changes what the server remembers, see `tell`."""
         return self.tell(common, server, turn)[1]
@@ -109,12 +124,19 @@ class OnStar(_Inside, Federated):
     ) -> tuple[Held, Any, Outcome | None]:
         """What a client makes of it, and sends through the condition."""
         own, up, outcome = self.method.client(common, client.method, down, samples, turn)
-        memory, up = self.condition.client_sends(common, client.memory, up, samples, turn)
+        memory, known = self.condition.client_learns(common, client.memory, samples, turn)
+        if known is None:
+            return Held(client.method, memory), None, outcome
+        if known is not samples:
+            own, up, _ = self.method.client(common, client.method, down, known, turn)
+        memory, up = self.condition.client_sends(common, memory, up, samples, turn)
         return Held(own, memory), up, outcome
 
     def server(self, common: Common, server: Held, up: Any, share: Array, turn: Turn) -> Held:
         """What the server makes of what it is given."""
         memory, up, share = self.condition.server_takes(common, server.memory, up, share, turn)
+        if up is None or not share.any():  # nothing has come, and nothing is learned
+            return Held(server.method, memory)
         return Held(self.method.server(common, server.method, up, share, turn), memory)
 
     def functions(self, world: World, state: Star, t: int) -> Any:
@@ -172,5 +194,6 @@ def around(method: Any, conditions: Mapping[str, Any]) -> Any:
         graph = isinstance(method, Decentralized)
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
+        condition.require_fits(method, conditions)
         method = (OnStar if star else OnGraph)(method, condition)
     return method

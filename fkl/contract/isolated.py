@@ -51,8 +51,8 @@ class Alone:
         drawn: set[Any] = self._common.streams.drawn
         return drawn
 
-    def _turn(self, t: int, exchange: int = 0) -> Turn:
-        return Turn(t, exchange, self._common.streams, range(self._number, self._number + 1))
+    def _turn(self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None) -> Turn:
+        return Turn(t, exchange, self._common.streams, range(self._number, self._number + 1), senders)
 
     @contextmanager
     def _reading(self, *given: Any) -> Iterator[None]:
@@ -115,11 +115,11 @@ class ServerAlone(Alone):
             self._state, message = self._method.tell(self._common, state, self._turn(t, exchange))
         return [self._packed(message, place) for place, _ in enumerate(clients)]
 
-    def take(self, t: int, exchange: int, up: list[Packet], share: Array) -> None:
+    def take(self, t: int, exchange: int, up: list[Packet], share: Array, senders: NDArray[np.int64]) -> None:
         """Learn from what came up from the clients that are present."""
         message = unpacked(up) if up else None
         with self._reading(state := self._state, message, share):
-            self._state = self._method.server(self._common, state, message, share, self._turn(t, exchange))
+            self._state = self._method.server(self._common, state, message, share, self._turn(t, exchange, senders))
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class Star(Carrier):
             self.weigh("uplink", t, k, sent)
             up += [] if sent is None else [sent]
             seen |= {} if of_client is None else {k: of_client}
-        self._server.ask("take", t, exchange, up, np.full(len(some), 1 / len(some)))
+        self._server.ask("take", t, exchange, up, np.full(len(some), 1 / len(some)), some)
 
 
 def require_alone(method: Federated, world: Callable[[], World], party: Apart) -> None:

@@ -44,12 +44,15 @@ class Turn:
     streams : Streams
     clients : range
         Numbers of the clients that play; the server has those of client 0 in a role that no client has.
+    senders : (n,) int64, or None
+        Of the server: numbers of the clients whose messages it is given, in their order; None for all of them.
     """
 
     t: int
     exchange: int
     streams: Streams
     clients: range
+    senders: NDArray[np.int64] | None = None
 
     def uniform(self, role: Role) -> NDArray[np.float64]:
         """A number in [0, 1) for each replicate and client, (R, K): client k's is the same whoever else plays."""

@@ -55,7 +55,8 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     x_low, x_unit = _unit_ball(table) if scaling == "unit_ball" else _unit_box(table)
     classes = table.encoder is not None and table.encoder.labels
     scale = Scale(x_low, x_unit) if classes else Scale(x_low, x_unit, low, high - low)
-    return replace(table, x=scale.x(table.x), y=scale.y(table.y), scale=scale.after(table.scale))
+    expected = None if table.expected is None else scale.y(table.expected)
+    return replace(table, x=scale.x(table.x), y=scale.y(table.y), scale=scale.after(table.scale), expected=expected)
 
 
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]

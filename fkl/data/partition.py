@@ -294,6 +294,7 @@ def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] |
         tested=None if table.tested is None else table.tested[at] & here,
         scale=table.scale,
         encoder=table.encoder,
+        expected=None if table.expected is None else table.expected[at],
     )
 
 

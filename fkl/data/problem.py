@@ -35,6 +35,8 @@ class Table:
         What x and y went through since they were read.
     encoder : Encoder or None
         What made numbers of a file's cells; None where all columns but the target are numbers.
+    expected : (n,) float64 or None
+        What the target is expected to be, given the features and the time: known of generated data only.
     """
 
     x: NDArray[np.float64]
@@ -46,6 +48,7 @@ class Table:
     where: str = "the data set"
     scale: Scale = field(default_factory=Scale)
     encoder: Encoder | None = None
+    expected: NDArray[np.float64] | None = None
 
     @classmethod
     def of_one_site(
@@ -76,6 +79,8 @@ class Problem:
         What turned raw numbers into these x and y.
     encoder : Encoder or None
         What turned a table's cells into raw numbers; None where the data set is not of a data set's table.
+    expected : (T, K) float64 or None
+        As in `Table`: what nobody can predict better than.
     """
 
     x: NDArray[np.floating]
@@ -87,6 +92,7 @@ class Problem:
     tested: NDArray[np.bool_] | None = None
     scale: Scale = field(default_factory=Scale)
     encoder: Encoder | None = None
+    expected: NDArray[np.float64] | None = None
     rounds: int = field(init=False)
     clients: int = field(init=False)
     dimension: int = field(init=False)

@@ -37,6 +37,7 @@ PANELS = {
         {
             "regret_best_kernel": "against the client's best kernel as it learned",
             "regret_hindsight": "against the best kernel ridge fit in hindsight",
+            "regret_dynamic": "against what is expected of each target",
         },
         log=False,  # it can be below zero
     ),
@@ -70,12 +71,14 @@ class StreamTask(Task):
         if problem.clients <= clients:
             return problem
         streams = {name: getattr(problem, name)[:, :clients] for name in ("x", "y", "present")}
-        return replace(problem, **streams, site=problem.site[:clients], tested=None)
+        return replace(problem, **streams, site=problem.site[:clients], tested=None, expected=None)
 
     def first_round(self) -> Problem:
         """Of all clients."""
         problem: Problem = self.problem
-        return replace(problem, x=problem.x[:1], y=problem.y[:1], present=problem.present[:1], tested=None)
+        return replace(
+            problem, x=problem.x[:1], y=problem.y[:1], present=problem.present[:1], tested=None, expected=None
+        )
 
     def beside(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Array:
         """Loss (T, K) of the best function in hindsight."""
@@ -130,6 +133,8 @@ class StreamJudge:
         |f*|^2 counts in every round: eq. (12) over K, with each client's own share of both sums.
     regret_linear
         sum L(f_hat) - sum (f_lin - y)^2, f_lin the linear least squares fit to all clients' data; at the end only.
+    regret_dynamic
+        sum (f_hat - y)^2 - sum (E[y | x, t] - y)^2, against the best prediction in every round; of generated data only.
     mse_running_mean, mse_last_value
         What predicting each client's mean target so far, or its last one, would have had, see `fkl.data.baselines`.
     r2
@@ -203,6 +208,11 @@ class StreamJudge:
             **{name: errors.sum(axis=0) / np.maximum(samples, 1) for name, errors in simple.items()},
             **in_units(mse, variance, unit),
         }
+        if problem.expected is not None:
+            known = problem.present * (problem.expected - problem.y) ** 2
+            squared_errors = self.mse * self._samples[:, None]
+            rounds["regret_dynamic"] = (squared_errors - np.cumsum(known.sum(axis=1))[:, None]) / problem.clients
+            clients["regret_dynamic"] = self.squared_error - known.sum(axis=0)
         return Columns(rounds, clients, {**in_units(self.mse[-1], float(problem.y[problem.present].var()), unit)})
 
     @property

@@ -131,7 +131,9 @@ def test_the_mean_over_bins_is_the_sum_of_all_kernels() -> None:
 
 def test_an_agent_of_cta_descends_from_what_it_combined() -> None:
     """In the first iteration from theta = 0, steps of plain descent on R_i."""
-    experiment = prepare(scenario("algo=cta", "algo.local_steps=3", "algo.eta=0.5", "precision=float64", "replicates=1"))
+    experiment = prepare(
+        scenario("algo=cta", "algo.local_steps=3", "algo.eta=0.5", "precision=float64", "replicates=1")
+    )
     world, _ = make_world(experiment, (0,))
     method, samples = experiment.algorithm, world.samples
     world.channel.open_round(0, world.problem.present[0])

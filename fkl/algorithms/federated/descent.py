@@ -95,9 +95,9 @@ class Descent(Federated):
             a_{e+1} = (1 - 2 s lam) a_e,              b_{e+1} = b_e - s c_e,
             f_{e+1} = (1 - 2 s lam) f_e - 2 s (f_e - y) |z|^2.
 
-        So the sum of g_0 to g_{E-1} is again c z + 2 lam a theta, with c = sum_e c_e and a = sum_e a_e. The server steps
-        by the same s: of one client alone it takes over theta_E. Importance weights of kernels that were drawn multiply
-        the sum, and no step of it: its mean over the draw is then the sum of a client that learns all kernels.
+        So the sum of g_0 to g_{E-1} is again c z + 2 lam a theta, with c = sum_e c_e and a = sum_e a_e. The server
+        steps by the same s: of one client alone it takes over theta_E. Importance weights of kernels that were drawn
+        multiply the sum, and no step of it: its mean over the draw is then the sum of a client that learns all kernels.
 
         Parameters
         ----------

@@ -1,0 +1,231 @@
+"""Late: updates that reach the server some rounds after they were sent, and labels that clients hear of late."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.conditions.around import OnMessages
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Array, Common
+from fkl.errors import require
+from fkl.kernels import FeatureBank
+from fkl.network.messages import kinds
+from fkl.streams import Role
+
+MOST_ROUNDS = 10_000
+DRAWN = ("all", "client", "message")
+
+
+class NoBank:
+    """Where the bank of the run belongs, which is not kept twice."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The updates of one round, some of which have not reached the server yet.
+
+    Parameters
+    ----------
+    t : int
+        The round in which they were sent.
+    message : any
+    share : (n,)
+        Of each in the mean of that round.
+    due : (n,) int64
+        The round in which each is there.
+    """
+
+    t: int
+    message: Any
+    share: Array
+    due: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OnTheWay:
+    """What has not reached the server yet, the oldest first."""
+
+    sent: tuple[Sent, ...]
+
+
+class Part(NamedTuple):
+    """A payload of one round, and how many clients' it is."""
+
+    payload: Any
+    clients: int
+
+
+@dataclass(frozen=True)
+class Together:
+    """Payloads of several rounds that reach the server in one, one beside the other."""
+
+    parts: tuple[Part, ...]
+
+    def mean(self, share: Array) -> Any:
+        """The sum over all of them, weighted by their share."""
+        ends = np.cumsum([part.clients for part in self.parts])[:-1]
+        means = [part.payload.mean(own) for part, own in zip(self.parts, np.split(share, ends), strict=True)]
+        return sum(means[1:], means[0])
+
+
+@dataclass(frozen=True)
+class LateUpdates(OnMessages):
+    """What clients send in a round reaches the server a number of rounds later, and it goes on without it.
+
+    The server steps by the mean over those updates that arrive in a round, whatever their age. One of age a counts
+    s(a) = (1 + a)^-staleness times: the polynomial weight of FedAsync (Xie, Koyejo and Gupta, Asynchronous Federated
+    Optimization, 2019, section 5.2), where it shrinks the share of a late model, and of FedBuff (Nguyen et al.,
+    AISTATS 2022) with the exponent 1/2, where as here it shrinks a late update's step. The weights are not divided by
+    their sum. A round in which nothing arrives leaves the server as it is. What is late is a property of the network,
+    as who takes part is: the same in all replicates.
+
+    Parameters
+    ----------
+    rounds : int
+        Rounds that an update is late, or the most where this is drawn.
+    drawn : {"all", "client", "message"}
+        All updates are late alike; each client has a delay of its own, drawn once from 0 to `rounds`; or each message.
+    staleness : float
+        Exponent of the weights; 0 for none.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    on_a_graph = False
+
+    rounds: int = 5
+    drawn: str = "all"
+    staleness: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(0 <= self.rounds <= MOST_ROUNDS, "rounds", self.rounds, f"an integer from 0 to {MOST_ROUNDS}")
+        require(self.drawn in DRAWN, "drawn", self.drawn, ", ".join(DRAWN))
+        require(0 <= self.staleness <= 100, "staleness", self.staleness, "a number from 0 to 100")
+
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Refuse servers that answer within a round, and sums of which no part may come by itself."""
+        require_one_exchange(self, method)
+        secure = conditions.get("secure") is None
+        require(secure, "late", "LateUpdates", "null where sums are secure: these are of the updates of one round")
+
+    def server_takes(
+        self, common: Common, memory: OnTheWay | None, message: Any, share: Array, turn: Turn
+    ) -> tuple[OnTheWay, Any, Array]:
+        """What arrives now, of this and of earlier rounds."""
+        sent = () if memory is None else memory.sent
+        if message is not None and share.any():
+            sent = (*sent, Sent(turn.t, message, share, turn.t + self._delays(turn, len(share))))
+        late = OnTheWay(tuple(_put_away(one) for one in sent if (one.due > turn.t).any()))
+        arrived = [one for one in sent if (one.due == turn.t).any() and one.share[one.due == turn.t].any()]
+        if not arrived:
+            return late, None, np.zeros_like(share)
+        there = [one.share * (one.due == turn.t) for one in arrived]
+        count = sum(int((own > 0).sum()) for own in there)
+        shares = [
+            own * (int((one.share > 0).sum()) / count) * (1.0 + turn.t - one.t) ** -self.staleness
+            for one, own in zip(arrived, there, strict=True)
+        ]
+        messages = [_taken_out(one.message, common) for one in arrived]
+        return late, _beside(messages, [len(own) for own in shares]), np.concatenate(shares)
+
+    def _delays(self, turn: Turn, clients: int) -> NDArray[np.int64]:
+        """Rounds that the update of each sender is late, (n,)."""
+        if self.drawn == "all":
+            return np.full(clients, self.rounds)
+        senders = np.arange(clients) if turn.senders is None else turn.senders
+        draw = 0 if self.drawn == "client" else turn.t + 1
+        uniform = turn.streams.alike(Role.DELAY, draw, int(senders.max()) + 1)[senders]
+        return (uniform * (self.rounds + 1)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Unlabelled:
+    """A client's samples whose labels it does not know yet, and the one that it hears of now; the oldest first."""
+
+    samples: tuple[Samples, ...]
+
+
+@dataclass(frozen=True)
+class LateLabels(OnMessages):
+    """The label of a round is known some rounds later: a client predicts its sample of t and learns from that of t - d.
+
+    What it sends is what its method makes of the older sample with the parameters and weights that it has now. In the
+    first d rounds there is nothing to learn from, and nothing is sent up.
+
+    Parameters
+    ----------
+    rounds : int
+        d.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    on_a_graph = False
+
+    rounds: int = 5
+
+    def __post_init__(self) -> None:
+        require(0 <= self.rounds <= MOST_ROUNDS, "rounds", self.rounds, f"an integer from 0 to {MOST_ROUNDS}")
+
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Refuse methods whose clients speak more than once about a sample."""
+        require_one_exchange(self, method)
+
+    def require_samples(self, problem: Any) -> None:
+        """Refuse clients that miss a round: of them some would know a label, and others none."""
+        everybody = bool(problem.present.all())
+        require(everybody, "late", "LateLabels", "null where clients miss rounds")
+
+    def client_learns(
+        self, common: Common, memory: Unlabelled | None, samples: Samples, turn: Turn
+    ) -> tuple[Unlabelled, Samples | None]:
+        """The sample whose label comes in now."""
+        queue = (() if memory is None else memory.samples) + (samples,)
+        return Unlabelled(queue[-self.rounds :] if self.rounds else ()), queue[0] if len(queue) > self.rounds else None
+
+
+def require_one_exchange(condition: OnMessages, method: Any) -> None:
+    """Refuse a method whose server, within a round, answers what clients sent in it."""
+    within = f"null for {method.label}, whose server answers within a round"
+    require(method.exchanges == 1, "late", type(condition).__name__, within)
+
+
+def _put_away(one: Sent) -> Sent:
+    return replace(one, message=_replaced(one.message, FeatureBank, NoBank()))
+
+
+def _taken_out(message: Any, common: Common) -> Any:
+    return _replaced(message, NoBank, common)
+
+
+def _replaced(value: Any, kind: type, by: Any) -> Any:
+    """A copy of a message with what is of this kind replaced; by the bank of all, where `by` knows it."""
+    if isinstance(value, kind):
+        return by.bank if isinstance(by, Common) else by
+    if isinstance(value, tuple):
+        return tuple(_replaced(part, kind, by) for part in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    return replace(value, **{one.name: _replaced(getattr(value, one.name), kind, by) for one in fields(value)})
+
+
+def _beside(messages: list[Any], clients: list[int]) -> Any:
+    """One message of several rounds' messages of so many clients each."""
+    if len(messages) == 1:
+        return messages[0]
+    joined = {}
+    for name, payloads in kinds(messages[0]):
+        of_each = [dict(kinds(message))[name] for message in messages]
+        parts = tuple(
+            Together(tuple(Part(payload[j], n) for payload, n in zip(of_each, clients, strict=True)))
+            for j in range(len(payloads))
+        )
+        joined[name] = parts if isinstance(getattr(messages[0], name), tuple) else parts[0]
+    return type(messages[0])(**joined)

@@ -1,0 +1,211 @@
+"""Late updates and labels: by 0 rounds they change nothing, by more they are what a literal loop makes of them."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal.common import feature_vector, frequencies, gradient
+from literal.worlds import Size, make_dictionary, make_problem, run
+
+from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
+from fkl.conditions import around
+from fkl.conditions.late import LateLabels, LateUpdates
+from fkl.conformance import Conformance, Trace, play, require_same, scenario
+from fkl.contract.star import Turn
+from fkl.errors import BadValue
+from fkl.execution import prepare
+from fkl.network.messages import Each
+from fkl.simulation import Experiment
+from fkl.streams import Role, Streams
+
+ABSENT = ("dataset=diabetes", "partition=quantity_skew", "partition.clients=4", "partition.rounds=40", "kernels.D=8")
+SHORT = ("kernels.N=5", "partition.rounds=16")
+
+
+def experiment_of(*overrides: str) -> Experiment:
+    """A small one."""
+    return prepare(scenario(*SHORT, *overrides))
+
+
+@pytest.mark.parametrize("algo", ["ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl"])
+@pytest.mark.parametrize("late", ["updates", "labels"])
+def test_no_delay_changes_no_bit(algo: str, late: str) -> None:
+    """Through all that the condition does."""
+    few = ("kernels=rbf_single",) if algo == "ofskl" else ("kernels.N=5",)
+    plain = prepare(scenario(f"algo={algo}", *few, "partition.rounds=16"))
+    conditions = {"updates": LateUpdates(0, "message", 0.5), "labels": LateLabels(0)}
+    inside = replace(plain, algorithm=around(plain.algorithm, {"late": conditions[late]}))
+    require_same(play(plain, (0, 1)), play(inside, (0, 1)), "late by 0 rounds")
+
+
+def test_no_delay_changes_no_bit_where_clients_are_absent() -> None:
+    """The shares of those who are there."""
+    plain = prepare(scenario("algo=pof_mkl", *ABSENT, "kernels.N=5"))
+    inside = replace(plain, algorithm=around(plain.algorithm, {"late": LateUpdates(0)}))
+    require_same(play(plain, (0, 1)), play(inside, (0, 1)), "late by 0 rounds")
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("algo=pof_mkl", "late=updates", "late.drawn=message", "late.staleness=0.5", *ABSENT, "kernels.N=5"),
+        ("algo=vm_kofl", "late=updates", "late.drawn=client", *SHORT),
+        ("algo=perfedavg", "late=updates", "late.drawn=message", *SHORT),
+        ("algo=pof_mkl", "late=labels", "late.rounds=3", *SHORT),
+        ("algo=vm_kofl", "late=labels", "late.rounds=3", *SHORT),
+    ],
+    ids=lambda overrides: " ".join(overrides[:2]),
+)
+def test_promises(overrides: tuple[str, ...]) -> None:
+    """The state with what waits is saved and loaded; parties alone, with messages as bytes, wait alike."""
+    suite = Conformance.of(*overrides)
+    suite.replicates_are_independent()
+    suite.state_survives_save_and_load()
+    suite.labels_are_not_known_before_they_are_shown()
+    suite.ledger_books_every_message()
+    suite.parties_see_what_they_hold_alone()
+
+
+@pytest.mark.parametrize("drawn", ["all", "client", "message"])
+def test_updates_are_those_of_a_literal_loop(drawn: str) -> None:
+    """Each gradient, made dense, waits in a list until it is due."""
+    size, exponent = Size(R=1, K=4, N=2, D=6, T=14), 0.5
+    problem, dictionary = make_problem(size, 3, absent=0.2), make_dictionary(size)
+    method = around(OfmklAvg(eta=0.3, lam=0.05), {"late": LateUpdates(3, drawn, exponent)})
+    trace = run(method, problem, dictionary, replicates=(0,))
+    streams, bank = trace.world.streams, trace.world.bank
+    omega = frequencies(bank.rho[0], bank.scale)
+    theta = [np.zeros(2 * size.D) for _ in range(size.N)]
+    waiting: list[tuple[int, int, list[Any]]] = []
+    for t in range(size.T):
+        for k in np.flatnonzero(problem.present[t]):
+            z = [feature_vector(one, problem.x[t, k]) for one in omega]
+            y_hat = np.mean([theta[i] @ z[i] for i in range(size.N)])
+            assert abs(y_hat - trace.y_hat[0, t, k]) < 1e-12, (t, k)
+            uniform = {
+                "all": 0.99,
+                "client": streams.alike(Role.DELAY, 0, size.K)[k],
+                "message": streams.alike(Role.DELAY, t + 1, size.K)[k],
+            }[drawn]
+            delay = int(4 * uniform)
+            waiting.append((t, t + delay, [gradient(theta[i], z[i], problem.y[t, k], 0.05) for i in range(size.N)]))
+        now = [(t - sent, slopes) for sent, due, slopes in waiting if due == t]
+        for i in range(size.N):
+            step = sum((1 + age) ** -exponent * slopes[i] for age, slopes in now) / max(len(now), 1)
+            theta[i] = theta[i] - 0.3 * step
+    ages = {due - sent for sent, due, _ in waiting}
+    assert len(ages) >= {"all": 1, "client": 2, "message": 4}[drawn]
+    np.testing.assert_allclose(trace.state.server.method.theta[0], theta, rtol=0, atol=1e-12)
+
+
+@dataclass(frozen=True)
+class Up:
+    """A number from each client."""
+
+    one: Each
+
+
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 99),
+    most=st.integers(0, 6),
+    drawn=st.sampled_from(["all", "client", "message"]),
+    clients=st.integers(1, 6),
+)
+def test_every_update_arrives_once_and_shares_sum_to_one(seed: int, most: int, drawn: str, clients: int) -> None:
+    """Each client sends 1 in a digit of its own round; the shares of what arrives are even, without weights."""
+    condition, streams, rounds = LateUpdates(most, drawn), Streams(seed, (0,)), 9
+    present = np.random.default_rng(seed).random((rounds, clients)) < 0.7
+    memory, arrived = None, np.zeros((rounds, clients))
+    common: Any = None
+    for t in range(rounds + most):
+        here = present[t] if t < rounds else np.zeros(clients, np.bool_)
+        values = np.zeros((1, clients, rounds, clients))
+        for k in np.flatnonzero(here):
+            values[0, k, t, k] = 1
+        share = here / max(here.sum(), 1)
+        memory, up, shares = condition.server_takes(
+            common, memory, Up(Each(values)), share, Turn(t, 0, streams, range(1))
+        )
+        if up is not None:
+            mean = up.one.mean(shares)[0]
+            even = mean[mean > 0]
+            np.testing.assert_allclose(even, 1 / len(even), rtol=1e-12)
+            arrived += mean > 0
+    np.testing.assert_array_equal(arrived, present)
+    assert memory is not None
+    assert memory.sent == ()
+
+
+def test_delays_are_even_over_their_range() -> None:
+    """From 0 to the most, each as often: 6000 draws, 5 standard deviations."""
+    condition, streams = LateUpdates(3, "message"), Streams(1, (0,))
+    drawn = np.concatenate([condition._delays(Turn(t, 0, streams, range(1)), 60) for t in range(100)])
+    count = np.bincount(drawn, minlength=4)
+    assert len(count) == 4
+    assert (np.abs(count - 1500) < 5 * np.sqrt(6000 * 0.25 * 0.75)).all()
+
+
+def shown_of(trace: Trace, t: int) -> tuple[str, Any]:
+    """Prediction and traffic of a round."""
+    one = trace.shown[0][t]
+    return one["y_hat"], one["uplink traffic"]
+
+
+@pytest.mark.parametrize("algo", ["pof_mkl", "vm_kofl", "perfedavg"])
+def test_a_label_is_used_in_its_round_and_not_before(algo: str) -> None:
+    """Other labels from round s on show in the prediction of round s + d + 1 for the first time."""
+    experiment = experiment_of(f"algo={algo}", "late=labels", "late.rounds=4")
+    y = experiment.problem.y.copy()
+    y[6:] = 1 - y[6:]
+    before, after = (play(replace(experiment, problem=replace(experiment.problem, y=one)), (0,))
+                     for one in (experiment.problem.y, y))  # fmt: skip
+    differ = [shown_of(before, t) != shown_of(after, t) for t in range(16)]
+    assert differ == [t > 6 + 4 for t in range(16)]
+
+
+def test_late_labels_are_those_of_a_literal_loop() -> None:
+    """Predict x of t, and step by the sample of t - d with the theta of t; nothing travels up before."""
+    size, d = Size(R=1, K=3, N=2, D=6, T=10), 3
+    problem, dictionary = make_problem(size, 4), make_dictionary(size)
+    method = around(OfmklAvg(eta=0.3, lam=0.05), {"late": LateLabels(d)})
+    trace = run(method, problem, dictionary, replicates=(0,))
+    omega = frequencies(trace.world.bank.rho[0], trace.world.bank.scale)
+    theta = [np.zeros(2 * size.D) for _ in range(size.N)]
+    for t in range(size.T):
+        for k in range(size.K):
+            z = [feature_vector(one, problem.x[t, k]) for one in omega]
+            assert abs(np.mean([theta[i] @ z[i] for i in range(size.N)]) - trace.y_hat[0, t, k]) < 1e-12
+        if t >= d:
+            x, y = problem.x[t - d], problem.y[t - d]
+            for i in range(size.N):
+                slopes = [gradient(theta[i], feature_vector(omega[i], x[k]), y[k], 0.05) for k in range(size.K)]
+                theta[i] = theta[i] - 0.3 * sum(slopes) / size.K
+    np.testing.assert_allclose(trace.state.server.method.theta[0], theta, rtol=0, atol=1e-12)
+    sent = trace.ledger.tallies["uplink"].by_round[:, 0, 0]
+    np.testing.assert_array_equal(sent, [0] * d + [size.K] * (size.T - d))
+
+
+@pytest.mark.parametrize("late", ["updates", "labels"])
+@pytest.mark.parametrize("algo", ["em_kofl", "dkla", "raker", "pooled_raker"])
+def test_methods_that_cannot_be_late_are_refused(algo: str, late: str) -> None:
+    """One that answers within a round, those on graphs, and those without messages."""
+    with pytest.raises(BadValue, match=r"late.*null for"):
+        prepare(scenario(f"algo={algo}", f"late={late}"))
+
+
+def test_labels_are_refused_where_clients_are_absent() -> None:
+    """Before the first round."""
+    experiment = prepare(scenario("algo=pof_mkl", "late=labels", *ABSENT, "kernels.N=5"))
+    with pytest.raises(BadValue, match="miss rounds"):
+        play(experiment, (0,))
+
+
+@pytest.mark.parametrize("key", ["late.rounds=-1", "late.drawn=twice", "late.staleness=-0.5"])
+def test_limits(key: str) -> None:
+    """By name."""
+    with pytest.raises(BadValue, match=key.split("=")[0]):
+        scenario("algo=pof_mkl", "late=updates", key)
