@@ -12,7 +12,7 @@ from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.errors import require
 from fkl.kernels import FeatureBank
-from fkl.network.messages import kinds
+from fkl.network.messages import Each, Size, kinds
 from fkl.streams import Role
 
 MOST_ROUNDS = 10_000
@@ -60,9 +60,18 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Together:
-    """Payloads of several rounds that reach the server in one, one beside the other."""
+    """Payloads of several rounds that reach the server in one, one beside the other; they travelled one by one."""
 
     parts: tuple[Part, ...]
+
+    def measured(self, width: int) -> Size:
+        """As of one message; nothing is booked of it."""
+        return self.dense().measured(width)
+
+    def dense(self) -> Each:
+        """The values (R, n, ...) of all."""
+        dense: list[Any] = [part.payload.dense() for part in self.parts]
+        return Each(np.concatenate([one.values for one in dense], axis=1))
 
     def mean(self, share: Array) -> Any:
         """The sum over all of them, weighted by their share."""
@@ -108,10 +117,13 @@ class LateUpdates(OnMessages):
         require(0 <= self.staleness <= 100, "staleness", self.staleness, "a number from 0 to 100")
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse servers that answer within a round, and sums of which no part may come by itself."""
+        """Refuse servers that answer within a round, and what is true of the messages of one round only."""
         require_one_exchange(self, method)
         secure = conditions.get("secure") is None
         require(secure, "late", "LateUpdates", "null where sums are secure: these are of the updates of one round")
+        one_each = conditions.get("privacy") is None or self.drawn != "message"
+        noise = "all or client where there is noise, which hides one message of a client in a round and not two"
+        require(one_each, "late.drawn", self.drawn, noise)
 
     def server_takes(
         self, common: Common, memory: OnTheWay | None, message: Any, share: Array, turn: Turn

@@ -1,0 +1,134 @@
+"""Draws late.png, drift.png and local_steps.png of docs/network, and prints the numbers in them.
+
+python scripts/figure_late.py docs/network
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fkl.composing.loader import compose
+from fkl.conditions import around
+from fkl.conditions.late import LateLabels, LateUpdates
+from fkl.config import load
+from fkl.execution import prepare
+from fkl.simulation import Experiment, simulate
+
+NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=300")
+FEW = ("kernels.N=11", "kernels.D=25", "replicates=5", "algo.eta=0.5")
+METHODS = {"POF-MKL": "algo=pof_mkl", "vM-KOFL": "algo=vm_kofl"}
+DELAYS = (0, 1, 2, 4, 8, 16, 32)
+LATE = {
+    "updates, all d rounds late": (lambda d: LateUpdates(d), "#0072B2", "o-"),
+    "updates, each 0 to d rounds late": (lambda d: LateUpdates(d, "message"), "#D55E00", "s-"),
+    "the same, weights (1 + age)^-1/2": (lambda d: LateUpdates(d, "message", 0.5), "#E69F00", "^--"),
+    "labels, d rounds late": (lambda d: LateLabels(d), "#009E73", "v-"),
+}
+STEPS = (1, 2, 4, 8, 16)
+KINDS = {"sudden": ("#0072B2", "-"), "gradual": ("#D55E00", "--"), "recurring": ("#009E73", "-.")}
+
+
+def experiments(*words: str) -> Iterator[tuple[int, str, Experiment]]:
+    """Of both methods."""
+    for number, (label, algo) in enumerate(METHODS.items()):
+        yield number, label, prepare(load(compose(algo, *words)))
+
+
+def judge_of(experiment: Experiment, method: Any) -> Any:
+    """What the rounds of all replicates showed."""
+    [chunk] = simulate(replace(experiment, algorithm=method), 1, experiment.replicates, lambda rounds: None)
+    return chunk.judge
+
+
+def error(experiment: Experiment, method: Any, what: str) -> tuple[float, float]:
+    """Mean squared error of a run, and its standard deviation over replicates."""
+    last = judge_of(experiment, method).mse[-1]
+    print(f"{what:55} {last.mean():.5f} +- {last.std(ddof=1):.5f}", flush=True)
+    return last.mean(), last.std(ddof=1)
+
+
+def band(panel: Any, x: Any, mean: Any, spread: Any, colour: str, style: str, label: str) -> None:
+    """A line, and one standard deviation about it."""
+    panel.plot(x, mean, style, color=colour, label=label, lw=1.4, ms=4)
+    panel.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
+
+
+def panels(sharey: bool = True) -> tuple[Figure, Any]:
+    """Two, side by side."""
+    figure = Figure(figsize=(7.6, 3.5), layout="constrained")
+    return figure, figure.subplots(1, 2, sharey=sharey)
+
+
+def save(figure: Figure, axes: Any, file: Path) -> None:
+    """With the legend below."""
+    for panel in axes:
+        panel.grid(alpha=0.3)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(file, dpi=75)
+
+
+def draw_late(file: Path) -> None:
+    """Error by delay."""
+    figure, axes = panels()
+    for number, label, experiment in experiments(*NAVAL, *FEW):
+        for what, (condition, colour, style) in LATE.items():
+            told = [
+                error(experiment, around(experiment.algorithm, {"late": condition(d)}), f"{label}, {what}, d = {d}")
+                for d in DELAYS
+            ]
+            band(axes[number], DELAYS, *np.array(told).T, colour, style, what)
+        axes[number].set(title=f"{label}, naval", xlabel="d (rounds)", xscale="symlog", yscale="log")
+        axes[number].set_xticks(DELAYS, DELAYS)
+    axes[0].set_ylabel("mse (scaled target)")
+    save(figure, axes, file)
+
+
+def draw_local_steps(file: Path) -> None:
+    """Error by local steps, by the size of a step."""
+    figure, axes = panels()
+    for number, label, experiment in experiments(*NAVAL, *FEW):
+        for eta, colour, style in ((0.05, "#0072B2", "o-"), (0.2, "#D55E00", "s-"), (0.5, "#009E73", "v-")):
+            methods = [replace(experiment.algorithm, eta=eta, local_steps=steps) for steps in STEPS]  # type: ignore[type-var]
+            told = [
+                error(experiment, method, f"{label}, eta = {eta}, local_steps = {steps}")
+                for method, steps in zip(methods, STEPS, strict=True)
+            ]
+            band(axes[number], STEPS, *np.array(told).T, colour, style, f"eta = {eta}")
+        axes[number].set(title=f"{label}, naval", xlabel="local steps a round", xscale="log", yscale="log")
+        axes[number].set_xticks(STEPS, STEPS)
+        axes[number].minorticks_off()
+    axes[0].set_ylabel("mse (scaled target)")
+    save(figure, axes, file)
+
+
+def draw_drift(file: Path) -> None:
+    """Dynamic regret by round."""
+    figure, axes = panels()
+    for kind, (colour, style) in KINDS.items():
+        for number, label, experiment in experiments("dataset=drift", f"dataset.kind={kind}", *FEW):
+            judge = judge_of(experiment, experiment.algorithm)
+            regret = judge.columns(np.zeros((1, 1))).rounds["regret_dynamic"]
+            last = regret[-1]
+            print(f"{label}, {kind:40} {last.mean():.3f} +- {last.std(ddof=1):.3f}", flush=True)
+            rounds = np.arange(1, len(regret) + 1)
+            band(axes[number], rounds, regret.mean(axis=1), regret.std(axis=1, ddof=1), colour, style, kind)
+            axes[number].set(title=f"{label}, drift", xlabel="round")
+    axes[0].set_ylabel("dynamic regret so far, mean of clients\n(squared error, scaled target)")
+    save(figure, axes, file)
+
+
+def main() -> None:
+    """All three."""
+    folder = Path(sys.argv[1])
+    draw_late(folder / "late.png")
+    draw_local_steps(folder / "local_steps.png")
+    draw_drift(folder / "drift.png")
+
+
+if __name__ == "__main__":
+    main()
