@@ -20,9 +20,9 @@ from fkl.execution import prepare
 from fkl.simulation import Experiment, simulate
 
 NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=300")
-FEW = ("kernels.N=11", "kernels.D=25", "replicates=5", "algo.eta=0.5")
+FEW = ("kernels.N=11", "kernels.D=25", "replicates=5")
 METHODS = {"POF-MKL": "algo=pof_mkl", "vM-KOFL": "algo=vm_kofl"}
-DELAYS = (0, 1, 2, 4, 8, 16, 32)
+DELAYS = (0, 1, 2, 4, 8, 16)
 LATE = {
     "updates, all d rounds late": (lambda d: LateUpdates(d), "#0072B2", "o-"),
     "updates, each 0 to d rounds late": (lambda d: LateUpdates(d, "message"), "#D55E00", "s-"),
@@ -92,7 +92,7 @@ def draw_local_steps(file: Path) -> None:
     """Error by local steps, by the size of a step."""
     figure, axes = panels()
     for number, label, experiment in experiments(*NAVAL, *FEW):
-        for eta, colour, style in ((0.05, "#0072B2", "o-"), (0.2, "#D55E00", "s-"), (0.5, "#009E73", "v-")):
+        for eta, colour, style in ((0.01, "#0072B2", "o-"), (0.05, "#D55E00", "s-"), (0.2, "#009E73", "v-")):
             methods = [replace(experiment.algorithm, eta=eta, local_steps=steps) for steps in STEPS]  # type: ignore[type-var]
             told = [
                 error(experiment, method, f"{label}, eta = {eta}, local_steps = {steps}")
@@ -110,7 +110,7 @@ def draw_drift(file: Path) -> None:
     """Dynamic regret by round."""
     figure, axes = panels()
     for kind, (colour, style) in KINDS.items():
-        for number, label, experiment in experiments("dataset=drift", f"dataset.kind={kind}", *FEW):
+        for number, label, experiment in experiments("dataset=drift", f"dataset.kind={kind}", "algo.eta=0.3", *FEW):
             judge = judge_of(experiment, experiment.algorithm)
             regret = judge.columns(np.zeros((1, 1))).rounds["regret_dynamic"]
             last = regret[-1]
@@ -125,9 +125,9 @@ def draw_drift(file: Path) -> None:
 def main() -> None:
     """All three."""
     folder = Path(sys.argv[1])
+    draw_drift(folder / "drift.png")
     draw_late(folder / "late.png")
     draw_local_steps(folder / "local_steps.png")
-    draw_drift(folder / "drift.png")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from literal.common import feature_vector, frequencies, gradient
 from literal.worlds import Size, make_dictionary, make_problem, run
 
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
+from fkl.algorithms.federated.ofskl import Ofskl
 from fkl.conditions import around
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.conformance import Conformance, Trace, play, require_same, scenario
@@ -99,6 +100,20 @@ def test_updates_are_those_of_a_literal_loop(drawn: str) -> None:
     ages = {due - sent for sent, due, _ in waiting}
     assert len(ages) >= {"all": 1, "client": 2, "message": 4}[drawn]
     np.testing.assert_allclose(trace.state.server.method.theta[0], theta, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("factor", "stable"), [(0.9, True), (1.1, False)])
+@pytest.mark.parametrize("d", [1, 4])
+def test_late_gradients_bear_the_step_that_theory_says(d: int, factor: float, stable: bool) -> None:
+    """One sample, again and again: r_{t+1} = r_t - 2 eta r_{t-d} dies out up to 2 eta = 2 sin(pi / (2 (2 d + 1)))."""
+    size = Size(R=1, K=1, N=1, T=300)
+    one = make_problem(size, 0)
+    same = replace(one, x=np.repeat(one.x[:1], 300, axis=0), y=np.ones((300, 1)))
+    eta = factor * np.sin(np.pi / (2 * (2 * d + 1)))
+    method = around(Ofskl(eta=eta, lam=0.0), {"late": LateUpdates(d)})
+    off = np.abs(run(method, same, make_dictionary(size), replicates=(0,)).y_hat[0, :, 0] - 1)
+    assert (off[-50:].max() < 0.1 * off[:50].max()) == stable
+    assert (off[-50:].max() > off[:50].max()) != stable
 
 
 @dataclass(frozen=True)
