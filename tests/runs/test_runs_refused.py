@@ -9,7 +9,9 @@ from conftest import SMALL
 FDSKL = "algo=fdskl partition=vertical"
 GIVEN = f"{FDSKL} partition.parties=2 partition.how=given partition.groups"
 REFUSED = {
-    "algo.nonsense=1": "algo.nonsense: no such key; there are M, bins_by, eta, eta_k, lam, local_steps, step_factor, xi",
+    "algo.nonsense=1": (
+        "algo.nonsense: no such key; there are M, bins_by, eta, eta_k, lam, local_steps, step_factor, xi"
+    ),
     "nonsense=1": "nonsense: no such key; there are algo, checkpoint_s, chunk",
     "+nonsense=1": "nonsense: no such key; there are algo, checkpoint_s, chunk",
     "algo=nonsense": "algo=nonsense: not known; there are cascade_svm, coke, cta",
