@@ -32,6 +32,7 @@ GROUPS = {
     "compression": "messages of few bits",
     "secure": "sums of which the server sees nothing else",
     "late": "updates or labels that arrive later",
+    "links": "which links between agents are up",
     "logger": "fkl run logger=NAME, who is told of a run while it goes on",
     "experiment": "",
 }

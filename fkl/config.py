@@ -26,7 +26,7 @@ from fkl.data.normalise import SCALINGS
 from fkl.errors import BadValue, FklError, inside, require
 
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
-CONDITIONS = ("participation", "privacy", "compression", "secure", "late")
+CONDITIONS = ("participation", "privacy", "compression", "secure", "late", "links")
 """Nodes of what the network does, which may all be left out; what is put around messages in this order."""
 OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)
 PARTS = {
@@ -36,8 +36,9 @@ PARTS = {
     "kernels": ("bank", "gram"),
     "network": ("uplink_budget", "loss", "cost"),
     "topology": ("build",),
+    **dict.fromkeys(CONDITIONS, ("client_sends", "server_takes", "agent_sends")),
     "participation": ("present",),
-    **dict.fromkeys(CONDITIONS[1:], ("client_sends", "server_takes", "agent_sends")),
+    "links": ("always_up", "up"),
     "logger": ("begin", "round", "end", "fail"),
 }
 """What the class of a node is known by."""

@@ -32,7 +32,7 @@ from fkl.execution import prepare
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.network.messages import Each, Quantised, Ragged, Shared, kinds
+from fkl.network.messages import Each, OnLinks, Quantised, Ragged, Shared, kinds, on_links
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, make_world, simulate
 from fkl.tasks import task_of
@@ -196,12 +196,13 @@ class Recorder(Channel):
         self._count("uplink", message, self._present)
         return super().up(message)
 
-    def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any) -> Any:
+    def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
         """As `Channel.send_to_neighbours`."""
-        links = np.bincount(topology.links[:, 1], minlength=topology.agents)
-        self._count("broadcast", message, sends)
-        self._count("link", message, sends * links)
-        return super().send_to_neighbours(message, sends, topology)
+        passing = sends[:, topology.links[:, 1]] & (True if awake is None else awake.up)
+        links = np.stack([np.bincount(topology.links[one, 1], minlength=topology.agents) for one in passing])
+        self._count("link", message, links)
+        self._count("broadcast", message, links if on_links(message) else sends & ((links > 0) | (awake is None)))
+        return super().send_to_neighbours(message, sends, topology, awake)
 
     def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
         """As `Channel.record_messages`."""
@@ -219,13 +220,15 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def _numbers(part: Shared | Each | Quantised | Ragged, r: int, k: int, width: int) -> tuple[int, int]:
+def _numbers(part: Shared | Each | Quantised | Ragged | OnLinks, r: int, k: int, width: int) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
     if isinstance(part, Quantised):
         codes = part.codes[r, k].size
         return codes + 1, -(-codes * part.bits // 8) + width
     if isinstance(part, Shared):
         scalars, mask = part.values[r].size, 0
+    elif isinstance(part, OnLinks):
+        scalars, mask = part.values[r, 0].size, 0
     elif isinstance(part, Ragged):
         scalars, mask = part.values[r][k if len(part.values[r]) > 1 else 0].size, 0
     elif part.chosen is None:

@@ -183,6 +183,9 @@ def prepare(run: Run) -> Experiment:
     require(fits, "partition", type(run.partition).__name__, f"{wanted} for {run.algo.label}")
     task = kind.of(run)
     topology = graph(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
+    changing = run.conditions.get("links")
+    fits = topology is not None or changing is None
+    require(fits, "links", type(changing).__name__, f"null: {run.algo.label} has no graph of agents")
     links = "" if topology is None else f", {topology.edges} edges, spectral gap {topology.spectral_gap:.3g}"
     print(f"{run.dataset.name}: {task.describe()}{links}")
     kernels = run.kernels
@@ -200,6 +203,7 @@ def prepare(run: Run) -> Experiment:
         topology,
         task.redraw,
         settings.engine,
+        run.conditions.get("links"),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from fkl.contract.world import Algorithm, World
 from fkl.kernels import Dictionary
 from fkl.network import Channel, Ledger, Network, Topology
+from fkl.network.links import Links
 from fkl.streams import Streams
 from fkl.tasks import Task, task_of
 from fkl.tasks.task import Redraw
@@ -24,6 +25,8 @@ class Experiment:
         Where they are drawn anew, those of replicate 0.
     redraw : callable or None
         As in `fkl.tasks.task.Task`.
+    links : Links or None
+        Which of the topology's are up in each iteration; None for all.
     """
 
     problem: Any
@@ -36,6 +39,7 @@ class Experiment:
     topology: Topology | None = None
     redraw: Redraw | None = None
     engine: str = "numba"
+    links: Links | None = None
 
     @cached_property
     def task(self) -> Task:
@@ -54,5 +58,5 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     if network.loss > 0:
         directions = (*directions, "lost")
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
-    channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label, streams)
+    channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label, streams, experiment.links)
     return World(problem, experiment.dictionary, channel, streams, precision, topology, experiment.engine), ledger

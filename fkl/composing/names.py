@@ -16,7 +16,7 @@ from fkl import conf_folder
 from fkl.composing import experiments
 from fkl.errors import FklError
 
-CONDITIONS = ("participation", "privacy", "compression", "secure", "late")
+CONDITIONS = ("participation", "privacy", "compression", "secure", "late", "links")
 GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "logger")
 """Folders of the configuration, a YAML a choice."""
 OPTIONS = ("-m", "--multirun", "--fail-fast")

@@ -40,6 +40,8 @@ class Decentralized:
     """
 
     label: ClassVar[str]
+    on_links: ClassVar[bool] = False
+    """Whether its message is another one on each link, `fkl.network.messages.OnLinks`."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
         """States of so many agents, and what all hold of every neighbour before it sends: a message of `Shared`.
@@ -70,23 +72,23 @@ class Decentralized:
     def init(self, world: World) -> Agents:
         """All agents before the first iteration."""
         own, known = self.start(world.common, world.problem.clients)
-        return Agents(own, Inbox.before(_seen(world), known).held)
+        return Agents(own, Inbox.before(self._seen(world), known).held)
 
     def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Array]:
         """One iteration of all agents, whose messages pass the channel."""
         samples, turn = world.samples, Turn(t, 0, world.streams, range(world.problem.clients))
-        inbox = Inbox(_seen(world), state.held)
+        awake = world.channel.awake(t, _graph(world))
+        inbox = Inbox(self._seen(world), state.held, awake)
         own, message, sends = self.send(world.common, state.own, inbox, samples, turn)
-        inbox = inbox.after(message, world.channel.send_to_neighbours(message, sends, _graph(world)))
+        inbox = inbox.after(message, world.channel.send_to_neighbours(message, sends, _graph(world), awake))
         own, theta = self.receive(world.common, own, inbox, samples, turn)
         return Agents(own, inbox.held), theta
+
+    def _seen(self, world: World) -> Topology | Neighbours:
+        """What all agents together know of the graph: link by link where what they hold of one agent may differ."""
+        return _graph(world).neighbours if self.on_links or world.channel.by_link else _graph(world)
 
 
 def _graph(world: World) -> Topology:
     assert world.topology is not None  # the configuration gives every decentralized method a graph
     return world.topology
-
-
-def _seen(world: World) -> Topology | Neighbours:
-    """What all agents together know of the graph: where messages may be lost, link by link."""
-    return _graph(world).neighbours if world.channel.loses else _graph(world)

@@ -14,8 +14,9 @@ from fkl.contract.samples import BatchSamples
 from fkl.contract.world import Common, World
 from fkl.kernels.losses import LOSSES
 from fkl.network import Inbox, Topology
+from fkl.network.messages import on_links
 from fkl.network.packets import Packet, unpacked
-from fkl.network.topology import Neighbours
+from fkl.network.topology import Awake, Neighbours
 from fkl.streams import Role
 
 Array = NDArray[Any]
@@ -53,11 +54,13 @@ class AgentAlone(Alone):
         self._inbox = Inbox.before(neighbours, known)
         self._samples = BatchSamples.of(self._common.bank, x, y, LOSSES[loss], agents)
 
-    def send(self, t: int) -> Packet | None:
-        """What goes to all neighbours, None for nothing."""
+    def send(self, t: int, awake: Awake | None) -> list[Packet | None]:
+        """What goes to all neighbours, or one after another to each; None for nothing."""
+        self._inbox = replace(self._inbox, awake=awake)
         with self._reading(own := self._own, self._inbox.held):
             self._own, message, sends = self._method.send(self._common, own, self._inbox, self._samples, self._turn(t))
-        return self._packed(message) if sends[0, 0] else None
+        messages = self._inbox.graph.copies if on_links(message) else 1
+        return [self._packed(message, place) if sends[0, 0] else None for place in range(messages)]
 
     def receive(self, t: int, packets: list[Packet | None]) -> Array:
         """Hear what came in on each link, and tell theta (P,)."""
@@ -84,26 +87,35 @@ def alone(method: Decentralized, world: World, topology: Topology, party: Apart)
 
 
 class Graph(Carrier):
-    """Between agents; it loses what the channel would."""
+    """Between agents; it loses what the channel would, and has the same links up."""
 
     def __init__(self, topology: Topology, world: World, agents: list[Any]) -> None:
         super().__init__(world.problem, world.channel.ledger.tallies)
-        self._topology, self._agents = topology, agents
+        self._topology, self._agents, self._channel = topology, agents, world.channel
         self._streams, self._loss = world.streams, world.channel.network.loss
 
     def round(self, t: int) -> Shown:
         """One iteration of everybody."""
-        packets = [agent.ask("send", t) for agent in self._agents]
-        for k, packet in enumerate(packets):
-            self.weigh("broadcast", t, k, packet)
-        links = self._topology.links
+        links, awake = self._topology.links, self._channel.awake(t, self._topology)
+        up = np.ones(len(links), np.bool_) if awake is None else awake.up[0]
         lost = self._streams.uniform(Role.LOSS, t, len(links))[0] < self._loss
+        packets = []
+        for k, agent in enumerate(self._agents):
+            mine, incoming = links[:, 1] == k, links[:, 0] == k
+            known = None if awake is None else Awake(awake.up[:, incoming], awake.theirs[:, incoming])
+            packets.append(agent.ask("send", t, known))
+            heard = up[mine] if len(packets[k]) != 1 else [up[mine].any() or awake is None]
+            for packet, anyone in zip(packets[k], heard, strict=True):
+                self.weigh("broadcast", t, k, packet if anyone else None)
         arrived: list[list[Packet | None]] = [[] for _ in self._agents]
-        for (receiver, sender), missing in zip(links, lost, strict=True):
-            self.weigh("link", t, sender, packets[sender])
+        sent = [0 for _ in self._agents]
+        for (receiver, sender), is_up, missing in zip(links, up, lost, strict=True):
+            packet = packets[sender][sent[sender] % len(packets[sender])] if is_up else None
+            sent[sender] += 1  # its links come up here in the order of their receivers, which is its own
+            self.weigh("link", t, sender, packet)
             if missing:
-                self.weigh("lost", t, sender, packets[sender])
-            arrived[receiver].append(None if missing else packets[sender])
+                self.weigh("lost", t, sender, packet)
+            arrived[receiver].append(None if missing else packet)
         return {"theta": np.stack([agent.ask("receive", t, arrived[k]) for k, agent in enumerate(self._agents)])}
 
 

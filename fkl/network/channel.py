@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from fkl.errors import FklError, require
 from fkl.network.ledger import CostModel, Direction, Ledger
-from fkl.network.messages import Size, kinds, measured
-from fkl.network.topology import Topology
+from fkl.network.links import Links
+from fkl.network.messages import Size, kinds, measured, on_links
+from fkl.network.topology import Awake, Topology
 from fkl.streams import Role, Streams
 
 Message = TypeVar("Message")
@@ -73,10 +74,21 @@ class Channel:
         Named by the error of a broken budget.
     streams : Streams
         Decide which messages are lost.
+    links : Links or None
+        Which of them are up; None for all, always.
     """
 
-    def __init__(self, network: Network, ledger: Ledger, precision: np.dtype, algorithm: str, streams: Streams) -> None:
+    def __init__(
+        self,
+        network: Network,
+        ledger: Ledger,
+        precision: np.dtype,
+        algorithm: str,
+        streams: Streams,
+        links: Links | None = None,
+    ) -> None:
         self.network, self.ledger, self.algorithm, self.streams = network, ledger, algorithm, streams
+        self.links = None if links is None or links.always_up else links
         self._width = precision.itemsize
         self._t = 0
         self._present: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -129,8 +141,17 @@ class Channel:
             size = measured(payloads, self._width)
             yield kind, Size(*(np.broadcast_to(count * self._present, self._sent.shape) for count in size))
 
-    def send_to_neighbours(self, message: object, sends: NDArray[np.bool_], topology: Topology) -> NDArray[np.bool_]:
+    def awake(self, t: int, topology: Topology) -> Awake | None:
+        """Which links are up in iteration t + 1; None where all always are."""
+        return None if self.links is None else topology.awake(self.links.up(self.streams, t, topology))
+
+    def send_to_neighbours(
+        self, message: object, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None = None
+    ) -> NDArray[np.bool_]:
         """Agents to all their neighbours: every payload of a message, one kind after another.
+
+        What is the same for all neighbours is one broadcast, unless all links of its sender are down; what is another
+        message on each link is as many broadcasts as links. No message is on a link that is down.
 
         Parameters
         ----------
@@ -138,11 +159,12 @@ class Channel:
         sends : (R, K) bool
             Who sends it; nobody is told who does not.
         topology : Topology
+        awake : Awake or None
 
         Returns
         -------
         (R, K) or (R, links) bool
-            Whose message arrived, everywhere; on a network that loses messages, on which links one did.
+            Whose message arrived, everywhere; where links differ, on which links one did.
 
         Raises
         ------
@@ -151,15 +173,23 @@ class Channel:
         """
         broadcasts, degree = sends.astype(np.int64), topology.degree.astype(np.int64)
         counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * degree}
-        arrived = sends
-        if self.loses:
+        arrived, apart = sends, on_links(message)
+        if apart or self.loses or awake is not None:
             sender = topology.links[:, 1]
-            lost = sends[:, sender] & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
-            counted["lost"] = np.stack([np.bincount(sender[one], minlength=topology.agents) for one in lost])
-            arrived = sends[:, sender] & ~lost
+            arrived = sends[:, sender]
+        if awake is not None:
+            arrived = arrived & awake.up
+            counted["link"] = topology.sent_by(arrived)
+            counted["broadcast"] = np.minimum(counted["link"], 1)
+        if self.loses:
+            lost = arrived & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
+            counted["lost"] = topology.sent_by(lost)
+            arrived = arrived & ~lost
+        if apart:
+            counted["broadcast"] = counted["link"]
         for kind, payloads in kinds(message):
             size = measured(payloads, self._width)
-            self._charge(broadcasts * size.scalars)
+            self._charge(counted["broadcast"] * size.scalars)
             for direction, messages in counted.items():
                 self.ledger.enter(self._t, direction, kind, messages, messages * size.scalars, messages * size.size)
         return arrived
@@ -168,6 +198,11 @@ class Channel:
     def loses(self) -> bool:
         """Whether messages between agents may be lost."""
         return self.network.loss > 0
+
+    @property
+    def by_link(self) -> bool:
+        """Whether an agent's neighbours may hold different things of it: some heard it when others did not."""
+        return self.loses or self.links is not None
 
     def record_messages(
         self,

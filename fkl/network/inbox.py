@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.network.messages import kinds
-from fkl.network.topology import Neighbours, Topology
+from fkl.network.topology import Awake, Neighbours, Topology
 
 Array = NDArray[np.floating]
 
@@ -24,10 +24,13 @@ class Inbox:
         an agent's neighbours then all hold the same of it.
     held : mapping of str to array
         For each kind (R, links, P), a copy for each link; or (R, K, P), a copy for each agent. All that changes.
+    awake : Awake or None
+        Of the links which are up in this iteration; None where all always are.
     """
 
     graph: Neighbours | Topology
     held: Mapping[str, Array]
+    awake: Awake | None = None
 
     @classmethod
     def before(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
@@ -46,7 +49,12 @@ class Inbox:
 
     def mix(self, kind: str, own: Array) -> Array:
         """Average by Metropolis weights of what agents have themselves, own (R, K, P), and hold of their neighbours."""
-        return self.graph.mix(self.held[kind], own)
+        return self.graph.mix(self.held[kind], own, self.awake)  # type: ignore[arg-type]
+
+    def on_links(self, own: Array) -> Array:
+        """What agents have themselves, own (R, K, P), once for each of their links, (R, links, P)."""
+        assert isinstance(self.graph, Neighbours)  # of a method that has `on_links`, see fkl.contract.graph
+        return own[:, self.graph.receiver]
 
     def after(self, message: Any, arrived: NDArray[np.bool_]) -> "Inbox":
         """The inbox after messages that arrived, (R, links) or (R, K); of the others agents hold what they held."""

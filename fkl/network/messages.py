@@ -36,7 +36,7 @@ class Payload(Protocol):
         """Size on a wire whose scalars take `width` bytes."""
         ...
 
-    def dense(self) -> "Shared | Each | Quantised | Ragged":
+    def dense(self) -> "Shared | Each | Quantised | Ragged | OnLinks":
         """The arrays that would travel."""
         ...
 
@@ -156,6 +156,36 @@ class Quantised:
 
 
 @dataclass(frozen=True)
+class OnLinks:
+    """A vector from every agent to each of its neighbours, another one on each link; no other payload goes with it.
+
+    Parameters
+    ----------
+    values : (R, links, P)
+        By sender, then by receiver.
+    """
+
+    values: Array
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`, of one link."""
+        return _all(self.values.shape, width)
+
+    def dense(self) -> "OnLinks":
+        """Itself."""
+        return self
+
+    def of(self, places: NDArray[np.int64]) -> "OnLinks":
+        """That of some links, in this order."""
+        return OnLinks(self.values[:, places])
+
+    def upon(self, held: Array) -> Array:
+        """What a receiver holds from now on, who held (R, links, P): halfway from there to the message."""
+        halfway: Array = (held + self.values) / 2
+        return halfway
+
+
+@dataclass(frozen=True)
 class Ragged:
     """Arrays whose lengths differ: every client's own in every replicate, or one that all clients of a replicate get.
 
@@ -271,6 +301,11 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
             if not _is_payload(part.__class__):
                 raise TypeError(f"{type(message).__name__}.{name} is {type(part).__name__}, which is no payload")
         yield name, parts
+
+
+def on_links(message: Any) -> bool:
+    """Whether a message is another one on each link."""
+    return any(isinstance(part, OnLinks) for _, parts in kinds(message) for part in parts)
 
 
 @cache  # asked in every round, and slow

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.network.messages import Each, Payload, Quantised, Ragged, Shared, kinds
+from fkl.network.messages import Each, OnLinks, Payload, Quantised, Ragged, Shared, kinds
 
 Array = NDArray[Any]
 
@@ -18,7 +18,7 @@ class Part(NamedTuple):
     Of a `Quantised` one the body is its unit; the bits are its codes, so many each.
     """
 
-    kind: type[Shared] | type[Each] | type[Quantised] | type[Ragged]
+    kind: type[Shared] | type[Each] | type[Quantised] | type[Ragged] | type[OnLinks]
     shape: tuple[int, ...]
     dtype: str
     body: bytes
@@ -48,7 +48,10 @@ class Packet:
 
 
 def packed(message: Any, k: int, width: int) -> Packet | None:
-    """The message of one replicate that client k, among those of its arrays, sends or receives; None for nothing."""
+    """The message of one replicate that client k, among those of its arrays, sends or receives; None for nothing.
+
+    Of a message that is another one on each link, k is the link's place.
+    """
     if message is None:
         return None
     parts = {
@@ -102,14 +105,15 @@ def _decoded(parts: list[Part]) -> Quantised:
     return Quantised((from_0 - 2 ** (each - 1)).astype(np.int16)[None], unit[None], each)
 
 
-def _joined(parts: list[Part]) -> Shared | Each | Quantised | Ragged:
+def _joined(parts: list[Part]) -> Shared | Each | Quantised | Ragged | OnLinks:
     if parts[0].kind is Shared:
         return Shared(_values(parts[0])[None])
     if parts[0].kind is Quantised:
         return _decoded(parts)
     if parts[0].kind is Ragged:
         return Ragged((tuple(map(_values, parts)),))
-    return Each(np.stack([_values(part) for part in parts])[None])
+    kind = OnLinks if parts[0].kind is OnLinks else Each
+    return kind(np.stack([_values(part) for part in parts])[None])
 
 
 def _values(part: Part) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.errors import FklError
+from fkl.network.messages import OnLinks
 
 if TYPE_CHECKING:  # methods without a graph need none of these
     import networkx as nx
@@ -36,12 +37,15 @@ class Neighbours:
         all messages.
     theirs : (links,) float64
         Degree of the sender.
+    back : (links,) int
+        The place, among all messages that are another one on each link, of the one that comes in on each.
     """
 
     degree: NDArray[np.float64]
     receiver: NDArray[np.int64]
     sender: NDArray[np.int64]
     theirs: NDArray[np.float64]
+    back: NDArray[np.int64]
 
     @cached_property
     def between(self) -> NDArray[np.float64]:
@@ -49,14 +53,12 @@ class Neighbours:
 
         Xiao, Boyd and Lall, "A scheme for robust distributed sensor fusion based on average consensus" (2005).
         """
-        weight: NDArray[np.float64] = 1 / (1 + np.maximum(self.degree[self.receiver], self.theirs))
-        return weight
+        return _metropolis(self.degree[self.receiver], self.theirs)
 
     @cached_property
     def own(self) -> NDArray[np.float64]:
         """The rest, which an agent gives itself, (K,)."""
-        by_agent = np.bincount(self.receiver, weights=self.between, minlength=len(self.degree))
-        return 1 - by_agent.astype(np.float64)
+        return 1 - self._by_receiver(self.between)
 
     @property
     def copies(self) -> int:
@@ -65,11 +67,27 @@ class Neighbours:
 
     def incoming(self, payload: Any) -> Any:
         """What comes in on each link of a payload of all senders."""
-        return payload.of(self.sender)
+        return payload.of(self.back if isinstance(payload, OnLinks) else self.sender)
 
-    def mix(self, by_link: Array, own: Array) -> Array:
-        """Averages of own (R, K, P), and of what came in, by the Metropolis weights, as (R, K, P)."""
-        return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
+    def mix(self, by_link: Array, own: Array, awake: "Awake | None" = None) -> Array:
+        """Averages of own (R, K, P), and of what came in, by the Metropolis weights, as (R, K, P).
+
+        Those of the graph whose links are up, where `awake` says which are; whatever came in on the others has none.
+        """
+        if awake is None:
+            return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
+        between = self.between_awake(awake)
+        left = 1 - np.stack([self._by_receiver(weights) for weights in between])
+        return left[..., None] * own + self.neighbour_sum(between[..., None] * by_link)
+
+    def between_awake(self, awake: "Awake") -> NDArray[np.float64]:
+        """Metropolis weight of each link in the graph whose links are up, (R, links), 0 of those that are down."""
+        degree = np.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
+        return np.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
+
+    def _by_receiver(self, on_links: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums (K,) of numbers (links,)."""
+        return np.bincount(self.receiver, weights=on_links, minlength=len(self.degree)).astype(np.float64)
 
     def neighbour_sum(self, by_link: Array) -> Array:
         """Sums over each agent's links of (R, links, P), as (R, K, P); agents without neighbours get 0."""
@@ -77,6 +95,21 @@ class Neighbours:
             return np.zeros((len(by_link), len(self.degree), by_link.shape[2]))
         first = np.searchsorted(self.receiver, np.arange(len(self.degree)))
         return np.add.reduceat(by_link, first, axis=1)
+
+
+@dataclass(frozen=True)
+class Awake:
+    """Which links are up in an iteration, as the agents at both ends know once it begins.
+
+    Parameters
+    ----------
+    up : (R, links) bool
+    theirs : (R, links) float64
+        How many links of the sender are up.
+    """
+
+    up: NDArray[np.bool_]
+    theirs: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -108,13 +141,28 @@ class Topology:
     def neighbours(self) -> Neighbours:
         """What all agents together know of the graph."""
         receiver, sender = self.links.T
-        return Neighbours(self.degree, receiver, sender, self.degree[sender])
+        return Neighbours(self.degree, receiver, sender, self.degree[sender], np.lexsort((receiver, sender)))
 
     def neighbours_of(self, agent: int) -> Neighbours:
         """What one agent knows of it, whose messages come in one beside the other in the order of their senders."""
         mine = self.links[:, 0] == agent
         place = np.arange(mine.sum())
-        return Neighbours(self.degree[[agent]], np.zeros_like(place), place, self.neighbours.theirs[mine])
+        return Neighbours(self.degree[[agent]], np.zeros_like(place), place, self.neighbours.theirs[mine], place)
+
+    @cached_property
+    def edge(self) -> NDArray[np.int64]:
+        """Number of each link's edge, from 0 to E - 1, that of both directions, (links,)."""
+        one_way = self.links[:, 0] < self.links[:, 1]
+        number = np.cumsum(one_way) - 1
+        return np.where(one_way, number, number[self.neighbours.back])
+
+    def awake(self, up: NDArray[np.bool_]) -> Awake:
+        """What agents know of an iteration in which these links are up, (R, links)."""
+        return Awake(up, self.sent_by(up)[:, self.links[:, 1]].astype(np.float64))
+
+    def sent_by(self, passing: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Of messages on links, (R, links), how many are each agent's, (R, K)."""
+        return np.stack([np.bincount(self.links[one, 1], minlength=self.agents) for one in passing])
 
     @cached_property
     def adjacency(self) -> "csr_array":
@@ -144,7 +192,7 @@ class Topology:
         """Sums over each agent's neighbours of x (R, K, P), as (R, K, P); agents without neighbours get 0."""
         return _product(self._sum_by, x)
 
-    def mix(self, x: Array, own: Array | None = None) -> Array:
+    def mix(self, x: Array, own: Array | None = None, awake: None = None) -> Array:
         """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P); each agent's own where that is not in x."""
         mixed = _product(self._mix_by, x)
         return mixed if own is None or own is x else mixed + self.neighbours.own[:, None] * (own - x)
@@ -174,6 +222,12 @@ class Topology:
         from scipy.sparse import coo_array
 
         return coo_array((values, (places[:, 0], places[:, 1])), shape=(self.agents, self.agents)).tocsr()
+
+
+def _metropolis(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights between agents of these degrees."""
+    weight: NDArray[np.float64] = 1 / (1 + np.maximum(one, other))
+    return weight
 
 
 def connected(graph: "nx.Graph", mend: str = "add edges") -> Topology:

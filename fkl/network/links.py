@@ -1,0 +1,141 @@
+"""Links between agents that are not always up: which ones of a graph's are, in each iteration."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.errors import require
+from fkl.network.topology import Topology
+from fkl.streams import Role, Streams
+
+Up = NDArray[np.bool_]
+AWAKE = ("edge", "matching")
+DIAGONAL = 2**0.5
+
+
+class Links(Protocol):
+    """Which links of a graph are up; a function of the seed, the replicate and the iteration."""
+
+    @property
+    def always_up(self) -> bool:
+        """Whether all of them always are, so that there is nothing to draw."""
+        ...
+
+    def up(self, streams: Streams, t: int, topology: Topology) -> Up:
+        """Those that are up in iteration t + 1, (R, links), the two directions of an edge together."""
+        ...
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Every edge is down in an iteration with the same probability, whatever the others are and were.
+
+    Parameters
+    ----------
+    p : float
+        Probability that an edge is down, in both directions together.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    p: float = 0.1
+
+    def __post_init__(self) -> None:
+        require(0 <= self.p < 1, "p", self.p, "a probability >= 0 and < 1")
+
+    @property
+    def always_up(self) -> bool:
+        """With p = 0."""
+        return self.p == 0
+
+    def up(self, streams: Streams, t: int, topology: Topology) -> Up:
+        """As `Links.up`."""
+        drawn = streams.uniform(Role.LINKS, t, topology.edges)
+        return np.asarray(drawn >= self.p)[:, topology.edge]
+
+
+@dataclass(frozen=True)
+class Gossip:
+    """Agents wake up in pairs; Boyd, Ghosh, Prabhakar and Shah, "Randomized gossip algorithms" (2006).
+
+    Parameters
+    ----------
+    awake : {"edge", "matching"}
+        One random edge; or edges that have no agent in common: each edge draws a number, and those are up whose number
+        is the least of all edges at both their agents (Luby, 1986), so that agents need to ask their neighbours alone.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    awake: str = "matching"
+
+    def __post_init__(self) -> None:
+        require(self.awake in AWAKE, "awake", self.awake, " or ".join(AWAKE))
+
+    @property
+    def always_up(self) -> bool:
+        """Never."""
+        return False
+
+    def up(self, streams: Streams, t: int, topology: Topology) -> Up:
+        """As `Links.up`."""
+        number = streams.uniform(Role.LINKS, t, topology.edges)[:, topology.edge]  # (R, links)
+        if topology.edges == 0:
+            return np.zeros(number.shape, np.bool_)
+        if self.awake == "edge":
+            return np.asarray(number == number.min(axis=1, keepdims=True))
+        first = np.searchsorted(topology.links[:, 0], np.arange(topology.agents))  # a connected graph: all have links
+        least = np.minimum.reduceat(number, first, axis=1)
+        return np.asarray((number == least[:, topology.links[:, 0]]) & (number == least[:, topology.links[:, 1]]))
+
+
+@dataclass(frozen=True)
+class Mobility:
+    """Agents walk straight on in a square of side 1 and are thrown back at its walls; a link is up within a radius.
+
+    Camp, Boleng and Davies, "A survey of mobility models for ad hoc network research" (2002), random directions.
+    Where each starts, and which way it goes, is drawn once; so where it is follows from the iteration alone.
+
+    Parameters
+    ----------
+    radius : float
+        Within which two agents hear one another, in sides of the square; from the diagonal on, all are up.
+    speed : float
+        Sides of the square an iteration.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    radius: float = 0.5
+    speed: float = 0.01
+
+    def __post_init__(self) -> None:
+        require(0 < self.radius < np.inf, "radius", self.radius, "a number > 0, in sides of the square")
+        require(0 <= self.speed < np.inf, "speed", self.speed, "a number >= 0, in sides of the square an iteration")
+
+    @property
+    def always_up(self) -> bool:
+        """From the diagonal on."""
+        return self.radius >= DIAGONAL
+
+    def places(self, streams: Streams, t: int, agents: int) -> NDArray[np.float64]:
+        """Where the agents are in iteration t + 1, (R, K, 2)."""
+        drawn = streams.vectors(Role.LINKS, 0, range(agents), 3)
+        angle = 2 * np.pi * drawn[..., 2:]
+        straight = drawn[..., :2] + self.speed * t * np.concatenate([np.cos(angle), np.sin(angle)], axis=-1)
+        return 1 - np.abs(straight % 2 - 1)  # there and back again
+
+    def up(self, streams: Streams, t: int, topology: Topology) -> Up:
+        """As `Links.up`."""
+        places = self.places(streams, t, topology.agents)
+        one, other = topology.links.T
+        apart = np.linalg.norm(places[:, one] - places[:, other], axis=-1)
+        return np.asarray(apart <= self.radius)
