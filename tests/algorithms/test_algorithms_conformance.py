@@ -127,6 +127,7 @@ THEORY: dict[str, Theory] = {
     "perfedavg": "a step of meta-learning has no centralized counterpart, of one client either",
     "cta": ((*AGENT, "algo.eta=0.5", "algo.iterations=400"), closed_form),
     "dkla": (AGENT, closed_form),
+    "link_dkla": (AGENT, closed_form),
     "coke": ((*AGENT, "algo.v=0.5", "algo.mu=0.8"), closed_form),
     "pooled_raker": (ALONE, partial(alike, ("algo=raker",))),
     "pooled_omkl_gf": (ALONE, partial(alike, ("algo=omkl_gf",))),

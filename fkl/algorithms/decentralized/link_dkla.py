@@ -2,7 +2,7 @@
 
 In DKLA agent i moves gamma_i by what it heard. Where a message was lost, its neighbour's gamma_j does not move against
 it, the sum of all gamma is no longer 0, and what the agents agree on is the minimiser of
-sum_i (R_i(theta) + gamma_i'theta). Here an agent holds z_ij for each of its links, and a lost message leaves that one as it
+sum_i (R_i(theta) + gamma_i'theta). Here an agent holds z_ij for each of its links, and a lost message leaves it as it
 was: the relaxed ADMM of Bastianello, Carli, Schenato and Todescato, "Asynchronous distributed optimization over lossy
 networks via relaxed ADMM: stability and linear convergence", IEEE TAC 66 (2021), with alpha = 1/2. Without loss, and
 from z = 0, theta is DKLA's: their rho is twice DKLA's, and sum_j z_ij = rho sum_j (theta_i + theta_j) - gamma_i.

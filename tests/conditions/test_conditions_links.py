@@ -1,0 +1,311 @@
+"""Links that lose messages, fail, wake up in pairs or come and go with who is near; and the duals that bear it."""
+
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal.lossy_admm import relaxed_admm
+from literal.worlds import assert_close
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Array, World
+from fkl.algorithms.decentralized.coke import Coke
+from fkl.algorithms.decentralized.consensus import Consensus
+from fkl.algorithms.decentralized.cta import Cta
+from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.algorithms.decentralized.link_dkla import LinkDkla
+from fkl.conformance import Conformance, scenario
+from fkl.contract.apart import AsObject
+from fkl.data.problem import Batch, Problem
+from fkl.errors import BadValue
+from fkl.execution import prepare
+from fkl.kernels import Dictionary
+from fkl.network import Ledger, Network, Topology
+from fkl.network.links import Failing, Gossip, Links, Mobility
+from fkl.network.topology import connected
+from fkl.simulation import Experiment, make_world
+from fkl.streams import Role, Streams
+
+K, LAM, RHO = 5, 1e-2, 0.05
+GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
+NEVER = 1e-300
+"""A probability that makes everything be drawn, and nothing happen."""
+
+
+def make_batch(iterations: int, clients: int = K) -> Batch:
+    """Samples whose targets depend on the client, a few more of some than of others."""
+    random = np.random.default_rng(0)
+    x = random.uniform(-1, 1, (12, clients, 2))
+    y = np.sin(3 * x[..., 0]) + random.standard_normal(clients)
+    stream = Problem(x, y, random.random((12, clients)) < 0.9, np.zeros(clients, np.int64))
+    return Dkla(iterations=iterations, test_share=1 / 3).batch(stream, random)
+
+
+def experiment(
+    method: Consensus, links: Links | None = None, loss: float = 0.0, iterations: int = 30, graph: nx.Graph = GRAPH
+) -> Experiment:
+    """Two replicates in float64."""
+    batch, dictionary = make_batch(iterations, len(graph)), Dictionary(N=1, D=3, smallest=1.0, largest=1.0)
+    network = Network(loss=loss)
+    return Experiment(batch, dictionary, network, method, 0, 2, "float64", connected(graph), links=links)
+
+
+def play(given: Experiment) -> tuple[NDArray[np.float64], World, Ledger]:
+    """Run all iterations: theta (T, R, K, P)."""
+    world, ledger = make_world(given, (0, 1))
+    state, history = given.algorithm.init(world), []
+    for t in range(given.problem.rounds):
+        world.channel.open_round(t, given.problem.present[t])
+        state, theta = given.algorithm.step(world, state, t)
+        history.append(np.array(theta))
+    return np.stack(history), world, ledger
+
+
+def from_optimum(method: Consensus, loss: float, iterations: int, links: Links | None = None) -> Array:
+    """Root mean square distance of the agents' theta from the optimum of all, over that of 0: (T, R)."""
+    theta, world, _ = play(experiment(method, links, loss, iterations))
+    optimum = world.loss.optimum(world.training, LAM)[:, None]
+    distance: Array = np.sqrt(np.square(theta - optimum).sum(axis=-1).mean(axis=-1))
+    return distance / np.linalg.norm(optimum[:, 0], axis=-1)
+
+
+# --- duals on links
+
+
+def test_without_loss_duals_on_links_are_dkla() -> None:
+    """Whatever the degrees: theta of every iteration to 1e-9; twice DKLA's link messages of nothing, and as many."""
+    dkla, world, of_dkla = play(experiment(Dkla(lam=LAM, rho=RHO), iterations=60))
+    links, _, of_links = play(experiment(LinkDkla(lam=LAM, rho=RHO), iterations=60))
+    assert_close(links, dkla, 1e-9, "theta")
+    assert (of_links.tallies["link"].by_client == of_dkla.tallies["link"].by_client).all()
+    one_each = of_dkla.tallies["broadcast"].by_client * world.topology.degree[:, None]
+    assert (of_links.tallies["broadcast"].by_client == one_each).all(), "a message of one link is no broadcast"
+
+
+@pytest.mark.parametrize("links", [None, Failing(p=0.3)], ids=["lossy", "lossy and failing"])
+def test_with_loss_it_is_the_literal(links: Links | None) -> None:
+    loss, T = 0.3, 25
+    theta, world, _ = play(experiment(LinkDkla(lam=LAM, rho=RHO), links, loss, T))
+    x, y, client = world.problem.part(True)
+    for r in (0, 1):
+        passes = []
+        for t in range(T):
+            arrives = np.zeros((K, K), np.bool_)
+            drawn = world.streams.uniform(Role.LOSS, t, len(world.topology.links))[r] >= loss
+            up = np.ones_like(drawn) if links is None else links.up(world.streams, t, world.topology)[r]
+            arrives[tuple(world.topology.links.T)] = drawn & up
+            passes.append(arrives)
+        phi = world.bank.features(x)[r, 0]
+        mine = [phi[client == k] for k in range(K)], [y[client == k] for k in range(K)]
+        expected = relaxed_admm(*mine, [sorted(GRAPH[k]) for k in range(K)], LAM, 2 * RHO, passes)
+        assert_close(theta[:, r], np.stack(expected), 1e-9, "theta")
+
+
+def test_loss_moves_the_fixed_point_of_dkla_and_not_that_of_duals_on_links() -> None:
+    """Before: theta settles away from the optimum, the farther the more is lost. After: it goes there."""
+    T = 600
+    limits = [from_optimum(Dkla(lam=LAM, rho=RHO), loss, T) for loss in (0.0, 0.1, 0.4)]
+    ends = [distance[-1].mean() for distance in limits]
+    assert ends[0] < 1e-5
+    assert 0.1 < ends[1] < ends[2]
+    assert all(np.allclose(one[-1], one[-100], rtol=1e-6) for one in limits[1:]), "settled"
+    mended = from_optimum(LinkDkla(lam=LAM, rho=RHO), 0.4, T)
+    assert_falls(mended)
+    assert mended[-1].max() < 1e-3 * ends[2]
+
+
+def assert_falls(distance: Array) -> None:
+    """By as much in the last third as in the one before, on a logarithmic scale: there is no floor in sight."""
+    third = len(distance) // 3
+    earlier, later = (np.log(distance[n * third] / distance[(n + 1) * third - 1]) for n in (1, 2))
+    assert (later > 0.6 * earlier).all()
+    assert (later > 0.7).all()
+
+
+@pytest.mark.parametrize("links", [Failing(p=0.4), Gossip()], ids=["failing", "gossip"])
+def test_links_that_fail_or_sleep_do_not_move_it_either(links: Links) -> None:
+    """Gossip is slower, as most agents sleep."""
+    assert_falls(from_optimum(LinkDkla(lam=LAM, rho=RHO), 0.0, 600, links))
+
+
+# --- links that are not always up
+
+METHODS = (Cta(lam=LAM), Dkla(lam=LAM, rho=RHO), Coke(lam=LAM, rho=RHO, v=0.3, mu=0.9), LinkDkla(lam=LAM, rho=RHO))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.label)
+def test_limiting_cases_are_the_plain_run_bit_for_bit(method: Consensus) -> None:
+    """Edges that never fail, a radius of the diagonal; and drawn link by link, as where messages may be lost."""
+    plain, _, booked = play(experiment(method))
+    for links in (Failing(p=0.0), Mobility(radius=2**0.5)):
+        same, _, of_same = play(experiment(method, links))
+        assert same.tobytes() == plain.tobytes()
+        for direction, tally in booked.tallies.items():
+            assert (of_same.tallies[direction].by_round == tally.by_round).all()
+    by_link, _, of_lossy = play(experiment(method, loss=NEVER))
+    drawn, _, of_drawn = play(experiment(method, Failing(p=NEVER), loss=NEVER))
+    assert drawn.tobytes() == by_link.tobytes()
+    for direction, tally in of_lossy.tallies.items():
+        assert (of_drawn.tallies[direction].by_round == tally.by_round).all()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.label)
+@pytest.mark.parametrize(
+    ("links", "loss"), [(Failing(p=0.4), 0.2), (Gossip(), 0.0), (Mobility(radius=0.4, speed=0.1), 0.0), (None, 0.3)]
+)
+def test_agents_alone_do_what_all_at_once_do(method: Consensus, links: Links | None, loss: float) -> None:
+    """Also what they hold of links that were down; and bytes that travel are bytes that are booked."""
+    given = experiment(method, links, loss, iterations=8)
+    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+
+
+@pytest.mark.parametrize("graph", [nx.empty_graph(1), nx.path_graph(2)], ids=["one agent", "two"])
+def test_few_agents_alone(graph: nx.Graph) -> None:
+    for links in (None, Failing(p=0.4), Gossip(awake="edge")):
+        given = experiment(METHODS[-1], links, iterations=8, graph=graph)
+        METHODS[-1].require_apart(lambda given=given: make_world(given, (0,))[0], AsObject)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("algo=cta", "links=mobility", "network.loss=0.2"),
+        ("algo=coke", "algo.v=0.1", "links=failing", "links.p=0.3"),
+        ("algo=link_dkla", "links=gossip", "network.loss=0.2"),
+    ],
+    ids=" ".join,
+)
+def test_promises(overrides: tuple[str, ...]) -> None:
+    """Through the configuration: what the ledger books, what a checkpoint keeps, and parties on their own."""
+    suite = Conformance.of(*overrides, "algo.iterations=12", "topology=complete")
+    suite.ledger_books_every_message()
+    suite.state_survives_save_and_load()
+    suite.parties_see_what_they_hold_alone()
+
+
+STREAMS = Streams(3, (0, 1, 2))
+
+
+def edges(topology: Topology, up: NDArray[np.bool_]) -> list[set[tuple[int, ...]]]:
+    """The edges that are up, replicate by replicate; both directions must be."""
+    found = []
+    for one in up:
+        both = {tuple(map(int, link)) for link in topology.links[one]}
+        assert {(j, i) for i, j in both} == both
+        found.append({tuple(sorted(edge)) for edge in both})
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(2, 9), st.integers(0, 99), st.sampled_from((Failing(0.5), Gossip(), Gossip("edge"), Mobility(0.4, 0.1)))
+)
+def test_weights_of_the_links_that_are_up_are_doubly_stochastic(agents: int, t: int, links: Links) -> None:
+    """Symmetric, not below 0, rows of sum 1, 0 between agents whose link is down; both ends agree what is up."""
+    topology = connected(nx.fast_gnp_random_graph(agents, 1.0 if agents < 4 else 0.8, seed=1))
+    awake = topology.awake(links.up(STREAMS, t, topology))
+    found = edges(topology, awake.up)
+    known = topology.neighbours
+    own = np.broadcast_to(np.eye(agents), (3, agents, agents))
+    matrix = known.mix(own[:, topology.links[:, 1]], own, awake)  # of unit vectors, the weights themselves
+    for r, weights in enumerate(matrix):
+        assert_close(weights, weights.T, 1e-15, "weights")
+        assert_close(weights.sum(axis=1), np.ones(agents), 1e-14, "sums")
+        assert weights.min() >= -1e-15
+        graph = nx.empty_graph(agents)
+        graph.add_edges_from(found[r])
+        for i, j in nx.complete_graph(agents).edges:
+            expected = 1 / (1 + max(graph.degree[i], graph.degree[j])) if graph.has_edge(i, j) else 0.0
+            assert weights[i, j] == pytest.approx(expected, abs=1e-15)
+
+
+def test_how_many_links_are_up() -> None:
+    """An edge fails with its probability; one edge, or edges without a common agent, wake up; who is near is heard."""
+    topology, T = connected(GRAPH), 400
+    share = np.mean([Failing(p=0.3).up(STREAMS, t, topology).mean() for t in range(T)])
+    assert share == pytest.approx(0.7, abs=4 * np.sqrt(0.21 / (T * 3 * topology.edges)))
+    seen: dict[tuple[int, ...], int] = {}
+    for t in range(T):
+        for one in edges(topology, Gossip(awake="edge").up(STREAMS, t, topology)):
+            assert len(one) == 1
+            seen[min(one)] = seen.get(min(one), 0) + 1
+        for pairs in edges(topology, Gossip().up(STREAMS, t, topology)):
+            assert pairs
+            assert len({agent for pair in pairs for agent in pair}) == 2 * len(pairs)
+    counts = np.array([seen[edge] for edge in sorted(seen)])
+    mean = 3 * T / topology.edges
+    assert len(counts) == topology.edges
+    assert np.square(counts - mean).sum() / mean < 20.5, "chi squared of 5 degrees of freedom, one in a thousand"
+
+
+def test_walkers_stay_in_the_square_and_go_on_straight() -> None:
+    walk, agents = Mobility(radius=0.3, speed=0.03), 6
+    places = np.stack([walk.places(STREAMS, t, agents) for t in range(200)])
+    assert places.min() >= 0
+    assert places.max() <= 1
+    steps = np.linalg.norm(np.diff(places, axis=0), axis=-1)
+    inside = (np.abs(places[:-1] - 0.5) < 0.46).all(axis=-1)
+    assert_close(steps[inside], np.full(inside.sum(), 0.03), 1e-12, "a step")
+    topology = connected(nx.complete_graph(agents))
+    up = walk.up(STREAMS, 7, topology)
+    for r, one in enumerate(edges(topology, up)):
+        near = {
+            (i, j) for i in range(agents) for j in range(i) if np.linalg.norm(places[7, r, i] - places[7, r, j]) <= 0.3
+        }
+        assert one == {(j, i) for i, j in near}
+
+
+def test_gossip_averages_as_fast_as_its_expectation_says() -> None:
+    """Boyd et al. (2006), section II: E |x(t) - mean|^2 <= lambda_2(E W)^t |x(0) - mean|^2 where W is a projection."""
+    topology, many, T = connected(GRAPH), Streams(0, tuple(range(300))), 40
+    x0 = np.arange(K, dtype=np.float64)[:, None]
+    x = np.tile(x0, (300, 1, 1))
+    expected = np.zeros((K, K))
+    for i, j in GRAPH.edges:
+        pair = np.eye(K)[i] - np.eye(K)[j]
+        expected += (np.eye(K) - np.outer(pair, pair) / 2) / topology.edges
+    second = np.sort(np.linalg.eigvalsh(expected))[-2]
+    for t in range(T):
+        awake = topology.awake(Gossip(awake="edge").up(many, t, topology))
+        x = topology.neighbours.mix(x[:, topology.links[:, 1]], x, awake)
+        assert_close(x.mean(axis=1), np.full((300, 1), x0.mean()), 1e-12, "the mean stays")
+    apart = np.square(x - x0.mean()).sum(axis=(1, 2))
+    bound = second**T * np.square(x0 - x0.mean()).sum()
+    assert apart.mean() <= bound + 4 * apart.std() / np.sqrt(300)
+    assert apart.mean() > 1e-6 * bound, "and no faster than a pair at a time can be"
+
+
+def test_links_that_are_down_are_not_paid_for_and_lost_messages_are() -> None:
+    """Messages on links that are up; a broadcast whoever hears it, unless nobody can; and the lost ones among these."""
+    links, T = Gossip(awake="edge"), 20
+    _, world, ledger = play(experiment(Dkla(lam=LAM, rho=RHO), links, 0.5, T))
+    counts = {name: tally.by_round[..., 0] for name, tally in ledger.tallies.items()}
+    assert (counts["link"] == 2).all()
+    assert (counts["broadcast"] == 2).all()
+    assert 0 < counts["lost"].sum() < counts["link"].sum()
+    _, world, of_links = play(experiment(LinkDkla(lam=LAM, rho=RHO), Failing(p=0.5), 0.0, T))
+    up = np.stack([Failing(p=0.5).up(world.streams, t, world.topology).sum(axis=1) for t in range(T)])
+    assert (of_links.tallies["link"].by_round[..., 0] == up).all()
+    assert (of_links.tallies["link"].by_round[..., 1] == up * 6).all()  # P = 6
+
+
+def test_refusals_name_the_key() -> None:
+    refused: dict[str, Any] = {
+        "p": lambda: Failing(p=1.0),
+        "awake": lambda: Gossip(awake="all"),
+        "radius": lambda: Mobility(radius=0),
+        "speed": lambda: Mobility(speed=-1),
+    }
+    for key, make in refused.items():
+        with pytest.raises(BadValue, match=key):
+            make()
+    with pytest.raises(BadValue, match=r"links.*null: POF-MKL"):
+        prepare(scenario("algo=pof_mkl", "links=failing"))
+    quantised = experiment(Coke(bits=4), Failing(p=0.1))
+    with pytest.raises(BadValue, match=r"bits.*links"):
+        play(quantised)
+    play(replace(quantised, links=Failing(p=0)))
