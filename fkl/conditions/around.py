@@ -24,7 +24,7 @@ class OnMessages:
 
     on_a_star = True
     on_a_graph = True
-    """Where it can be."""
+    """Where it can be; of graphs, where a message is one to all neighbours."""
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse a method, or what else the network does, by a `BadValue`."""
@@ -191,7 +191,7 @@ def around(method: Any, conditions: Mapping[str, Any]) -> Any:
         if not isinstance(condition, OnMessages):
             continue
         star = isinstance(method, Federated) and not method.in_turn and type(method).step is Federated.step
-        graph = isinstance(method, Decentralized)
+        graph = isinstance(method, Decentralized) and not method.on_links
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
         condition.require_fits(method, conditions)

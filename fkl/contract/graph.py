@@ -86,7 +86,7 @@ class Decentralized:
 
     def _seen(self, world: World) -> Topology | Neighbours:
         """What all agents together know of the graph: link by link where what they hold of one agent may differ."""
-        return _graph(world).neighbours if self.on_links or world.channel.by_link else _graph(world)
+        return _graph(world).neighbours if self.on_links or world.channel.loses else _graph(world)
 
 
 def _graph(world: World) -> Topology:

@@ -174,14 +174,14 @@ class Channel:
         broadcasts, degree = sends.astype(np.int64), topology.degree.astype(np.int64)
         counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * degree}
         arrived, apart = sends, on_links(message)
-        if apart or self.loses or awake is not None:
+        if apart or self.loses:
             sender = topology.links[:, 1]
             arrived = sends[:, sender]
         if awake is not None:
             arrived = arrived & awake.up
             counted["link"] = topology.sent_by(arrived)
             counted["broadcast"] = np.minimum(counted["link"], 1)
-        if self.loses:
+        if self.network.loss > 0:
             lost = arrived & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
             counted["lost"] = topology.sent_by(lost)
             arrived = arrived & ~lost
@@ -196,13 +196,8 @@ class Channel:
 
     @property
     def loses(self) -> bool:
-        """Whether messages between agents may be lost."""
-        return self.network.loss > 0
-
-    @property
-    def by_link(self) -> bool:
-        """Whether an agent's neighbours may hold different things of it: some heard it when others did not."""
-        return self.loses or self.links is not None
+        """Whether messages between agents may not arrive, lost or with no link to go by: neighbours then differ in it."""
+        return self.network.loss > 0 or self.links is not None
 
     def record_messages(
         self,

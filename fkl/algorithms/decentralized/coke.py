@@ -67,7 +67,7 @@ class Coke(Dkla):
 
     def init(self, world: World) -> Agents:
         """Refuse what a lossy network makes of differences."""
-        lossless = self.bits is None or not world.channel.by_link
+        lossless = self.bits is None or not world.channel.loses
         allowed = "null where network.loss is above 0, or links are not all up: a lost difference is never made up"
         require(lossless, "bits", self.bits, allowed)
         return super().init(world)
