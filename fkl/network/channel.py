@@ -196,7 +196,7 @@ class Channel:
 
     @property
     def loses(self) -> bool:
-        """Whether messages between agents may not arrive, lost or with no link to go by: neighbours then differ in it."""
+        """Whether messages between agents may not arrive: lost, or on links that are down."""
         return self.network.loss > 0 or self.links is not None
 
     def record_messages(

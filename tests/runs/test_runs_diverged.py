@@ -22,6 +22,7 @@ STEPS = {
 STABLE = {
     "dkla",
     "coke",
+    "link_dkla",
     "libsvm",
     "pp_svmv",
     "secureboost",
