@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fkl.checkpoint import Checkpoint
-from fkl.conditions import around
+from fkl.conditions import Inside, around
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
 from fkl.diverged import worse_than_zero
@@ -156,6 +156,8 @@ def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
 
 def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
     """What the user should know of numbers that are finite, and yet no result."""
+    if isinstance(experiment.algorithm, Inside):
+        yield from experiment.algorithm.warnings()
     if "converged" in summary and summary["converged"].min() < 1:
         yield "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)

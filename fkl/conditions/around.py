@@ -36,6 +36,14 @@ class OnMessages:
         """A client's memory, and the samples that it learns from when it has predicted these; None for none yet."""
         return memory, samples
 
+    def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
+        """What is to be told of every round (T,), by name, that follows from the configuration and who is present."""
+        return {}
+
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know when a run ends, a line each."""
+        return ()
+
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """A client's memory, and what travels up in place of its message."""
         return memory, message
@@ -65,19 +73,30 @@ class Held:
     memory: Any
 
 
-class _Inside:
+class Inside:
     """What is asked of a method in a condition, and is not the condition's, is the method's own to answer."""
 
     method: Any
+    condition: Any
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "method":  # which copies ask for before there is a method
+        if name.startswith("__") or name in ("method", "condition"):  # which copies ask for before there is a method
             raise AttributeError(name)
         return getattr(self.method, name)
 
+    def columns(self, problem: Any) -> dict[str, NDArray[np.float64]]:
+        """What all conditions tell of every round (T,), by name."""
+        told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
+        return (self.method.columns(problem) if isinstance(self.method, Inside) else {}) | told
+
+    def warnings(self) -> tuple[str, ...]:
+        """What all conditions warn of."""
+        said: tuple[str, ...] = self.condition.warnings()
+        return (self.method.warnings() if isinstance(self.method, Inside) else ()) + said
+
 
 @dataclass(frozen=True)
-class OnStar(_Inside, Federated):
+class OnStar(Inside, Federated):
     """A method of a star in a condition.
 
     Parameters
@@ -145,7 +164,7 @@ class OnStar(_Inside, Federated):
 
 
 @dataclass(frozen=True)
-class OnGraph(_Inside, Decentralized):
+class OnGraph(Inside, Decentralized):
     """A method on a graph in a condition; as `OnStar`."""
 
     method: Any

@@ -42,6 +42,8 @@ class Decentralized:
     label: ClassVar[str]
     on_links: ClassVar[bool] = False
     """Whether its message is another one on each link, `fkl.network.messages.OnLinks`."""
+    choices_tell: ClassVar[bool] = False
+    """Whether it follows from an agent's data if it sends."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
         """States of so many agents, and what all hold of every neighbour before it sends: a message of `Shared`.

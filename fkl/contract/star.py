@@ -87,6 +87,10 @@ class Federated:
     exchanges: ClassVar[int] = 1
     in_turn: ClassVar[bool] = False
     """Whether the server serves one client after another, all exchanges of a round with each."""
+    uses_sample_once: ClassVar[bool] = False
+    """Whether a message follows from what a client was told and its newest sample: each sample is in one round's."""
+    choices_tell: ClassVar[bool] = False
+    """Whether which entries a client sends follows from its data."""
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """States of the server, and of so many clients, before the first round.

@@ -6,8 +6,8 @@ R replicates run at once, so payloads of all replicates, and of all K clients, a
 receives is its part of it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from math import prod
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -101,6 +101,15 @@ class Each:
     def upon(self, held: Array) -> Array:
         """What a receiver holds from now on, who held (R, K, ...): the message."""
         return self.values
+
+    def squared_norm(self) -> NDArray[np.float64]:
+        """Squared Euclidean norm of each client's, (R, K)."""
+        flat = self.values.reshape(*self.values.shape[:2], -1).astype(np.float64, copy=False)
+        return np.einsum("rkp,rkp->rk", flat, flat)
+
+    def times(self, factor: Array) -> "Each":
+        """Each client's multiplied by a number of its own, (R, K)."""
+        return Each(self.values * _beside(factor, self.values), self.chosen)
 
 
 @dataclass(frozen=True)
@@ -257,6 +266,27 @@ class FeatureGradients:
         weight = share.sum() if self.weight is None else np.matmul(share, self.weight)[..., None]
         return self.bank.accumulate(self.x, self.coefficients, share) + 2 * self.lam * weight * self.theta
 
+    def squared_norm(self) -> NDArray[np.float64]:
+        """As `Each.squared_norm`, without the gradients.
+
+        |c z + 2 lam w theta|^2 = c^2 |z|^2 + 4 lam w (c f + lam w |theta|^2), where f = theta'z is the kernel's
+        prediction, and |z| = 1 of pairs; of the cosine map |z| is computed.
+        """
+        c, squared = self.coefficients, self.coefficients**2 * self.bank.squared_norms(self.x)
+        if self.lam:
+            w, f = 1.0 if self.weight is None else self.weight, self.bank.predict(self.x, self.theta)
+            theta = np.einsum("rnp,rnp->rn", self.theta, self.theta)[:, None]
+            squared = squared + 4 * self.lam * w * (c * f + self.lam * w * theta)
+        if self.chosen is not None:
+            squared = squared * self.chosen
+        return np.maximum(squared.sum(axis=-1), 0)  # of a gradient near 0, rounding may leave a sum below it
+
+    def times(self, factor: Array) -> "FeatureGradients":
+        """As `Each.times`, in factors: the coefficients and the weight are multiplied."""
+        by = factor[..., None]
+        weight = np.broadcast_to(by, self.coefficients.shape) if self.weight is None else by * self.weight
+        return replace(self, coefficients=by * self.coefficients, weight=weight)
+
 
 @dataclass(frozen=True)
 class RankOne:
@@ -283,6 +313,14 @@ class RankOne:
         """Sum over clients, weighted by their share (K,): (R, m, n)."""
         return np.matmul((share[:, None] * self.left).swapaxes(1, 2), self.right)
 
+    def squared_norm(self) -> NDArray[np.float64]:
+        """As `Each.squared_norm`: |a b'|^2 = |a|^2 |b|^2."""
+        return Each(self.left).squared_norm() * Each(self.right).squared_norm()
+
+    def times(self, factor: Array) -> "RankOne":
+        """As `Each.times`."""
+        return RankOne(self.left * _beside(factor, self.left), self.right)
+
 
 def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
     """What a message holds, by kind.
@@ -306,6 +344,21 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
 def on_links(message: Any) -> bool:
     """Whether a message is another one on each link."""
     return any(isinstance(part, OnLinks) for _, parts in kinds(message) for part in parts)
+
+
+def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
+    """A message of the same class whose payloads are others, in the order in which `kinds` has them."""
+    others = iter(payloads)
+    fields_of = {}
+    for name, parts in kinds(message):
+        made = tuple(next(others) for _ in parts)
+        fields_of[name] = made if isinstance(getattr(message, name), tuple) else made[0]
+    return replace(message, **fields_of)
+
+
+def _beside(factor: Array, values: NDArray[Any]) -> Array:
+    """A number a client (R, K), to multiply arrays (R, K, ...) of this type."""
+    return factor.reshape(*factor.shape, *[1] * (values.ndim - 2)).astype(values.dtype, copy=False)
 
 
 @cache  # asked in every round, and slow

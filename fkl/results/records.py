@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fkl.conditions import Inside
 from fkl.files import writing
 from fkl.network import UNITS, Ledger
 from fkl.simulation import Chunk, DivergedError, Experiment, Learned, simulate
@@ -181,7 +182,7 @@ def _of_a_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.each()
     told = experiment.task.columns(chunk.judge, elapsed, beside)
     sent = _traffic(chunk.ledger)
-    by_round, by_client = told.rounds | sent.rounds, told.clients | sent.clients
+    by_round, by_client = told.rounds | _of_conditions(experiment, R) | sent.rounds, told.clients | sent.clients
 
     rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
@@ -207,8 +208,16 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
         Rounds that their judge has booked.
     beside : as `Tables.beside` has it
     """
-    columns = experiment.task.columns(chunk.judge, chunk.each(), beside).rounds | _traffic(chunk.ledger).rounds
+    columns = experiment.task.columns(chunk.judge, chunk.each(), beside).rounds
+    columns |= _of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
     return pd.DataFrame({name: values[:done].mean(axis=1) for name, values in columns.items()})
+
+
+def _of_conditions(experiment: Experiment, replicates: int) -> Values:
+    """What the network's conditions tell of every round, (T, R), the same of all replicates."""
+    method = experiment.algorithm
+    told = method.columns(experiment.problem) if isinstance(method, Inside) else {}
+    return {name: np.repeat(values[:, None], replicates, axis=1) for name, values in told.items()}
 
 
 def _traffic(ledger: Ledger) -> Columns:

@@ -51,6 +51,7 @@ class Coke(Dkla):
     """
 
     label: ClassVar[str] = "COKE"
+    choices_tell: ClassVar[bool] = True
 
     v: float = 0.5
     mu: float = 0.98

@@ -21,6 +21,7 @@ class OfmklAvg(Descent):
     """Every client sends the gradients of all kernels; predictions weigh them alike. Parameters: see `Descent`."""
 
     label: ClassVar[str] = "OFMKL-Avg"
+    uses_sample_once: ClassVar[bool] = True
 
     def client(
         self, common: Common, client: None, down: Parameters, samples: Samples, turn: Turn

@@ -66,6 +66,7 @@ class PerFedAvg(Federated):
     """
 
     label: ClassVar[str] = "PerFedAvg"
+    uses_sample_once: ClassVar[bool] = True
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
 
     eta: float | None = None

@@ -61,6 +61,16 @@ class PofMkl(Descent):
         require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number > 0, or null")
         require(self.bins_by in ("current", "updated"), "bins_by", self.bins_by, "current or updated")
 
+    @property
+    def choices_tell(self) -> bool:  # type: ignore[override]
+        """Bins are drawn by weights, which all samples so far made, unless they are drawn uniformly."""
+        return self.xi < 1
+
+    @property
+    def uses_sample_once(self) -> bool:  # type: ignore[override]
+        """A client's weights, which know all its samples, reach nobody but through the bins."""
+        return not self.choices_tell
+
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
         bank, N = common.bank, common.dictionary.N

@@ -43,6 +43,7 @@ class VmKofl(Descent):
     """Theta as in OFMKL-Avg; w_i <- w_i exp(-eta mean_k L_ik) at the server. Parameters: see `Descent`."""
 
     label: ClassVar[str] = "vM-KOFL"
+    uses_sample_once: ClassVar[bool] = True
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
         """theta_i = 0, w_i = 1; clients hold nothing."""

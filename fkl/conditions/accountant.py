@@ -1,0 +1,49 @@
+"""What noise is worth: epsilon of Gaussian mechanisms, as dp-accounting computes it, and never without it."""
+
+from functools import cache
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+INSTALLED = find_spec("dp_accounting") is not None
+"""Whether there is somebody to ask, without asking: the import takes seconds."""
+MISSING = (
+    "no epsilon is told, since nobody is there to compute it: pip install 'fkl[privacy]', which brings dp-accounting"
+)
+
+
+def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[np.float64]:
+    """Epsilon of so many Gaussian mechanisms, one after another.
+
+    Each may depend on what those before it told. n of them, of a noise multiplier sigma, tell as much as one of
+    sigma / sqrt(n) (Dong, Roth and Su, Gaussian Differential Privacy, 2022, corollary 3.3), whose epsilon for delta is
+    exact: Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy (2018), theorem 8.
+
+    Parameters
+    ----------
+    noise : float
+        Sigma > 0: standard deviation over sensitivity.
+    times : int array
+        How many; of none, epsilon is 0.
+    delta : float
+
+    Returns
+    -------
+    Epsilon, in the shape of `times`.
+
+    Raises
+    ------
+    ImportError
+        Where dp-accounting is not installed.
+    """
+    counts, place = np.unique(times, return_inverse=True)
+    told = np.array([_epsilon(noise, int(count), delta) for count in counts])
+    return told[place].reshape(times.shape)
+
+
+@cache  # the same for every chunk of replicates
+def _epsilon(noise: float, times: int, delta: float) -> float:
+    from dp_accounting import get_epsilon_gaussian
+
+    return float(get_epsilon_gaussian(noise / np.sqrt(times), delta)) if times else 0.0

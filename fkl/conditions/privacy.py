@@ -1,0 +1,205 @@
+"""Privacy: what clients send is made short, and noise hides what any one of them sent.
+
+A client's message is one vector, whatever it is made of; it is clipped to a norm C, and Gaussian noise of a standard
+deviation that is sigma times what one client can change makes it, or the clients' mean, differentially private.
+McMahan et al., Learning Differentially Private Recurrent Language Models (2018), without its sampling of clients.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from fkl.conditions import accountant
+from fkl.conditions.around import OnMessages
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Array, Common
+from fkl.errors import BadValue, require
+from fkl.network.messages import Each, kinds, rebuilt
+from fkl.streams import Role
+
+PAYLOADS = 256
+"""More than a message holds: draws of one exchange are numbered apart from those of the next."""
+
+
+@dataclass(frozen=True)
+class Noise(OnMessages):
+    """Keys of all noise.
+
+    Parameters
+    ----------
+    clip : float or None
+        C, the largest L2 norm of what a client sends in an exchange, all of it as one vector: whatever is longer is
+        made as short. None for no limit, where there is no noise.
+    noise : float
+        Noise multiplier sigma: standard deviation over what one client can change; 0 for none.
+    delta : float
+        For which epsilon is told.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    clip: float | None = None
+    noise: float = 0.0
+    delta: float = 1e-5
+
+    def __post_init__(self) -> None:
+        require(self.clip is None or 0 < self.clip < np.inf, "clip", self.clip, "a norm > 0, or null")
+        require(0 <= self.noise < np.inf, "noise", self.noise, "a number >= 0")
+        require(0 < self.delta < 1, "delta", self.delta, "a probability > 0 and < 1")
+        bounded = self.clip is not None or self.noise == 0
+        require(bounded, "clip", None, "a norm > 0 where noise is above 0: noise hides what is bounded")
+
+    def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
+        """Epsilon for delta up to every round, of a sample and of a client; none where there is no noise to tell of.
+
+        Neighbours are two data sets of which one has a client's message replaced by 0, of the one round that the
+        sample is of, or of all rounds: the zero-out relation. Who is present, and when, is the same in both.
+
+        epsilon_sample
+            Of the sample that is told most of. Where a sample is in one message only, that of one mechanism, however
+            long the run: what others send is of other samples, and what comes after is made of what was told.
+        epsilon_client
+            Of the client that was present most often: one mechanism for each exchange so far.
+        """
+        if self.noise == 0 or not accountant.INSTALLED:
+            return {}
+        rounds = np.cumsum(problem.present, axis=0).max(axis=1)
+        exchanges = getattr(method, "exchanges", 1)
+        once = np.full(len(rounds), exchanges) if getattr(method, "uses_sample_once", False) else exchanges * rounds
+        return {
+            "epsilon_sample": accountant.epsilons(self.noise, once, self.delta),
+            "epsilon_client": accountant.epsilons(self.noise, exchanges * rounds, self.delta),
+        }
+
+    def warnings(self) -> tuple[str, ...]:
+        """Where there is noise, and nobody to say what it is worth."""
+        return (accountant.MISSING,) if self.noise and not accountant.INSTALLED else ()
+
+    def clipped(self, message: Any) -> Any:
+        """The message g, or C g / |g| where that is shorter."""
+        if self.clip is None or message is None:
+            return message
+        payloads = [payload for _, parts in kinds(message) for payload in parts]
+        norm = np.sqrt(sum(payload.squared_norm() for payload in payloads))  # (R, K)
+        factor = np.minimum(1.0, np.divide(self.clip, norm, out=np.ones_like(norm), where=norm > 0))
+        return rebuilt(message, [payload.times(factor) for payload in payloads])
+
+
+@dataclass(frozen=True)
+class Central(Noise):
+    """Clients clip; the server, whom they trust, adds noise to the mean before it makes use of it.
+
+    The mean with shares s_k is given N(0, (sigma C max_k s_k)^2), the same in every entry. Parameters: see `Noise`.
+    """
+
+    on_a_graph = False
+
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Fewer bits make some messages longer than they were clipped to."""
+        allowed = "null, or local, where compression comes after clipping: it makes some messages longer"
+        require("compression" not in conditions, "privacy", type(self).__name__, allowed)
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """The message, clipped."""
+        return memory, self.clipped(message)
+
+    def server_takes(
+        self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
+    ) -> tuple[Any, Any, Array]:
+        """Payloads whose mean has noise on it."""
+        if self.noise == 0 or message is None:
+            return memory, message, share
+        assert self.clip is not None
+        payloads = [payload for _, parts in kinds(message) for payload in parts]
+        scale = self.noise * self.clip
+        noisy = [NoisyMean(payload, scale, turn, j) for j, payload in enumerate(payloads)]
+        return memory, rebuilt(message, noisy), share
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """A payload of which the server is given the mean, with noise, and nothing else; it does not travel.
+
+    Parameters
+    ----------
+    payload : Payload
+    scale : float
+        sigma C.
+    turn : Turn
+        The server's.
+    number : int
+        Of the payload in its message.
+    """
+
+    payload: Any
+    scale: float
+    turn: Turn
+    number: int
+
+    def mean(self, share: Array) -> NDArray[np.float64]:
+        """Sum over clients weighted by their share (K,), and noise: once a round, as noise is drawn once."""
+        summed: NDArray[np.float64] = self.payload.mean(share)
+        noise = gaussian(self.turn, Role.PRIVACY_OF_SERVER, summed[0].size, self.number)[:, 0]
+        return summed + self.scale * share.max() * noise.reshape(summed.shape)
+
+    @property
+    def values(self) -> Any:
+        """Refused."""
+        raise BadValue("privacy", "Central", "null, or local, for a method whose server reads what each client sent")
+
+    def measured(self, width: int) -> Any:
+        """As the payload's."""
+        return self.payload.measured(width)
+
+    def dense(self) -> Any:
+        """As `values`."""
+        return self.values
+
+
+@dataclass(frozen=True)
+class Local(Noise):
+    """Every client, or agent, clips and adds noise N(0, (sigma C)^2) to every entry before it sends; trusts nobody.
+
+    Parameters: see `Noise`.
+    """
+
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Noise on what is sent hides nothing of the choice whether to send it."""
+        allowed = f"null for {method.label}, which tells of its data by what it sends or not, whatever noise is on it"
+        require(self.noise == 0 or not method.choices_tell, "privacy", type(self).__name__, allowed)
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """The message, clipped, with noise on it."""
+        return memory, self._noisy(self.clipped(message), turn)
+
+    def agent_sends(
+        self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
+    ) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """As a client's."""
+        return memory, self._noisy(self.clipped(message), turn), sends
+
+    def _noisy(self, message: Any, turn: Turn) -> Any:
+        if self.noise == 0 or message is None:
+            return message
+        assert self.clip is not None
+        scale, noisy = self.noise * self.clip, []
+        for j, payload in enumerate(payload for _, parts in kinds(message) for payload in parts):
+            dense = payload.dense()
+            noise = gaussian(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
+            if dense.chosen is not None:  # what does not travel stays 0
+                noise *= dense.chosen.reshape(*dense.chosen.shape, *[1] * (noise.ndim - 3))
+            noisy.append(Each(dense.values + scale * noise, dense.chosen))
+        return rebuilt(message, noisy)
+
+
+def gaussian(turn: Turn, role: Role, size: int, number: int) -> NDArray[np.float64]:
+    """So many independent numbers of N(0, 1) for each who plays, (R, K, size), for the j-th payload of an exchange."""
+    uniform = turn.vectors(role, size, PAYLOADS * turn.exchange + number)
+    drawn: NDArray[np.float64] = ndtri(np.maximum(uniform, 2.0**-54))  # 0, which 1 in 2^53 is, has none
+    return drawn

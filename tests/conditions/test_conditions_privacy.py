@@ -1,0 +1,308 @@
+"""Noise is as large as said, hides what is bounded, and epsilon is what the literature says it is."""
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import kstest, norm
+
+from fkl.conditions import accountant, around
+from fkl.conditions.privacy import Central, Local, NoisyMean, gaussian
+from fkl.conformance import PROMISES, Conformance, play, require_same, scenario
+from fkl.contract.star import Samples, Turn
+from fkl.errors import BadValue
+from fkl.execution import prepare
+from fkl.kernels import Dictionary
+from fkl.network.messages import Each, FeatureGradients, RankOne, kinds
+from fkl.simulation import make_world
+from fkl.streams import Role, Streams
+
+STAR = ("em_kofl", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
+NOISY: dict[str, Any] = {"clip": 0.3, "noise": 0.2}
+IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A payload, and some that travel together."""
+
+    first: Any
+    others: Any
+
+
+def flat(message: Any) -> Any:
+    """All that a message's dense payloads hold, (R, K, n)."""
+    arrays = [part.dense().values for _, parts in kinds(message) for part in parts]
+    return np.concatenate([values.reshape(*values.shape[:2], -1) for values in arrays], axis=-1)
+
+
+def method_in(algo: str, condition: Any, *overrides: str) -> Any:
+    """An experiment of a method in one condition."""
+    experiment = prepare(scenario(f"algo={algo}", "partition.rounds=12", *overrides))
+    return replace(experiment, algorithm=around(experiment.algorithm, {"privacy": condition}))
+
+
+# --- the plain run
+
+
+@pytest.mark.parametrize("condition", [Central(), Local()], ids=["central", "local"])
+@pytest.mark.parametrize("algo", ["em_kofl", "perfedavg", "pof_mkl", "vm_kofl"])
+def test_without_clip_and_noise_it_is_the_plain_run(algo: str, condition: Any) -> None:
+    """Bit for bit."""
+    inside = method_in(algo, condition)
+    require_same(play(replace(inside, algorithm=inside.algorithm.method), (0, 1)), play(inside, (0, 1)), "no noise")
+
+
+@pytest.mark.parametrize("algo", ["coke", "dkla"])
+def test_so_on_a_graph(algo: str) -> None:
+    """Agents that clip nothing and add nothing."""
+    experiment = prepare(scenario(f"algo={algo}", "algo.iterations=10"))
+    inside = replace(experiment, algorithm=around(experiment.algorithm, {"privacy": Local()}))
+    require_same(play(experiment, (0, 1)), play(inside, (0, 1)), "no noise")
+
+
+# --- promises
+
+WIRED = {
+    "pof_mkl, central": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "privacy=central"),
+    "pof_mkl, local": ("algo=pof_mkl", "algo.M=2", "privacy=local"),
+    "em_kofl, local": ("algo=em_kofl", "privacy=local"),
+    "vm_kofl, central": ("algo=vm_kofl", "privacy=central"),
+    "perfedavg, central": ("algo=perfedavg", "privacy=central"),
+}
+ABSENT = ("partition=quantity_skew", "partition.clients=3", "partition.rounds=14", "precision=float64", "kernels.D=4")
+
+
+@pytest.mark.parametrize("name", WIRED)
+def test_promises_are_kept(name: str) -> None:
+    """Parties on their own, some of them absent, come to what the simulation does, noise and all."""
+    few = ("kernels.N=6",) if "perfedavg" not in name else ()
+    suite = Conformance.of(*WIRED[name], "privacy.clip=0.3", "privacy.noise=0.2", *ABSENT, *few, "replicates=3")
+    for promise in IN_ONE_PROCESS:
+        promise(suite)
+
+
+def test_promises_are_kept_on_a_graph() -> None:
+    """DKLA's agents."""
+    noise = ("privacy=local", "privacy.clip=0.3", "privacy.noise=0.2")
+    suite = Conformance.of("algo=dkla", "algo.iterations=8", "replicates=3", *noise)
+    for promise in IN_ONE_PROCESS:
+        promise(suite)
+
+
+# --- norms in closed form
+
+
+def gradients(feature_map: str, lam: float, chosen: bool, weighted: bool, seed: int) -> FeatureGradients:
+    """Of 2 replicates, 3 clients and 4 kernels."""
+    rng = np.random.default_rng(seed)
+    bank = Dictionary(N=4, D=5, map=feature_map).bank(2, Streams(seed, (0, 1)), "float64", "numpy")
+    mask = rng.random((2, 3, 4)) < 0.5 if chosen else np.ones((2, 3, 4), np.bool_)
+    x, theta = rng.normal(size=(3, 2)), rng.normal(size=(2, 4, bank.width))
+    weight = 3 * rng.random((2, 3, 4)) * mask if weighted or chosen else None
+    return FeatureGradients(bank, x, rng.normal(size=(2, 3, 4)) * mask, theta, lam, weight, mask if chosen else None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["pairs", "cosine"]), st.sampled_from([0.0, 0.3]), st.booleans(), st.booleans(), st.integers(0, 9)
+)
+def test_norms_in_factors_are_those_of_the_gradients(
+    feature_map: str, lam: float, chosen: bool, weighted: bool, seed: int
+) -> None:
+    """Also where |z| is not 1; and what is multiplied in factors is what is multiplied entry by entry."""
+    payload = gradients(feature_map, lam, chosen, weighted, seed)
+    dense, factor = payload.dense(), np.random.default_rng(seed).random((2, 3))
+    assert np.allclose(payload.squared_norm(), dense.squared_norm(), rtol=1e-12, atol=1e-12)
+    assert np.allclose(payload.times(factor).dense().values, dense.times(factor).values, rtol=1e-12, atol=1e-14)
+    share = np.array([0.5, 0.0, 0.5])
+    assert np.allclose(payload.times(factor).mean(share), dense.times(factor).mean(share), rtol=1e-12, atol=1e-12)
+
+
+def test_a_cosine_map_has_not_norm_1() -> None:
+    """So that the test above would notice if it were taken for 1."""
+    payload = gradients("cosine", 0.0, False, False, 1)
+    assert np.abs(payload.squared_norm() - (payload.coefficients**2).sum(axis=-1)).max() > 0.05
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.01, 5), st.integers(0, 9))
+def test_clipped_messages_are_no_longer_than_the_norm(clip: float, seed: int) -> None:
+    """All payloads as one vector; what is short enough stays as it is, and what is not keeps its direction."""
+    rng = np.random.default_rng(seed)
+    message = Message(
+        gradients("pairs", 0.1, True, True, seed),
+        (Each(rng.normal(size=(2, 3, 4))), RankOne(rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 3, 5)))),
+    )
+    before, after = flat(message), flat(Central(clip=clip).clipped(message))
+    norm_before, norm_after = (np.linalg.norm(one, axis=-1) for one in (before, after))
+    assert np.allclose(norm_after, np.minimum(norm_before, clip), rtol=1e-12)
+    assert np.allclose(after * norm_before[..., None], before * norm_after[..., None], rtol=1e-9, atol=1e-12)
+    short = norm_before < clip
+    assert np.array_equal(before[short], after[short])
+
+
+# --- noise
+
+
+def turn(clients: int, t: int = 0, exchange: int = 0) -> Turn:
+    """Of two replicates."""
+    return Turn(t, exchange, Streams(3, (0, 1)), range(clients))
+
+
+def test_numbers_are_those_of_a_gaussian() -> None:
+    """By Kolmogorov and Smirnov; one round's are not another's, nor one payload's, one client's, one exchange's."""
+    drawn = gaussian(turn(4), Role.PRIVACY, 5000, 0)
+    assert kstest(drawn.ravel(), norm.cdf).pvalue > 1e-3
+    others = [gaussian(turn(4, t, e), Role.PRIVACY, 5000, j) for t, e, j in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
+    several = np.concatenate([drawn.reshape(8, -1), *(other.reshape(8, -1) for other in others)])
+    off_diagonal = np.corrcoef(several)[~np.eye(32, dtype=bool)]
+    assert np.abs(off_diagonal).max() < 5 / np.sqrt(5000)
+
+
+@pytest.mark.parametrize("share", [[0.5, 0.5, 0.0], [0.7, 0.2, 0.1]])
+def test_central_noise_has_the_deviation_that_is_said(share: list[float]) -> None:
+    """Sigma C max share, in every entry of the mean."""
+    values = np.zeros((2, 3, 10000))
+    mean = NoisyMean(Each(values), 0.5 * 2.0, turn(1), 0).mean(np.array(share))
+    expected = 0.5 * 2.0 * max(share)
+    assert mean.shape == (2, 10000)
+    assert mean.std() == pytest.approx(expected, rel=5 / np.sqrt(2 * mean.size))
+    assert abs(mean.mean()) < 5 * expected / np.sqrt(mean.size)
+
+
+def test_local_noise_has_the_deviation_that_is_said() -> None:
+    """Sigma C in every entry that travels, 0 in the others; the mean's noise is smaller by the root of K."""
+    chosen = np.zeros((2, 3, 2), np.bool_)
+    chosen[:, :, 0] = True
+    message = Message(Each(np.zeros((2, 3, 2, 5000)), chosen), ())
+    noisy = Local(clip=2.0, noise=0.5)._noisy(message, turn(3)).first
+    sent = noisy.values[:, :, 0]
+    assert not noisy.values[:, :, 1].any()
+    assert sent.std() == pytest.approx(1.0, rel=5 / np.sqrt(2 * sent.size))
+    assert noisy.mean(np.full(3, 1 / 3))[:, 0].std() == pytest.approx(3**-0.5, rel=5 / np.sqrt(2 * 10000))
+
+
+# --- epsilon
+
+
+def balle_wang(sigma: float, delta: float) -> float:
+    """Balle and Wang (2018), theorem 8: Phi(1/2s - es) - exp(e) Phi(-1/2s - es) = delta, solved for e."""
+
+    def excess(epsilon: float) -> float:
+        a, b = 1 / (2 * sigma), epsilon * sigma
+        return float(norm.cdf(a - b) - np.exp(epsilon + norm.logcdf(-a - b)) - delta)
+
+    return float(brentq(excess, 0, 200, xtol=1e-12)) if excess(0) > 0 else 0.0
+
+
+def problem(*present: list[int]) -> Any:
+    """Who is present in which round."""
+    return SimpleNamespace(present=np.array(present, np.bool_))
+
+
+@pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0, 50.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+def test_epsilon_of_one_gaussian_mechanism(sigma: float, delta: float) -> None:
+    """Against the closed form, to 1e-6."""
+    told = accountant.epsilons(sigma, np.array([1, 0]), delta)
+    assert told == pytest.approx([balle_wang(sigma, delta), 0], abs=1e-6)
+
+
+@pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
+def test_epsilon_of_many_is_what_privacy_loss_distributions_add_up_to() -> None:
+    """An accountant that composes numerically, and by other means; to its discretisation."""
+    import dp_accounting
+
+    other = dp_accounting.pld.PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
+    for _ in range(12):
+        other.compose(dp_accounting.GaussianDpEvent(5.0))
+    assert accountant.epsilons(5.0, np.array([12]), 1e-5)[0] == pytest.approx(other.get_epsilon(1e-5), abs=1e-3)
+
+
+@pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
+def test_columns_count_what_was_sent() -> None:
+    """A sample is in one message of POF-MKL with bins drawn uniformly; a client in as many as it was there for."""
+    noise, there = Central(clip=1.0, noise=2.0), problem([1, 1], [1, 0], [1, 0])
+    told = noise.columns(SimpleNamespace(exchanges=1, uses_sample_once=True), there)
+    each = [balle_wang(2.0 / np.sqrt(n), 1e-5) for n in (1, 2, 3)]
+    assert told["epsilon_sample"] == pytest.approx([each[0]] * 3, abs=1e-6)
+    assert told["epsilon_client"] == pytest.approx(each, abs=1e-6)
+    assert (np.diff(told["epsilon_client"]) > 0).all()
+    remembers = noise.columns(SimpleNamespace(exchanges=1, uses_sample_once=False), there)
+    assert np.array_equal(remembers["epsilon_sample"], remembers["epsilon_client"])
+    twice = noise.columns(SimpleNamespace(exchanges=2, uses_sample_once=False), there)
+    assert twice["epsilon_client"][-1] == pytest.approx(balle_wang(2.0 / np.sqrt(6), 1e-5), abs=1e-6)
+    assert Central(clip=1.0).columns(SimpleNamespace(), there) == {}
+
+
+def test_nobody_makes_an_epsilon_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the accountant there is no column, and one line says how to have it."""
+    monkeypatch.setattr(accountant, "INSTALLED", False)
+    noise = Central(clip=1.0, noise=2.0)
+    assert noise.columns(SimpleNamespace(exchanges=1), problem([1, 1])) == {}
+    [said] = noise.warnings()
+    assert "fkl[privacy]" in said
+    assert "\n" not in said
+    assert Central(clip=1.0).warnings() == ()
+
+
+@pytest.mark.parametrize("algo", STAR)
+def test_a_sample_is_in_one_message_where_it_is_said(algo: str) -> None:
+    """A client that has seen other samples before sends the same; eM-KOFL's, and POF-MKL's by its bins, do not."""
+    experiment = prepare(scenario(f"algo={algo}", "partition.rounds=12", "replicates=1"))
+    method = experiment.algorithm
+    cases = [(method, method.uses_sample_once)]
+    if algo == "pof_mkl":
+        sharp = replace(method, xi=0.01, M=4, eta_k=5.0)
+        assert (method.uses_sample_once, sharp.uses_sample_once) == (True, False)
+        cases.append((sharp, False))
+    for one, once in cases:
+        same = [first_message(one, experiment, factor) for factor in (1.0, -3.0)]
+        assert np.array_equal(*same) == once
+
+
+def first_message(method: Any, experiment: Any, factor: float) -> Any:
+    """What clients send in round 3, told what the server tells at first, with other targets in rounds 1 and 2."""
+    world, _ = make_world(experiment, (0,))
+    common, state = world.common, method.init(world)
+    for t in range(3):
+        x, y, share = world.problem.round(t)
+        everyone, alone = (Turn(t, 0, world.streams, range(size)) for size in (len(y), 1))
+        _, down = method.tell(common, state.server, alone)
+        samples = Samples(x, factor * y if t < 2 else y, share > 0)
+        state.client, up, _ = method.client(common, state.client, down, samples, everyone)
+        if method.exchanges == 2:
+            told = type("Average", (), {"theta": Each(np.zeros((1, common.bank.width)))})
+            later = replace(everyone, exchange=1)
+            state.client, _, _ = method.client(common, state.client, told, samples, later)
+    return flat(up)
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize("overrides", [("algo=pof_mkl", "algo.xi=0.5"), ("algo=coke",)])
+def test_noise_hides_no_choice(overrides: tuple[str, ...]) -> None:
+    """Bins drawn by weights, and silence, tell of the data whatever noise is on the numbers."""
+    with pytest.raises(BadValue, match="tells of its data by what it sends or not"):
+        prepare(scenario(*overrides, "privacy=local", "privacy.clip=1", "privacy.noise=1"))
+
+
+def test_unbounded_messages_have_no_noise() -> None:
+    """Nor have messages that something makes longer again, nor graphs without a server central noise."""
+    with pytest.raises(BadValue, match="clip=None: must be a norm > 0 where noise is above 0"):
+        Central(noise=1.0)
+    method = prepare(scenario("algo=pof_mkl")).algorithm
+    with pytest.raises(BadValue, match="compression comes after clipping"):
+        around(method, {"privacy": Central(**NOISY), "compression": Local()})
+    with pytest.raises(BadValue, match="null for DKLA"):
+        around(prepare(scenario("algo=dkla")).algorithm, {"privacy": Central()})
+    with pytest.raises(BadValue, match="reads what each client sent"):
+        _ = NoisyMean(Each(np.zeros((1, 2, 3))), 1.0, turn(1), 0).values
