@@ -33,7 +33,7 @@ class Role(IntEnum):
     TIMES = 12
     SECURE = 13
     LINKS = 14
-    PRIVACY_OF_SERVER = 15
+    PRIVACY_OF_SERVER = 16
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Noise(OnMessages):
         """The message g, or C g / |g| where that is shorter."""
         if self.clip is None or message is None:
             return message
-        payloads = [payload for _, parts in kinds(message) for payload in parts]
+        payloads: list[Any] = [payload for _, parts in kinds(message) for payload in parts]
         norm = np.sqrt(sum(payload.squared_norm() for payload in payloads))  # (R, K)
         factor = np.minimum(1.0, np.divide(self.clip, norm, out=np.ones_like(norm), where=norm > 0))
         return rebuilt(message, [payload.times(factor) for payload in payloads])
@@ -116,7 +116,7 @@ class Central(Noise):
         if self.noise == 0 or message is None:
             return memory, message, share
         assert self.clip is not None
-        payloads = [payload for _, parts in kinds(message) for payload in parts]
+        payloads: list[Any] = [payload for _, parts in kinds(message) for payload in parts]
         scale = self.noise * self.clip
         noisy = [NoisyMean(payload, scale, turn, j) for j, payload in enumerate(payloads)]
         return memory, rebuilt(message, noisy), share
@@ -190,7 +190,7 @@ class Local(Noise):
         assert self.clip is not None
         scale, noisy = self.noise * self.clip, []
         for j, payload in enumerate(payload for _, parts in kinds(message) for payload in parts):
-            dense = payload.dense()
+            dense: Any = payload.dense()
             noise = gaussian(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
             if dense.chosen is not None:  # what does not travel stays 0
                 noise *= dense.chosen.reshape(*dense.chosen.shape, *[1] * (noise.ndim - 3))

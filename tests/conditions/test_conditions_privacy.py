@@ -272,6 +272,8 @@ def first_message(method: Any, experiment: Any, factor: float) -> Any:
     """What clients send in round 3, told what the server tells at first, with other targets in rounds 1 and 2."""
     world, _ = make_world(experiment, (0,))
     common, state = world.common, method.init(world)
+    if hasattr(state.server, "theta"):  # at 0 all kernels predict alike, and no weight moves
+        state.server.theta = np.random.default_rng(0).normal(size=state.server.theta.shape)
     for t in range(3):
         x, y, share = world.problem.round(t)
         everyone, alone = (Turn(t, 0, world.streams, range(size)) for size in (len(y), 1))
