@@ -32,7 +32,7 @@ from fkl.execution import prepare
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.network.messages import Each, OnLinks, Quantised, Ragged, Shared, kinds, on_links
+from fkl.network.messages import Each, OnLinks, Padding, Quantised, Ragged, Residues, Shared, kinds, on_links
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, make_world, simulate
 from fkl.tasks import task_of
@@ -220,8 +220,14 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def _numbers(part: Shared | Each | Quantised | Ragged | OnLinks, r: int, k: int, width: int) -> tuple[int, int]:
+def _numbers(
+    part: Shared | Each | Quantised | Ragged | Residues | Padding | OnLinks, r: int, k: int, width: int
+) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
+    if isinstance(part, Padding):
+        return -(-part.size // width), part.size
+    if isinstance(part, Residues):
+        return part.values[r, k].size, -(-part.values[r, k].size * part.bits // 8)
     if isinstance(part, Quantised):
         codes = part.codes[r, k].size
         return codes + 1, -(-codes * part.bits // 8) + width

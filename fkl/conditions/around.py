@@ -52,6 +52,10 @@ class OnMessages:
         """The server's memory, and what travels down in place of its message."""
         return memory, message
 
+    def client_takes(self, common: Common, message: Any, turn: Turn) -> Any:
+        """What a client's method is given in place of what came down."""
+        return message
+
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
@@ -142,6 +146,7 @@ class OnStar(Inside, Federated):
         self, common: Common, client: Held, down: Any, samples: Samples, turn: Turn
     ) -> tuple[Held, Any, Outcome | None]:
         """What a client makes of it, and sends through the condition."""
+        down = self.condition.client_takes(common, down, turn)
         own, up, outcome = self.method.client(common, client.method, down, samples, turn)
         memory, known = self.condition.client_learns(common, client.memory, samples, turn)
         if known is None:

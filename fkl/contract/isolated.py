@@ -51,8 +51,9 @@ class Alone:
         drawn: set[Any] = self._common.streams.drawn
         return drawn
 
-    def _turn(self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None) -> Turn:
-        return Turn(t, exchange, self._common.streams, range(self._number, self._number + 1), senders)
+    def _turn(self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None, together: int = 0) -> Turn:
+        own = range(self._number, self._number + 1)
+        return Turn(t, exchange, self._common.streams, own, senders, together)
 
     @contextmanager
     def _reading(self, *given: Any) -> Iterator[None]:
@@ -82,12 +83,12 @@ class ClientAlone(Alone):
         self._samples = samples
         _, self._state = method.start(self._common, 1)
 
-    def play(self, t: int, exchange: int, down: Packet | None) -> tuple[Packet | None, Shown | None]:
-        """Hear what came down, and tell what goes up and what was shown."""
+    def play(self, t: int, exchange: int, down: Packet | None, together: int = 0) -> tuple[Packet | None, Shown | None]:
+        """Hear what came down to so many clients, and tell what goes up and what was shown."""
         message, samples = None if down is None else unpacked([down]), self._of_round(t)
         with self._reading(message, samples):
             self._state, up, outcome = self._method.client(
-                self._common, self._state, message, samples, self._turn(t, exchange)
+                self._common, self._state, message, samples, self._turn(t, exchange, together=together)
             )
         return self._packed(up), None if outcome is None else self._shown(outcome)
 
@@ -112,14 +113,16 @@ class ServerAlone(Alone):
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
         """What goes down to each of these clients, who are served together."""
         with self._reading(state := self._state):
-            self._state, message = self._method.tell(self._common, state, self._turn(t, exchange))
+            turn = self._turn(t, exchange, together=len(clients))
+            self._state, message = self._method.tell(self._common, state, turn)
         return [self._packed(message, place) for place, _ in enumerate(clients)]
 
     def take(self, t: int, exchange: int, up: list[Packet], share: Array, senders: NDArray[np.int64]) -> None:
         """Learn from what came up from the clients that are present."""
         message = unpacked(up) if up else None
         with self._reading(state := self._state, message, share):
-            self._state = self._method.server(self._common, state, message, share, self._turn(t, exchange, senders))
+            turn = self._turn(t, exchange, senders, len(share))
+            self._state = self._method.server(self._common, state, message, share, turn)
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ class Star(Carrier):
         up = []
         for k, down in zip(some, self._server.ask("broadcast", t, exchange, some.tolist()), strict=True):
             self.weigh("downlink", t, k, down)
-            sent, of_client = self._clients[k].ask("play", t, exchange, down)
+            sent, of_client = self._clients[k].ask("play", t, exchange, down, len(some))
             self.weigh("uplink", t, k, sent)
             up += [] if sent is None else [sent]
             seen |= {} if of_client is None else {k: of_client}

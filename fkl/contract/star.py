@@ -46,6 +46,8 @@ class Turn:
         Numbers of the clients that play; the server has those of client 0 in a role that no client has.
     senders : (n,) int64, or None
         Of the server: numbers of the clients whose messages it is given, in their order; None for all of them.
+    together : int
+        How many clients take part in this round, which all know; 0 on a graph.
     """
 
     t: int
@@ -53,6 +55,7 @@ class Turn:
     streams: Streams
     clients: range
     senders: NDArray[np.int64] | None = None
+    together: int = 0
 
     def uniform(self, role: Role) -> NDArray[np.float64]:
         """A number in [0, 1) for each replicate and client, (R, K): client k's is the same whoever else plays."""
@@ -135,9 +138,9 @@ class Federated:
         common, channel = world.common, world.channel
         x, y, share = world.problem.round(t)
         samples = Samples(x, y, share > 0)
-        server, client, shown = state.server, state.client, None
+        server, client, shown, here = state.server, state.client, None, int(samples.present.sum())
         for exchange in range(self.exchanges):
-            alone, everyone = (Turn(t, exchange, world.streams, range(size)) for size in (1, len(y)))
+            alone, everyone = (Turn(t, exchange, world.streams, range(size), together=here) for size in (1, len(y)))
             server, down = self.tell(common, server, alone)
             down = channel.down(down)
             client, up, outcome = self.client(common, client, down, samples, everyone)

@@ -81,13 +81,6 @@ class FeatureBank:
             return self.norm * np.cos(angle + self.phase[:, :, None, :])
         return self.norm * np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
 
-    def squared_norms(self, x: Array) -> float | NDArray[np.float64]:
-        """|z_i(x_k)|^2: 1 for pairs, since sin^2 + cos^2 = 1; for the cosine map (R, K, N), of mean 1."""
-        if not self.phase.size:
-            return 1.0
-        z = self.features(x).astype(np.float64)
-        return _by_client((z**2).sum(-1))
-
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
         """theta_i' z_i(x_k) for x (K, d) and theta (R, N, width): shape (R, K, N)."""
         f = np.matmul(self.features(x), theta.astype(self.precision)[..., None])[..., 0]

@@ -36,7 +36,7 @@ class Payload(Protocol):
         """Size on a wire whose scalars take `width` bytes."""
         ...
 
-    def dense(self) -> "Shared | Each | Quantised | Ragged | OnLinks":
+    def dense(self) -> "Shared | Each | Quantised | Ragged | Residues | Padding | OnLinks":
         """The arrays that would travel."""
         ...
 
@@ -217,6 +217,54 @@ class Ragged:
 
 
 @dataclass(frozen=True)
+class Residues:
+    """Every client's whole numbers modulo 2^bits.
+
+    Parameters
+    ----------
+    values : (R, K, ...) uint64
+    bits : int
+        From 1 to 64.
+    """
+
+    values: NDArray[np.uint64]
+    bits: int
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`: so many bits each, in whole bytes."""
+        R, count = len(self.values), prod(self.values.shape[2:])
+        return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
+
+    def dense(self) -> "Residues":
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Bytes that a protocol needs beside what is said, the same number for every client; what they hold is its own.
+
+    Parameters
+    ----------
+    replicates : int
+    size : int
+        Bytes; they count as the scalars that would take as many.
+    """
+
+    replicates: int
+    size: int
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        size = np.full((self.replicates, 1), self.size)
+        return Size(-(-size // width), size)
+
+    def dense(self) -> "Padding":
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True)
 class FeatureGradients:
     """Every client's gradient of each kernel's parameters, c_ki z_i(x_k) + 2 lam w_ki theta_i, kept in these factors.
 
@@ -323,7 +371,7 @@ class RankOne:
 
 
 def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
-    """What a message holds, by kind.
+    """What a message holds, by kind; of one that holds another message, the other's kinds as well.
 
     Raises
     ------
@@ -334,6 +382,9 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
         return
     for name in _fields(message.__class__):
         value = getattr(message, name)
+        if is_message(value):
+            yield from kinds(value)
+            continue
         parts = value if isinstance(value, tuple) else (value,)
         for part in parts:
             if not _is_payload(part.__class__):
@@ -349,11 +400,19 @@ def on_links(message: Any) -> bool:
 def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
     """A message of the same class whose payloads are others, in the order in which `kinds` has them."""
     others = iter(payloads)
-    fields_of = {}
-    for name, parts in kinds(message):
-        made = tuple(next(others) for _ in parts)
-        fields_of[name] = made if isinstance(getattr(message, name), tuple) else made[0]
+    fields_of: dict[str, Any] = {}
+    for name in _fields(message.__class__):
+        value = getattr(message, name)
+        if is_message(value):
+            fields_of[name] = rebuilt(value, others)
+        else:
+            fields_of[name] = tuple(next(others) for _ in value) if isinstance(value, tuple) else next(others)
     return replace(message, **fields_of)
+
+
+def is_message(value: Any) -> bool:
+    """Whether it is a message, and no payload."""
+    return is_dataclass(value) and not _is_payload(value.__class__)
 
 
 def _beside(factor: Array, values: NDArray[Any]) -> Array:

@@ -1,13 +1,25 @@
 """Messages as bytes: what a party on another machine would be sent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.network.messages import Each, OnLinks, Payload, Quantised, Ragged, Shared, kinds
+from fkl.network.messages import (
+    Each,
+    OnLinks,
+    Padding,
+    Payload,
+    Quantised,
+    Ragged,
+    Residues,
+    Shared,
+    is_message,
+    kinds,
+)
 
 Array = NDArray[Any]
 
@@ -18,7 +30,7 @@ class Part(NamedTuple):
     Of a `Quantised` one the body is its unit; the bits are its codes, so many each.
     """
 
-    kind: type[Shared] | type[Each] | type[Quantised] | type[Ragged] | type[OnLinks]
+    kind: type[Shared] | type[Each] | type[Quantised] | type[Ragged] | type[Residues] | type[Padding] | type[OnLinks]
     shape: tuple[int, ...]
     dtype: str
     body: bytes
@@ -36,15 +48,19 @@ class Packet:
         Class of the message.
     parts : dict of str to (tuple of Part, bool)
         By field, and whether the field is a tuple.
+    within : dict of str to Packet
+        By field, messages that this one holds.
     """
 
     kind: type
     parts: Mapping[str, tuple[tuple[Part, ...], bool]]
+    within: Mapping[str, "Packet"] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
         """Bytes of the arrays."""
-        return sum(len(part.body) + len(part.bits) for parts, _ in self.parts.values() for part in parts)
+        own = sum(len(part.body) + len(part.bits) for parts, _ in self.parts.values() for part in parts)
+        return own + sum(packet.size for packet in self.within.values())
 
 
 def packed(message: Any, k: int, width: int) -> Packet | None:
@@ -54,26 +70,34 @@ def packed(message: Any, k: int, width: int) -> Packet | None:
     """
     if message is None:
         return None
+    held = {one.name: getattr(message, one.name) for one in fields(message)}
+    within = {name: packed(value, k, width) for name, value in held.items() if is_message(value)}
     parts = {
-        kind: (tuple(_part(payload, k, width) for payload in payloads), isinstance(getattr(message, kind), tuple))
+        kind: (tuple(_part(payload, k, width) for payload in payloads), isinstance(held[kind], tuple))
         for kind, payloads in kinds(message)
+        if kind in held and kind not in within
     }
-    return Packet(type(message), parts)
+    return Packet(type(message), parts, {name: one for name, one in within.items() if one is not None})
 
 
 def unpacked(packets: list[Packet]) -> Any:
     """The message that these of several clients are, a client after another."""
-    fields = {}
+    made: dict[str, Any] = {name: unpacked([packet.within[name] for packet in packets]) for name in packets[0].within}
     for name, (parts, several) in packets[0].parts.items():
         joined = tuple(_joined([packet.parts[name][0][j] for packet in packets]) for j in range(len(parts)))
-        fields[name] = joined if several else joined[0]
-    return packets[0].kind(**fields)
+        made[name] = joined if several else joined[0]
+    return packets[0].kind(**made)
 
 
 def _part(payload: Payload, k: int, width: int) -> Part:
     dense = payload.dense()
     if isinstance(dense, Quantised):
         return _coded(dense, k, width)
+    if isinstance(dense, Padding):
+        return Part(Padding, (), "", bytes(dense.size), b"")
+    if isinstance(dense, Residues):
+        own = dense.values[0, k]
+        return Part(Residues, own.shape, "", b"", to_bits(own.ravel(), dense.bits), dense.bits)
     if isinstance(dense, Ragged):
         of_clients = dense.values[0]
         values = of_clients[k if len(of_clients) > 1 else 0]
@@ -105,7 +129,25 @@ def _decoded(parts: list[Part]) -> Quantised:
     return Quantised((from_0 - 2 ** (each - 1)).astype(np.int16)[None], unit[None], each)
 
 
-def _joined(parts: list[Part]) -> Shared | Each | Quantised | Ragged | OnLinks:
+def to_bits(values: NDArray[np.uint64], bits: int) -> bytes:
+    """Whole numbers (n,) modulo 2^bits, so many bits each, one after another."""
+    each = np.unpackbits(values.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)[:, 64 - bits :]
+    return np.packbits(each).tobytes()
+
+
+def from_bits(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
+    """So many numbers that `to_bits` wrote."""
+    each = np.unpackbits(np.frombuffer(packed, np.uint8), count=count * bits).reshape(count, bits)
+    whole = np.pad(each, ((0, 0), (64 - bits, 0)))
+    return np.packbits(whole, axis=1).view(">u8").ravel().astype(np.uint64)
+
+
+def _joined(parts: list[Part]) -> Shared | Each | Quantised | Ragged | Residues | Padding | OnLinks:
+    if parts[0].kind is Padding:
+        return Padding(1, len(parts[0].body))
+    if parts[0].kind is Residues:
+        each = [from_bits(part.bits, part.each, prod(part.shape)).reshape(part.shape) for part in parts]
+        return Residues(np.stack(each)[None], parts[0].each)
     if parts[0].kind is Shared:
         return Shared(_values(parts[0])[None])
     if parts[0].kind is Quantised:

@@ -1,0 +1,172 @@
+"""Secure sums: the server is given the sum of what clients send, and no client's own.
+
+What the protocol of `fkl.conditions.secure_sum` would give, bit for bit: a sum in fixed point modulo 2^k. Masks cancel
+in it, so a simulation draws none; it counts the bytes of vectors, keys, shares and unmasking.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.conditions.around import OnMessages
+from fkl.conditions.secure_bytes import overhead
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Array, Common
+from fkl.errors import BadValue, FklError, require
+from fkl.network.messages import Padding, Residues, kinds, rebuilt
+
+
+@dataclass(frozen=True)
+class Up:
+    """What a client sends, in fixed point and masked, and what it tells others of its masks."""
+
+    message: Any
+    keys: Padding
+    shares: Padding
+    unmasking: Padding
+
+
+@dataclass(frozen=True)
+class Down:
+    """What the server tells, and what it passes on of the neighbours' keys, shares and absence."""
+
+    message: Any
+    keys: Padding
+    shares: Padding
+    survivors: Padding
+
+
+@dataclass(frozen=True)
+class Pairwise(OnMessages):
+    """Pairs of clients add and subtract a common mask, which is gone from the sum; one protocol for each exchange.
+
+    Every entry is rounded to a multiple of 2^-fraction, and all are sent, also those that a client would have left out:
+    which these are would tell of it. A value that could make a sum overflow is refused.
+
+    Parameters
+    ----------
+    bits : int
+        k: sums are modulo 2^k, and every entry takes k bits on the wire.
+    fraction : int
+        Bits after the point.
+    neighbours : int or None
+        With how many others a client has masks and shares in common: an even number, as in SecAgg+ of Bell et al.
+        (2020), or null for all others, as Bonawitz et al. (2017).
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    on_a_graph = False
+
+    bits: int = 32
+    fraction: int = 16
+    neighbours: int | None = None
+
+    def __post_init__(self) -> None:
+        require(8 <= self.bits <= 62, "bits", self.bits, "an integer from 8 to 62")
+        require(0 <= self.fraction < self.bits, "fraction", self.fraction, "an integer >= 0, below bits")
+        n = self.neighbours
+        require(n is None or (n >= 2 and n % 2 == 0), "neighbours", n, "an even integer >= 2, or null for all")
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """The message in fixed point, and the protocol's own bytes."""
+        if message is None:
+            return memory, None
+        payloads: list[Any] = [payload for _, parts in kinds(message) for payload in parts]
+        coded = [self.coded(payload.dense().values, samples.present, turn.together) for payload in payloads]
+        R, sizes = len(turn.streams.replicates), overhead(turn.together, self.neighbours)
+        own = (Padding(R, size) for size in (sizes.keys_up, sizes.shares_up, sizes.unmasking_up))
+        return memory, Up(rebuilt(message, coded), *own)
+
+    def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
+        """The message, and what is passed on."""
+        if message is None:
+            return memory, None
+        R, sizes = len(turn.streams.replicates), overhead(turn.together, self.neighbours)
+        passed = (Padding(R, size) for size in (sizes.keys_down, sizes.shares_down, sizes.survivors_down))
+        return memory, Down(message, *passed)
+
+    def client_takes(self, common: Common, message: Any, turn: Turn) -> Any:
+        """The message."""
+        return None if message is None else message.message
+
+    def server_takes(
+        self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
+    ) -> tuple[Any, Any, Array]:
+        """Payloads that have a mean, and nothing else to be read."""
+        if message is None:
+            return memory, None, share
+        payloads: list[Any] = [payload for _, parts in kinds(message.message) for payload in parts]
+        sums = [SumAlone(payload, self.fraction) for payload in payloads]
+        return memory, rebuilt(message.message, sums), share
+
+    def coded(self, values: Array, present: NDArray[np.bool_], clients: int) -> Residues:
+        """Multiples of 2^-fraction, modulo 2^bits, of values (R, K, ...).
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If as many clients as there are could not all send a value, since their sum would overflow.
+        """
+        here = values.astype(np.float64)[:, present]
+        most = np.abs(here).max(initial=0.0)
+        if not most * 2.0**self.fraction + 0.5 < 2.0 ** (self.bits - 1) / max(clients, 1):
+            raise FklError(
+                f"secure.bits={self.bits}: a client would send {most:.4g}, and a sum of {clients} of these needs "
+                f"more bits, with secure.fraction={self.fraction} of them after the point; raise bits or lower fraction"
+            )
+        codes = np.zeros(values.shape, np.uint64)
+        codes[:, present] = np.rint(here * 2.0**self.fraction).astype(np.int64).view(np.uint64)
+        return Residues(codes & np.uint64(2**self.bits - 1), self.bits)
+
+
+@dataclass(frozen=True)
+class SumAlone:
+    """A payload of which the server has the sum over clients alone; it does not travel.
+
+    Parameters
+    ----------
+    codes : Residues
+    fraction : int
+    """
+
+    codes: Residues
+    fraction: int
+
+    def mean(self, share: Array) -> NDArray[np.float64]:
+        """The sum of those whose share (K,) is above 0, over how many these are: (R, ...).
+
+        Raises
+        ------
+        fkl.errors.BadValue
+            Where shares differ.
+        """
+        here = share > 0
+        n = int(here.sum())
+        even = np.allclose(share[here], 1 / n, rtol=1e-12)
+        require(even, "secure", "Pairwise", "null where clients count differently in a mean: it tells their sum alone")
+        return decoded(self.codes.values[:, here].sum(axis=1), self.codes.bits, self.fraction) / n
+
+    @property
+    def values(self) -> Any:
+        """Refused."""
+        raise BadValue("secure", "Pairwise", "null for a method whose server reads what each client sent")
+
+    def measured(self, width: int) -> Any:
+        """As it travelled."""
+        return self.codes.measured(width)
+
+    def dense(self) -> Any:
+        """As `values`."""
+        return self.values
+
+
+def decoded(total: NDArray[np.uint64], bits: int, fraction: int) -> NDArray[np.float64]:
+    """The number that a sum modulo 2^bits stands for, from -2^(bits - 1) on."""
+    residue = (total & np.uint64(2**bits - 1)).astype(np.int64)
+    signed = np.where(residue >= 2 ** (bits - 1), residue - 2**bits, residue)
+    return signed / 2.0**fraction

@@ -1,0 +1,325 @@
+"""A secure sum is the sum, shows nothing else, and takes the bytes that are counted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare, norm
+
+from fkl.conditions.secure import Pairwise, SumAlone, decoded
+from fkl.conditions.secure_bytes import degree, overhead
+from fkl.conformance import PROMISES, Conformance, scenario
+from fkl.errors import BadValue, FklError
+from fkl.execution import prepare
+from fkl.network.messages import Each
+from fkl.network.packets import from_bits, to_bits
+from fkl.simulation import make_world
+
+pytest.importorskip("cryptography")
+from fkl.conditions import secure_sum
+from fkl.conditions.secure_sum import Client, Server, play, recovered, ring, shamir
+
+IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
+SHORT = ("partition=quantity_skew", "partition.clients=3", "partition.rounds=14", "precision=float64", "kernels.D=4")
+
+
+# --- the protocol, message by message
+
+
+class Unmasked(Client):
+    """A client that forgets to hide its vector."""
+
+    def mask(self, size: int) -> Any:
+        """Nothing."""
+        return np.zeros(size, np.uint64)
+
+
+class OnlyPairs(Client):
+    """A client with masks of pairs alone, without the one that its seed b makes."""
+
+    def mask(self, size: int) -> Any:
+        """As a client's, without PRG(b)."""
+        return super().mask(size) - secure_sum.stream(self._seed, size)
+
+
+def seeded(seed: int) -> Callable[[int], bytes]:
+    """Random bytes that come again."""
+    return np.random.default_rng(seed).bytes
+
+
+def parties(
+    K: int, size: int, seed: int, neighbours: int | None = None, bits: int = 32, kind: type[Client] = Client
+) -> tuple[list[Client], Server]:
+    """So many clients, and their server; two shares make a secret."""
+    clients = [kind(k, bits, 2, seeded(1000 * seed + k)) for k in range(K)]
+    return clients, Server(ring(np.random.default_rng(seed).permutation(K).tolist(), neighbours), bits, 2, size)
+
+
+def vectors(K: int, size: int, seed: int) -> list[Any]:
+    """Of whole numbers on both sides of 0."""
+    rng = np.random.default_rng(seed)
+    return list(rng.integers(-(2**20), 2**20, (K, size)).view(np.uint64))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(3, 6), st.sampled_from([None, 2, 4]), st.sampled_from([24, 32, 61]), st.integers(0, 99), st.data())
+def test_the_sum_is_exact_whoever_is_gone(K: int, neighbours: int | None, bits: int, seed: int, data: Any) -> None:
+    """Of all who sent a masked vector, modulo 2^k, as long as two neighbours of each are there to the end."""
+    leaves = data.draw(st.dictionaries(st.integers(0, K - 1), st.integers(1, 3), max_size=K - 3), label="gone")
+    clients, server = parties(K, 7, seed, neighbours, bits)
+    there = [k for k in range(K) if leaves.get(k, 4) > 3]
+    graph = server.graph
+    enough = all(len(set(graph[k]) & set(there)) >= 2 for k in range(K))
+    own = vectors(K, 7, seed)
+    if not enough:
+        with pytest.raises(FklError):
+            play(clients, server, own, leaves)
+            raise FklError("enough after all")  # who is gone before round 1 has no secret to be recovered
+        return
+    total, _ = play(clients, server, own, leaves)
+    expected = sum((own[k] for k in range(K) if leaves.get(k, 4) > 2), np.zeros(7, np.uint64))
+    assert np.array_equal(total, expected & np.uint64(2**bits - 1))
+
+
+def test_too_few_shares_make_no_sum() -> None:
+    """Two of three clients are gone before the last round."""
+    clients, server = parties(3, 4, 1)
+    with pytest.raises(FklError, match="a secret needs 2 shares, and"):
+        play(clients, server, vectors(3, 4, 1), {0: 3, 1: 3})
+
+
+def test_shares_below_the_threshold_say_nothing() -> None:
+    """Any 3 of 5 make the secret; 2 of them fit any other secret as well."""
+    secret = bytes(range(32))
+    shares = shamir(secret, range(1, 6), 3, seeded(1))
+    for some in ((1, 2, 3), (5, 1, 4)):
+        assert recovered({x: shares[x] for x in some}, 3) == secret
+    with pytest.raises(FklError):
+        recovered({x: shares[x] for x in (1, 2)}, 3)
+    other = {0: 12345, 1: int.from_bytes(shares[1], "big"), 2: int.from_bytes(shares[2], "big")}
+    third = (
+        sum(  # the third share that would make 12345 of the same two
+            y
+            * np.prod([(3 - o) for o in other if o != x], dtype=object)
+            * pow(int(np.prod([(x - o) for o in other if o != x], dtype=object)), -1, secure_sum.PRIME)
+            for x, y in other.items()
+        )
+        % secure_sum.PRIME
+    )
+    fits = {1: shares[1], 2: shares[2], 3: int(third).to_bytes(33, "big")}
+    assert recovered(fits, 3) == (12345).to_bytes(32, "big")
+
+
+def words_seen(kind: type[Client], x: int, seeds: int, size: int = 16) -> Any:
+    """What the server is sent by client 1 of 3, whose vector is x in every entry, (seeds, size) words of 32 bits."""
+    seen = []
+    for seed in range(seeds):
+        clients, server = parties(3, size, seed, kind=kind)
+        up = {one.number: one.advertise() for one in clients}
+        down = server.keys(up)
+        down = server.route({one: clients[one].share(down[one]) for one in down})
+        seen.append(from_bits(clients[1].masked(down[1], np.full(size, x, np.uint64)), 32, size))
+    return np.array(seen)
+
+
+def evidence(kind: type[Client]) -> float:
+    """Smallest p-value, times how many there are, of tests that what the server sees of a client is uniform.
+
+    Of two updates, the four low and the four high bits of all words of 60 runs; and over 60 runs, the correlation of a
+    word's low byte with the update, which is drawn anew in each.
+    """
+    rng, p = np.random.default_rng(5), []
+    for x in (0, 3 * 2**16 + 1):
+        words = words_seen(kind, x, 60)
+        for shift in (0, 28):
+            digits = (words >> np.uint64(shift)) & np.uint64(15)
+            p.append(chisquare(np.bincount(digits.ravel().astype(int), minlength=16)).pvalue)
+    updates = rng.integers(0, 256, 60)
+    words = np.array([words_seen_once(kind, int(x), seed) for seed, x in enumerate(updates)])
+    r = np.corrcoef(updates, (words & np.uint64(255)).astype(float))[0, 1]
+    p.append(2 * norm.sf(abs(np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15))) * np.sqrt(len(words) - 3)))
+    return float(min(p) * len(p))
+
+
+def words_seen_once(kind: type[Client], x: int, seed: int) -> int:
+    """One word, of one run."""
+    clients, server = parties(3, 1, 500 + seed, kind=kind)
+    down = server.keys({one.number: one.advertise() for one in clients})
+    down = server.route({one: clients[one].share(down[one]) for one in down})
+    return int(from_bits(clients[1].masked(down[1], np.array([x], np.uint64)), 32, 1)[0])
+
+
+def test_what_the_server_sees_of_one_client_is_uniform() -> None:
+    """Whatever its update is."""
+    assert evidence(Client) > 1e-3
+
+
+def test_the_test_finds_out_who_does_not_mask() -> None:
+    """So it can fail."""
+    assert evidence(Unmasked) < 1e-12
+
+
+@pytest.mark.parametrize(("kind", "hidden"), [(Client, True), (OnlyPairs, False)])
+def test_a_vector_that_comes_late_stays_hidden(kind: type[Client], hidden: bool) -> None:
+    """Client 1 is taken for gone, its key is recovered, and then its vector comes: b hides it, which pairs do not."""
+    clients, server = parties(3, 500, 9, kind=kind)
+    own = vectors(3, 500, 9)
+    down = server.keys({one.number: one.advertise() for one in clients})
+    down = server.route({one: clients[one].share(down[one]) for one in down})
+    late = from_bits(clients[1].masked(down[1], own[1]), 32, 500)
+    server.survivors({k: clients[k].masked(down[k], own[k]) for k in (0, 2)})
+    told = server.survivors({k: clients[k].masked(down[k], own[k]) for k in (0, 2)})
+    unmasking = {k: clients[k].unmask(told[k]) for k in (0, 2)}
+    key = secure_sum.X25519PrivateKey.from_private_bytes(recovered(server._of(1, unmasking), 2))
+    pairs = sum(
+        secure_sum.signed(secure_sum.stream(secure_sum.agreed(key, server._public[k][32:], b"mask"), 500), 1, k)
+        for k in (0, 2)
+    )
+    found = (late - pairs) & np.uint64(2**32 - 1)
+    assert np.array_equal(found, own[1] & np.uint64(2**32 - 1)) != hidden
+    if hidden:
+        assert chisquare(np.bincount((found & np.uint64(15)).astype(int), minlength=16)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("neighbours", [None, 2, 4])
+@pytest.mark.parametrize("K", [3, 4, 6])
+def test_bytes_are_counted_as_they_are_played(K: int, neighbours: int | None) -> None:
+    """Every kind of message, of every client."""
+    clients, server = parties(K, 9, K, neighbours, 20)
+    _, sizes = play(clients, server, vectors(K, 9, K))
+    counted = {name.replace("_", " "): size for name, size in overhead(K, neighbours)._asdict().items()}
+    assert sizes.pop("masked up") == dict.fromkeys(range(K), -(-9 * 20 // 8))
+    assert sizes == {kind: dict.fromkeys(range(K), size) for kind, size in counted.items()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 30), st.sampled_from([None, 2, 4, 10]), st.integers(0, 99))
+def test_graphs_are_regular_and_know_each_other(K: int, neighbours: int | None, seed: int) -> None:
+    """Each has as many neighbours as are counted, none of them itself."""
+    graph = ring(np.random.default_rng(seed).permutation(K).tolist(), neighbours)
+    assert all(len(near) == len(set(near)) == degree(K, neighbours) for near in graph.values())
+    assert all(one in graph[other] and one != other for one, near in graph.items() for other in near)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 64), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=9))
+def test_bits_come_back(bits: int, numbers: list[int]) -> None:
+    """Whatever their number."""
+    values = np.array(numbers, np.uint64) & np.uint64(2**bits - 1)
+    packed = to_bits(values, bits)
+    assert len(packed) == -(-len(values) * bits // 8)
+    assert np.array_equal(from_bits(packed, bits, len(values)), values)
+
+
+# --- the condition
+
+
+@dataclass(frozen=True)
+class Message:
+    """Values (R, K, ...)."""
+
+    values: Each
+
+
+def sums(secure: Pairwise, values: Any, share: Any) -> Any:
+    """What the server makes of it."""
+    return SumAlone(secure.coded(values, share > 0, int((share > 0).sum())), secure.fraction).mean(share)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 999), st.integers(0, 20), st.sampled_from([1, 2, 4]))
+def test_what_fixed_point_holds_has_the_plain_mean_bit_for_bit(seed: int, fraction: int, present: int) -> None:
+    """Multiples of 2^-fraction, of a number of clients that halves exactly; absent ones send nothing."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-1000, 1000, (2, 4, 3, 5)) / 2.0**fraction
+    share = np.where(np.arange(4) < present, 1 / present, 0.0)
+    assert np.array_equal(sums(Pairwise(bits=40, fraction=fraction), values, share), Each(values).mean(share))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 999), st.integers(4, 24))
+def test_rounding_is_half_a_step_at_most(seed: int, fraction: int) -> None:
+    """And so is that of a mean."""
+    values = np.random.default_rng(seed).normal(size=(2, 3, 7))
+    share = np.full(3, 1 / 3)
+    off = np.abs(sums(Pairwise(bits=40, fraction=fraction), values, share) - Each(values).mean(share))
+    assert off.max() <= 2.0 ** -(fraction + 1) + 1e-12
+
+
+def test_the_condition_sums_as_the_protocol_does() -> None:
+    """Bit for bit, in the same fixed point."""
+    secure, values = Pairwise(bits=32, fraction=12), np.random.default_rng(2).normal(size=(1, 4, 11))
+    codes = secure.coded(values, np.ones(4, np.bool_), 4).values[0]
+    total, _ = play(*parties(4, 11, 4), list(codes))
+    assert np.array_equal(decoded(total, 32, 12) / 4, sums(secure, values, np.full(4, 0.25))[0])
+
+
+def test_a_sum_that_would_overflow_is_refused() -> None:
+    """Just before it does, and of what is no number; absent clients send nothing."""
+    secure, all_of_them = Pairwise(bits=16, fraction=4), np.ones(4, np.bool_)
+    values = np.full((1, 4, 1), 511.9375)
+    assert sums(secure, values, np.full(4, 0.25)) == 511.9375
+    for bad in (values + 0.0625, -values - 0.0625, values * np.nan):
+        with pytest.raises(FklError, match=r"secure\.bits=16.*raise bits or lower fraction"):
+            secure.coded(bad, all_of_them, 4)
+    assert secure.coded(values * [[[1], [1], [1], [9]]], all_of_them & [1, 1, 1, 0], 3).values[0, 3, 0] == 0
+
+
+def test_nothing_but_an_even_mean_is_told() -> None:
+    """No client's values, and no mean that weighs them differently."""
+    one = SumAlone(Pairwise().coded(np.ones((1, 2, 3)), np.ones(2, np.bool_), 2), 16)
+    with pytest.raises(BadValue, match="secure=Pairwise: must be null where clients count differently"):
+        one.mean(np.array([0.3, 0.7]))
+    with pytest.raises(BadValue, match="reads what each client sent"):
+        _ = one.values
+
+
+@pytest.mark.parametrize("overrides", [("algo=dkla",), ("algo=pooled_raker",), ("algo=cascade_svm",)])
+def test_who_has_no_sums_refuses(overrides: tuple[str, ...]) -> None:
+    """Agents without a server, and servers that read samples or what each client sent."""
+    with pytest.raises(BadValue, match="secure=Pairwise: must be null for"):
+        prepare(scenario(*overrides, "secure=pairwise"))
+
+
+WIRED = {
+    "pof_mkl": ("algo=pof_mkl", "algo.M=2", "kernels.N=6"),
+    "pof_mkl, sparse, central noise": (
+        *("algo=pof_mkl", "kernels.N=6", "secure.neighbours=2"),
+        *("privacy=central", "privacy.clip=0.5", "privacy.noise=0.5"),
+    ),
+    "em_kofl": ("algo=em_kofl", "kernels.N=6"),
+    "vm_kofl": ("algo=vm_kofl", "kernels.N=6"),
+    "perfedavg": ("algo=perfedavg",),
+}
+
+
+@pytest.mark.parametrize("name", WIRED)
+def test_promises_are_kept(name: str) -> None:
+    """Parties on their own, some of them absent, come to the same sums and the same bytes."""
+    suite = Conformance.of(
+        *WIRED[name], "secure=pairwise", "secure.bits=48", "secure.fraction=32", *SHORT, "replicates=3"
+    )
+    for promise in IN_ONE_PROCESS:
+        promise(suite)
+
+
+def test_the_ledger_has_the_protocols_bytes() -> None:
+    """Beside all entries, also those of bins that POF-MKL would not send."""
+    overrides = ("algo=pof_mkl", "algo.M=2", "kernels.N=6", "kernels.D=4", "partition.rounds=3", "replicates=1")
+    booked = {}
+    for secure in ((), ("secure=pairwise", "secure.bits=40")):
+        experiment = prepare(scenario(*overrides, *secure))
+        world, ledger = make_world(experiment, (0,))
+        state = experiment.algorithm.init(world)
+        world.channel.open_round(0, experiment.problem.present[0])
+        experiment.algorithm.step(world, state, 0)
+        booked[bool(secure)] = {way: tally.by_round[0, 0, 2] for way, tally in ledger.tallies.items()}
+    K, own = 4, overhead(4, None)
+    assert booked[False]["uplink"] == K * (2 * 8 * 4 + 1)
+    assert booked[True]["uplink"] == K * (6 * 8 * 5 + own.keys_up + own.shares_up + own.unmasking_up)
+    more = K * (own.keys_down + own.shares_down + own.survivors_down)
+    assert booked[True]["downlink"] == booked[False]["downlink"] + more
