@@ -18,7 +18,7 @@ MARKS = {"POF-MKL": ("o", "#0072B2"), "vM-KOFL": ("s", "#D55E00"), "DKLA": ("^",
 def points(runs: Path) -> pd.DataFrame:
     """A row a run: label, clip, noise, epsilons, and mean and half of the 95 % interval of the error."""
     rows: list[dict[str, Any]] = []
-    for folder in sorted(runs.iterdir()):
+    for folder in sorted(path.parent for path in runs.glob("*/summary.csv")):
         config, summary = yaml.safe_load((folder / "config.yaml").read_text()), pd.read_csv(folder / "summary.csv")
         name = "mse" if "mse" in summary else "test_mse"
         error, noise = summary[name], config.get("privacy") or {"clip": None, "noise": None}

@@ -139,7 +139,7 @@ def evidence(kind: type[Client]) -> float:
             digits = (words >> np.uint64(shift)) & np.uint64(15)
             p.append(chisquare(np.bincount(digits.ravel().astype(int), minlength=16)).pvalue)
     updates = rng.integers(0, 256, 60)
-    words = np.array([words_seen_once(kind, int(x), seed) for seed, x in enumerate(updates)])
+    words = np.array([words_seen_once(kind, int(x), seed) for seed, x in enumerate(updates)], np.uint64)
     r = np.corrcoef(updates, (words & np.uint64(255)).astype(float))[0, 1]
     p.append(2 * norm.sf(abs(np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15))) * np.sqrt(len(words) - 3)))
     return float(min(p) * len(p))
