@@ -43,6 +43,7 @@ def draw(table: pd.DataFrame, picture: Path) -> None:
             mark, colour = MARKS[label]
             panel.errorbar(
                 rows[f"epsilon_{who}"], rows["mean"], rows["half"], color=colour, marker=mark, capsize=3,
+                fillstyle="none" if clip == table["clip"].min() else "full",
                 label=f"{label}, C = {clip:g}",
             )  # fmt: skip
         for label, rows in table[table["noise"].isna()].groupby("label"):
