@@ -19,7 +19,8 @@ class OnMessages:
     """A condition of the network. Each of these functions is played by the party that its words name.
 
     What a party has to remember from round to round is its `memory`, any dataclass of arrays, the replicate first and
-    then, of clients and agents, the client; None before the first round, of agents what `agent_starts` makes it. No function changes what it is given.
+    then, of clients and agents, the client; None before the first round, of agents what `agent_starts` makes it. No
+    function changes what it is given.
     """
 
     on_a_star = True

@@ -248,7 +248,7 @@ class TopK(Compression):
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Few:
         """As `Compression.code`; of those that would have travelled."""
-        R, K, *rest = values.shape
+        R, K = values.shape[:2]
         travels = np.broadcast_to(True if chosen is None else _wide(chosen, values), values.shape).reshape(R, K, -1)
         k = np.ceil(self.share * travels.sum(axis=2, keepdims=True) - 1e-9)  # 0.1 * 30 is a little above 3
         size = np.where(travels, np.abs(values.reshape(R, K, -1)), -1)
