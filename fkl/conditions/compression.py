@@ -9,7 +9,7 @@ remains in the next change, whatever the rounding (as in CHOCO-SGD, Koloskova et
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,6 @@ class Compression(OnMessages):
     down: bool = False
     kinds: list[str] | None = None
 
-    on_lossy_links: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         require(self.up or self.down, "up", self.up, "true where down is false")
 
@@ -63,6 +61,11 @@ class Compression(OnMessages):
     def full(self) -> bool:
         """Whether everything travels as it is."""
         return False
+
+    @property
+    def on_lossy_links(self) -> bool:  # type: ignore[override]
+        """A difference that is lost is never made up."""
+        return self.full
 
     @property
     def unbiased(self) -> bool:
@@ -89,8 +92,8 @@ class Compression(OnMessages):
 
     def agent_starts(self, known: Any, agents: int) -> Any:
         """What all neighbours hold of each agent."""
-        every = {f"{kind} 0": np.repeat(payload.values[:, None], agents, axis=1) for kind, (payload,) in kinds(known)}
-        return Memory(every)
+        shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
+        return Memory({f"{kind} 0": np.repeat(one.values[:, None], agents, axis=1) for kind, one in shared.items()})
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
@@ -196,11 +199,6 @@ class Uniform(Compression):
         return self.bits == FULL
 
     @property
-    def on_lossy_links(self) -> bool:  # type: ignore[override]
-        """What is no difference may be lost."""
-        return self.full
-
-    @property
     def unbiased(self) -> bool:
         """By random rounding."""
         return self.rounding == "stochastic"
@@ -240,11 +238,6 @@ class TopK(Compression):
     def full(self) -> bool:
         """With all entries."""
         return self.share == 1
-
-    @property
-    def on_lossy_links(self) -> bool:  # type: ignore[override]
-        """As of `Uniform`."""
-        return self.full
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Few:
         """As `Compression.code`; of those that would have travelled."""

@@ -444,7 +444,7 @@ def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
     return unit, np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
 
 
-def _wide(chosen: NDArray[np.bool_], values: Array) -> NDArray[np.bool_]:
+def _wide(chosen: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.bool_]:
     """With as many axes as the values that it is chosen among."""
     return chosen.reshape(chosen.shape + (1,) * (values.ndim - 3))
 

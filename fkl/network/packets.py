@@ -150,7 +150,7 @@ def _filled(part: Part) -> Few:
 
 def _by_mask(kept: int, size: int) -> tuple[bool, int]:
     """Whether a mask is less than numbers for those that are kept, and bits of a number; both ends know it alike."""
-    return int(position_bits(np.int64(kept), size)) == size, (size - 1).bit_length()
+    return int(position_bits(np.array([kept]), size)[0]) == size, (size - 1).bit_length()
 
 
 def _bits(numbers: Array, each: int) -> bytes:

@@ -68,7 +68,7 @@ class Dkla(Consensus):
 
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
         """What the neighbours hold from now on, and the agent itself in their stead: so duals sum to 0 over agents."""
-        told = message.theta.upon(own.theta_hat)
+        told: Array = message.theta.upon(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         theta_hat = told if sends.all() else common.xp.where(sends[..., None], told, own.theta_hat)
         return State(own.theta, own.gamma, theta_hat)
 
