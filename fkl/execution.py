@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -207,7 +208,7 @@ def prepare(run: Run) -> Experiment:
         run.conditions.get("links"),
     )
     for group, condition in run.conditions.items():
-        _require_kinds(experiment, group, condition)
+        _require_kinds(replace(experiment, algorithm=run.algo), group, condition)
     return experiment
 
 
