@@ -211,9 +211,8 @@ def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0) -> Any
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
         condition.require_fits(method, conditions)
-        if conditions.get("links") is not None:
-            whole = star or condition.on_lossy_links
-            require(whole, group, type(condition).__name__, "null with links: a difference that is lost is never made up")
+        up = conditions.get("links") is None or star or condition.on_lossy_links
+        require(up, group, type(condition).__name__, "null with links: a difference that is lost is never made up")
         safe = loss == 0 or star or condition.on_lossy_links
         require(safe, "network.loss", loss, f"0 with {group}: a difference that is lost is never made up")
         method = (OnStar if star else OnGraph)(method, condition)

@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.network.messages import (
-    Dense, Each, Few, ForAll, OnLinks, Payload, Quantised, Ragged, Shared, kinds, position_bits,
+    Dense,
+    Each,
+    Few,
+    ForAll,
+    OnLinks,
+    Payload,
+    Quantised,
+    Ragged,
+    Shared,
+    kinds,
+    position_bits,
 )  # fmt: skip
 
 Array = NDArray[Any]
