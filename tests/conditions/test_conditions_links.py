@@ -1,6 +1,5 @@
 """Links that lose messages, fail, wake up in pairs or come and go with who is near; and the duals that bear it."""
 
-from dataclasses import replace
 from typing import Any
 
 import networkx as nx
