@@ -32,7 +32,19 @@ from fkl.execution import prepare
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.ledger import UNITS
-from fkl.network.messages import Each, OnLinks, Padding, Quantised, Ragged, Residues, Shared, kinds, on_links
+from fkl.network.messages import (
+    Dense,
+    Few,
+    ForAll,
+    OnLinks,
+    Padding,
+    Quantised,
+    Ragged,
+    Residues,
+    Shared,
+    kinds,
+    on_links,
+)
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, make_world, simulate
 from fkl.tasks import task_of
@@ -220,17 +232,24 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def _numbers(
-    part: Shared | Each | Quantised | Ragged | Residues | Padding | OnLinks, r: int, k: int, width: int
-) -> tuple[int, int]:
+def _numbers(part: Dense, r: int, k: int, width: int) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
     if isinstance(part, Padding):
         return -(-part.size // width), part.size
     if isinstance(part, Residues):
         return part.values[r, k].size, -(-part.values[r, k].size * part.bits // 8)
+    if isinstance(part, ForAll):
+        return _numbers(part.code, r, 0, width)
+    if isinstance(part, Few):
+        scalars, entries = int(part.kept[r, k].sum()), part.kept[r, k].size
+        positions = min(entries, scalars * int(np.ceil(np.log2(entries)))) if scalars else 0
+        return scalars, scalars * width + -(-positions // 8)
     if isinstance(part, Quantised):
-        codes = part.codes[r, k].size
-        return codes + 1, -(-codes * part.bits // 8) + width
+        mask = np.ones(1, np.bool_) if part.chosen is None else part.chosen[r, k]
+        here = part.codes[r, k] if len(mask) == 1 else part.codes[r, k][mask]
+        codes, scales = (here.size, here.size // here.shape[-1]) if mask.any() else (0, 0)
+        told = -(-len(mask) // 8) if len(mask) > 1 and codes else 0
+        return codes + scales, -(-codes * part.bits // 8) + scales * width + told
     if isinstance(part, Shared):
         scalars, mask = part.values[r].size, 0
     elif isinstance(part, OnLinks):

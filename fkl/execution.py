@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from fkl.kernels.around_median import AroundMedian
 from fkl.loggers.following import following
 from fkl.memory import no_more_than_there_is
 from fkl.progress import Progress
+from fkl.rehearsal import kinds_sent
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
@@ -194,11 +196,11 @@ def prepare(run: Run) -> Experiment:
     if isinstance(kernels, AroundMedian):
         kernels = kernels.fitted(task.some_samples(kernels.samples))
         print(f"kernels: bandwidths from {kernels.smallest:.3g} to {kernels.largest:.3g}")
-    return Experiment(
+    experiment = Experiment(
         task.problem,
         kernels,
         run.network,
-        around(run.algo, run.conditions),
+        around(run.algo, run.conditions, run.network.loss),
         settings.seed,
         settings.replicates,
         settings.precision,
@@ -207,6 +209,18 @@ def prepare(run: Run) -> Experiment:
         settings.engine,
         run.conditions.get("links"),
     )
+    for group, condition in run.conditions.items():
+        _require_kinds(replace(experiment, algorithm=run.algo), group, condition)
+    return experiment
+
+
+def _require_kinds(experiment: Experiment, group: str, condition: Any) -> None:
+    """Refuse a condition on kinds of message that its method does not send."""
+    if asked := getattr(condition, "kinds", None):
+        sent = kinds_sent(experiment)
+        there = sorted(set().union(*(sent.get(direction, set()) for direction in condition.directions)))
+        known = f"null, or some of those that {experiment.algorithm.label} sends: {', '.join(there)}"
+        require(set(asked) <= set(there), f"{group}.kinds", asked, known)
 
 
 def closing_table(title: str, summary: pd.DataFrame) -> str:

@@ -92,6 +92,18 @@ def _first_round(experiment: Experiment) -> int:
     return held
 
 
+def kinds_sent(experiment: Experiment) -> dict[str, set[str]]:
+    """Kinds of message by direction, as a first round with few features has them."""
+    experiment = _small(experiment)
+    world, ledger = make_world(experiment, (0,))
+    world.channel.open_round(0, experiment.problem.present[0])
+    experiment.algorithm.step(world, experiment.algorithm.init(world), 0)
+    sent: dict[str, set[str]] = {}
+    for direction, kind in ledger.kinds:
+        sent.setdefault(direction, set()).add(kind)
+    return sent
+
+
 def _keys_of_rounds(experiment: Experiment, together: int) -> str:
     """Keys that say how many rounds there are, and how many replicates run together."""
     algorithm, rounds = experiment.algorithm, experiment.problem.rounds

@@ -33,6 +33,7 @@ class Role(IntEnum):
     TIMES = 12
     SECURE = 13
     LINKS = 14
+    COMPRESSION_DOWN = 15
     PRIVACY_OF_SERVER = 16
 
 

@@ -13,6 +13,7 @@ PARTIES = (*CLASSES, "dataset.test_rows=0", "partition=vertical", "partition.par
 SPARSE = (*CLASSES, "algo.steps=50", "algo.centres=100")
 STOCHASTIC = (*PARTIES, "algo.iterations=20", "algo.batch=8", "algo.features=4")
 ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60")
+NEAREST = ("compression=uniform", "compression.rounding=nearest")
 LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
 
 SMALL: dict[str, tuple[str, ...]] = {
@@ -42,7 +43,7 @@ DIFFICULT: dict[str, tuple[str, ...]] = {
     "raker, mixed families": ("algo=raker", *ALONE, "kernels.N=7", "kernels.laplacians=3"),
     "cta, messages lost": ("algo=cta", *AGENTS, *LOSSY),
     "coke, messages lost": ("algo=coke", *AGENTS, "algo.v=0.1", *LOSSY),
-    "coke, quantized": ("algo=coke", *AGENTS, "algo.v=0.1", "algo.bits=6"),
+    "coke, quantized": ("algo=coke", *AGENTS, "algo.v=0.1", *NEAREST, "compression.bits=6"),
     "dkla, logistic": ("algo=dkla", *CLASSES, "kernels.D=8", "algo.loss=logistic", "algo.iterations=20"),
     "fdskl, a bank": ("algo=fdskl", *STOCHASTIC, "algo.bank=24"),
     "fdskl, fresh masks, a fold": ("algo=fdskl", *STOCHASTIC, "algo.masks=fresh", "algo.fold=1"),

@@ -108,7 +108,7 @@ def test_a_slip_costs_no_library(words: str) -> None:
         ("fkl run algo=pof", ["algo=pof_mkl"]),
         ("fkl run topology=s", ["topology=star"]),
         ("fkl run -m algo=coke,dk", ["algo=coke,dkla"]),
-        ("fkl run algo=coke algo.b", ["algo.bits="]),
+        ("fkl run algo=coke algo.ce", ["algo.censored="]),
         ("fkl run algo.xi=1 see", ["seed="]),
         ("fkl run algo.b", ["algo.bins_by="]),
         ("fkl run algo=nope algo.", []),

@@ -19,12 +19,15 @@ class OnMessages:
     """A condition of the network. Each of these functions is played by the party that its words name.
 
     What a party has to remember from round to round is its `memory`, any dataclass of arrays, the replicate first and
-    then, of clients and agents, the client; None before the first round. No function changes what it is given.
+    then, of clients and agents, the client; None before the first round, of agents what `agent_starts` makes it. No
+    function changes what it is given.
     """
 
     on_a_star = True
     on_a_graph = True
     """Where it can be; of graphs, where a message is one to all neighbours."""
+    on_lossy_links = True
+    """Whether it can be where messages between agents are lost."""
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse a method, or what else the network does, by a `BadValue`."""
@@ -61,6 +64,10 @@ class OnMessages:
     ) -> tuple[Any, Any, Array]:
         """The server's memory, and the message and the shares (K,) that its method is given."""
         return memory, message, share
+
+    def agent_starts(self, known: Any, agents: int) -> Any:
+        """The memory of so many agents before the first round, when all hold the same of every neighbour: `known`."""
+        return None
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
@@ -181,9 +188,9 @@ class OnGraph(Inside, Decentralized):
         return str(self.method.label)
 
     def start(self, common: Common, agents: int) -> tuple[Held, Any]:
-        """The method's states, and no memory yet."""
+        """The method's states, and what the condition has agents remember."""
         own, known = self.method.start(common, agents)
-        return Held(own, None), known
+        return Held(own, self.condition.agent_starts(known, agents)), known
 
     def send(
         self, common: Common, own: Held, inbox: Inbox, samples: BatchSamples, turn: Turn
@@ -192,6 +199,10 @@ class OnGraph(Inside, Decentralized):
         state, message, sends = self.method.send(common, own.method, inbox, samples, turn)
         memory, message, sends = self.condition.agent_sends(common, own.memory, message, sends, turn)
         return Held(state, memory), message, sends
+
+    def sent(self, common: Common, own: Held, message: Any, sends: NDArray[np.bool_]) -> Held:
+        """The method hears what really travels."""
+        return Held(self.method.sent(common, own.method, message, sends), own.memory)
 
     def receive(self, common: Common, own: Held, inbox: Inbox, samples: BatchSamples, turn: Turn) -> tuple[Held, Array]:
         """What an agent makes of its neighbours' messages."""
@@ -203,13 +214,18 @@ class OnGraph(Inside, Decentralized):
         return self.method.functions(world, Agents(state.own.method, state.held), t)
 
 
-def around(method: Any, conditions: Mapping[str, Any]) -> Any:
+def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0) -> Any:
     """A method inside conditions, by the names of their groups; of those on messages the first is the innermost.
+
+    Parameters
+    ----------
+    loss : float
+        Probability that a message between agents is lost.
 
     Raises
     ------
     fkl.errors.BadValue
-        Names a condition that the method's kind of network cannot have.
+        Names a condition that the method's kind of network, or one that loses messages, cannot have.
     """
     for group, condition in conditions.items():
         if not isinstance(condition, OnMessages):
@@ -219,5 +235,9 @@ def around(method: Any, conditions: Mapping[str, Any]) -> Any:
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
         condition.require_fits(method, conditions)
+        up = conditions.get("links") is None or star or condition.on_lossy_links
+        require(up, group, type(condition).__name__, "null with links: a difference that is lost is never made up")
+        safe = loss == 0 or star or condition.on_lossy_links
+        require(safe, "network.loss", loss, f"0 with {group}: a difference that is lost is never made up")
         method = (OnStar if star else OnGraph)(method, condition)
     return method

@@ -61,6 +61,10 @@ class Decentralized:
         """An agent's new state, a message to all its neighbours, and whether it sends it in this iteration, (R, K)."""
         raise NotImplementedError
 
+    def sent(self, common: Common, own: Any, message: Any, sends: NDArray[np.bool_]) -> Any:
+        """An agent's new state, once it knows its message as it really travels: a condition may have changed it."""
+        return own
+
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: BatchSamples, turn: Turn) -> tuple[Any, Array]:
         """An agent's new state, once its neighbours' messages are in, and the theta (R, K, P) it has learned."""
         raise NotImplementedError
@@ -82,6 +86,7 @@ class Decentralized:
         awake = world.channel.awake(t, _graph(world))
         inbox = Inbox(self._seen(world), state.held, awake)
         own, message, sends = self.send(world.common, state.own, inbox, samples, turn)
+        own = self.sent(world.common, own, message, sends)
         inbox = inbox.after(message, world.channel.send_to_neighbours(message, sends, _graph(world), awake))
         own, theta = self.receive(world.common, own, inbox, samples, turn)
         return Agents(own, inbox.held), theta

@@ -59,6 +59,8 @@ class AgentAlone(Alone):
         self._inbox = replace(self._inbox, awake=awake)
         with self._reading(own := self._own, self._inbox.held):
             self._own, message, sends = self._method.send(self._common, own, self._inbox, self._samples, self._turn(t))
+        with self._reading(own := self._own, message, sends):
+            self._own = self._method.sent(self._common, own, message, sends)
         messages = self._inbox.graph.copies if on_links(message) else 1
         return [self._packed(message, place) if sends[0, 0] else None for place in range(messages)]
 

@@ -36,7 +36,7 @@ class Payload(Protocol):
         """Size on a wire whose scalars take `width` bytes."""
         ...
 
-    def dense(self) -> "Shared | Each | Quantised | Ragged | Residues | Padding | OnLinks":
+    def dense(self) -> "Dense":
         """The arrays that would travel."""
         ...
 
@@ -114,38 +114,63 @@ class Each:
 
 @dataclass(frozen=True)
 class Quantised:
-    """Every client's vector in a few bits a scalar, as what is to be added to all that it sent before.
+    """Every client's array in few bits a scalar; a vector is what lies along the last axis, and has a unit of its own.
 
     Parameters
     ----------
-    codes : (R, K, P) int16
-        Whole numbers from -(2^(bits - 1) - 1) to 2^(bits - 1) - 1.
-    unit : (R, K, 1)
-        What 1 stands for; in full precision.
+    codes : (R, K, ..., P) int16
+        Whole numbers from -(2^(bits - 1) - 1) to 2^(bits - 1) - 1; of one bit -1 and 1.
+    unit : (R, K, ..., 1)
+        What 1 stands for in each vector; in full precision.
     bits : int
-        From 2 to 16.
+        From 1 to 16.
+    chosen : (R, K, n) bool, or None
+        As in `Each`; a vector of which nothing travels has unit 0, which does not travel either.
+    adds : bool
+        Whether it is what is to be added to all that was sent before.
     """
 
     codes: NDArray[np.int16]
     unit: Array
     bits: int
+    chosen: NDArray[np.bool_] | None = None
+    adds: bool = False
 
     @classmethod
-    def nearest(cls, values: Array, bits: int) -> "Quantised":
+    def nearest(
+        cls, values: Array, bits: int, chosen: NDArray[np.bool_] | None = None, adds: bool = False
+    ) -> "Quantised":
         """Nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector, 0 among them."""
-        unit = np.abs(values).max(axis=-1, keepdims=True) / (2 ** (bits - 1) - 1)
-        steps = np.rint(np.divide(values, unit, out=np.zeros_like(values), where=unit > 0))
-        return cls(steps.astype(np.int16), unit, bits)
+        unit, steps = _in_steps(values, bits)
+        return cls(np.rint(steps).astype(np.int16), unit, bits, chosen, adds)
+
+    @classmethod
+    def stochastic(
+        cls, values: Array, bits: int, uniform: Array, chosen: NDArray[np.bool_] | None = None, adds: bool = False
+    ) -> "Quantised":
+        """The step below or above, as `uniform` in [0, 1) has it: the nearer the likelier, without bias."""
+        unit, steps = _in_steps(values, bits)
+        most = 2 ** (bits - 1) - 1
+        codes = np.clip(np.floor(steps + uniform), -most, most)  # the sum may be rounded up to the next step
+        return cls(codes.astype(np.int16), unit, bits, chosen, adds)
 
     @cached_property
     def values(self) -> Array:
-        """The vectors (R, K, P)."""
+        """The vectors (R, K, ..., P)."""
         return self.unit * self.codes
 
+    def travels(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which codes (R, K, scalars), and which units (R, K, vectors)."""
+        R, K, *rest = self.codes.shape
+        chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
+        every = np.broadcast_to(_wide(chosen, self.codes), self.codes.shape)
+        return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
+
     def measured(self, width: int) -> Size:
-        """As `Payload.measured`: the bits of each code, in whole bytes, and one scalar that scales them."""
-        R, _, P = self.codes.shape
-        return Size(np.full((R, 1), P + 1), np.full((R, 1), -(-P * self.bits // 8) + width))
+        """As `Payload.measured`: each vector's scale, the bits of each code, in whole bytes, and a mask as `Each`'s."""
+        codes, units = (part.sum(axis=2) for part in self.travels())
+        mask = 0 if self.chosen is None or self.chosen.shape[2] == 1 else -(-self.chosen.shape[2] // 8) * (codes > 0)
+        return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
 
     def dense(self) -> "Quantised":
         """Itself."""
@@ -157,11 +182,83 @@ class Quantised:
 
     def of(self, senders: NDArray[np.int64]) -> "Quantised":
         """As `Each.of`."""
-        return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits)
+        chosen = None if self.chosen is None else self.chosen[:, senders]
+        return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits, chosen, self.adds)
 
     def upon(self, held: Array) -> Array:
-        """What a receiver holds from now on, who held (R, K, P): both together."""
-        return held + self.values
+        """What a receiver holds from now on, who held (R, K, ...): the message, or both together."""
+        return held + self.values if self.adds else self.values
+
+
+@dataclass(frozen=True)
+class Few:
+    """A few entries of every client's array; what tells which these are is a bit each, or numbers, whichever is less.
+
+    Parameters
+    ----------
+    values : (R, K, ...)
+        0 where not kept.
+    kept : (R, K, ...) bool
+    adds : bool
+        As in `Quantised`.
+    """
+
+    values: Array
+    kept: NDArray[np.bool_]
+    adds: bool = False
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        R, K, *rest = self.kept.shape
+        scalars = self.kept.reshape(R, K, -1).sum(axis=2)
+        return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
+
+    def dense(self) -> "Few":
+        """Itself."""
+        return self
+
+    def mean(self, share: Array) -> NDArray[np.float64]:
+        """As `Each.mean`."""
+        return Each(self.values).mean(share)
+
+    def of(self, senders: NDArray[np.int64]) -> "Few":
+        """As `Each.of`."""
+        return Few(self.values[:, senders], self.kept[:, senders], self.adds)
+
+    def upon(self, held: Array) -> Array:
+        """As `Quantised.upon`."""
+        return held + self.values if self.adds else self.values
+
+
+def position_bits(kept: Counts, size: int) -> Counts:
+    """Bits that tell which `kept` of so many entries travel: a mask, or a number of ceil(log2 size) bits for each."""
+    return np.minimum(size * (kept > 0), kept * (size - 1).bit_length())
+
+
+@dataclass(frozen=True)
+class ForAll:
+    """What `Shared` is to `Each`: one code for every client.
+
+    Parameters
+    ----------
+    code : Quantised or Few
+        Of one sender, K = 1.
+    """
+
+    code: Quantised | Few
+
+    @property
+    def values(self) -> Array:
+        """What it stands for, (R, ...)."""
+        return self.code.values[:, 0]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        return self.code.measured(width)
+
+    def dense(self) -> "ForAll":
+        """Itself."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -451,3 +548,18 @@ def _of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
     n = chosen.shape[2]
     bits = -(-n // 8) * (scalars > 0) if n > 1 else 0
     return Size(scalars, scalars * width + bits)
+
+
+def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
+    """What a step is in each vector, and how many steps its scalars are."""
+    unit = np.abs(values).max(axis=-1, keepdims=True) / (2 ** (bits - 1) - 1)
+    return unit, np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
+
+
+def _wide(chosen: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.bool_]:
+    """With as many axes as the values that it is chosen among."""
+    return chosen.reshape(chosen.shape + (1,) * (values.ndim - 3))
+
+
+Dense = Shared | Each | Quantised | Few | ForAll | Ragged | OnLinks | Residues | Padding
+"""Payloads that are the arrays that travel."""

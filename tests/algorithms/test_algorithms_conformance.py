@@ -32,6 +32,7 @@ EXCUSED: dict[tuple[str, Promise], str] = {("pooled_raker", LABELS): IN_TURN, ("
 """Promises that an algorithm breaks, and why that is right; one that is kept after all fails."""
 
 ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60", "precision=float64")
+NEAREST = ("compression=uniform", "compression.rounding=nearest")
 LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
 DIFFICULT: dict[str, tuple[str, ...]] = {
     "pof_mkl, bins drawn, clients absent": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", *ABSENT),
@@ -42,7 +43,7 @@ DIFFICULT: dict[str, tuple[str, ...]] = {
     "raker, mixed families": ("algo=raker", "kernels.N=7", "kernels.laplacians=3", "precision=float64"),
     "cta, messages lost": ("algo=cta", *LOSSY),
     "coke, messages lost": ("algo=coke", "algo.v=0.1", *LOSSY),
-    "coke, quantized": ("algo=coke", "algo.v=0.1", "algo.bits=6"),
+    "coke, quantized": ("algo=coke", "algo.v=0.1", *NEAREST, "compression.bits=6"),
     "dkla, logistic": ("algo=dkla", "algo.loss=logistic", "algo.iterations=20", "dataset=ellipses", "dataset.rows=90"),
     "fdskl, a bank": ("algo=fdskl", "algo.bank=24", "precision=float64"),
     "fdskl, fresh masks, a fold": ("algo=fdskl", "algo.masks=fresh", "algo.fold=1", "precision=float64"),

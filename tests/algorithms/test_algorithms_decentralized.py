@@ -19,6 +19,8 @@ from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Consensus
 from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.conditions.around import Held, OnGraph, around
+from fkl.conditions.compression import Uniform
 from fkl.contract.apart import AsObject
 from fkl.contract.graph import Agents
 from fkl.data.problem import Batch, Problem
@@ -62,6 +64,11 @@ def experiment(
 ) -> Experiment:
     """Two replicates in float64."""
     return Experiment(batch, dictionary, network or Network(), algorithm, 0, 2, "float64", connected(graph))
+
+
+def few_bits(method: Consensus, bits: int) -> Any:
+    """The method whose agents send differences in so many bits."""
+    return around(method, {"compression": Uniform(bits=bits, rounding="nearest")})
 
 
 def play(given: Experiment) -> tuple[NDArray[np.float64], World, Ledger]:
@@ -311,7 +318,7 @@ def test_theorem_3_s_number_of_features_is_enough() -> None:
     assert least_features(np.ones((2, 2)), 1e-3, 1 - 1e-12, 1 - 1e-12) > 4600
 
 
-@pytest.mark.parametrize("method", [Cta(), Dkla(), Coke(v=0.2), Coke(v=0.2, bits=6)])
+@pytest.mark.parametrize("method", [Cta(), Dkla(), Coke(v=0.2), few_bits(Coke(v=0.2), 6)])
 @given(order=st.permutations(range(K)))
 def test_relabelling_agents_permutes_the_result(method: Consensus, order: list[int]) -> None:
     batch = make_batch(iterations=12)
@@ -370,7 +377,7 @@ METHODS = (
     Cta(lam=LAM),
     Dkla(lam=LAM, rho=0.05),
     Coke(lam=LAM, rho=0.05, v=0.4, mu=0.9),
-    Coke(lam=LAM, rho=0.05, v=0.4, mu=0.9, bits=5),
+    few_bits(Coke(lam=LAM, rho=0.05, v=0.4, mu=0.9), 5),
 )
 
 
@@ -379,13 +386,13 @@ METHODS = (
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_agents_alone_do_what_all_at_once_do(method: Consensus, loss: float, graph: nx.Graph) -> None:
     """Each with its own samples, inbox and neighbours' degrees, to 1e-9; bytes on the wire are those in the ledger."""
-    if getattr(method, "bits", None) and loss:
+    if isinstance(method, OnGraph) and loss:
         return  # is refused
     given = experiment(method, make_batch(len(graph)), graph, network=Network(loss=loss))
     method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
 
 
-@pytest.mark.parametrize("method", [Dkla(loss="logistic"), Coke(loss="logistic", v=0.3, bits=3)], ids=str)
+@pytest.mark.parametrize("method", [Dkla(loss="logistic"), few_bits(Coke(loss="logistic", v=0.3), 3)], ids=str)
 def test_agents_alone_find_the_same_logistic_minimum(method: Consensus) -> None:
     given = experiment(method, make_batch(classes=True))
     method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
@@ -450,7 +457,10 @@ def test_a_state_is_vectors_and_nothing_that_can_be_derived(method: Consensus) -
     world.channel.open_round(0, np.ones(K, np.bool_))
     state, _ = method.step(world, state, 0)
     assert isinstance(state, Agents)
-    held = [*vars(state.own).values(), *state.held.values()]
+    own, remembered = state.own, []
+    if isinstance(own, Held):
+        own, remembered = own.method, list(own.memory.held.values())
+    held = [*vars(own).values(), *remembered, *state.held.values()]
     assert [vectors.shape for vectors in held] == [(2, K, P)] * len(held)
 
 
@@ -466,10 +476,12 @@ def test_quantization_is_within_half_a_step_and_keeps_the_range(bits: int, seed:
     assert (Quantised.nearest(np.zeros((1, 1, 4)), bits).values == 0).all()
 
 
-def test_quantized_messages_converge_and_are_counted_in_bits() -> None:
+@pytest.mark.parametrize("method", [Coke(lam=LAM, rho=0.03, v=0.0), Dkla(lam=LAM, rho=0.03)], ids=str)
+def test_quantized_messages_converge_and_are_counted_in_bits(method: Consensus) -> None:
     """P scalars of b bits and one in full: the differences shrink, so even 4 bits lead to the optimum."""
     batch = make_batch(iterations=1500)
-    theta, world, ledger = play(experiment(Coke(lam=LAM, rho=0.03, v=0.0, bits=4), batch))
+    method = few_bits(method, 4)
+    theta, world, ledger = play(experiment(method, batch))
     optimum = world.loss.optimum(world.training, LAM)[:, None]
     assert np.abs(theta[-1] - optimum).max() < 1e-6
     sent = ledger.tallies["broadcast"].by_client[0, 0]
@@ -557,10 +569,9 @@ def test_every_client_keeps_its_share_to_be_tested_on(seed: int, share: float) -
         (lambda: Coke(mu=0.0), "mu"),
         (lambda: Coke(mu=1.1), "mu"),
         (lambda: Coke(censored="always"), "censored"),
-        (lambda: Coke(bits=1), "bits"),
         (lambda: Cta(eta=0.0), "eta"),
         (lambda: Network(loss=1.0), "loss"),
-        (lambda: play(experiment(Coke(bits=4), make_batch(), network=Network(loss=0.1))), "bits"),
+        (lambda: around(Coke(), {"compression": Uniform(bits=4)}, loss=0.1), "network.loss"),
         (lambda: play(experiment(Dkla(), make_batch(), dictionary=Dictionary(N=2, D=2))), "kernels.N"),
         (lambda: Dkla(loss="logistic").batch(THREE_CLASSES, np.random.default_rng(0)), "loss"),
     ],

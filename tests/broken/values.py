@@ -45,7 +45,6 @@ OUTSIDE = {
     "algo.trees": ("0", "1000001"),
     "algo.depth": ("0", "17"),
     "algo.bins": ("1", "257"),
-    "algo.bits": ("1", "17"),
     "algo.key_bits": ("0", "126", "129", "16386"),
     "algo.batch": ("0",),
     "algo.features": ("0", "1000000001"),

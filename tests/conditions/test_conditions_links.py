@@ -1,6 +1,5 @@
 """Links that lose messages, fail, wake up in pairs or come and go with who is near; and the duals that bear it."""
 
-from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -305,7 +304,5 @@ def test_refusals_name_the_key() -> None:
             make()
     with pytest.raises(BadValue, match=r"links.*null: POF-MKL"):
         prepare(scenario("algo=pof_mkl", "links=failing"))
-    quantised = experiment(Coke(bits=4), Failing(p=0.1))
-    with pytest.raises(BadValue, match=r"bits.*links"):
-        play(quantised)
-    play(replace(quantised, links=Failing(p=0)))
+    with pytest.raises(BadValue, match=r"compression.*null with links"):
+        prepare(scenario("algo=coke", "links=failing", "compression=sign"))

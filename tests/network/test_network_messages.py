@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary
 
-from fkl.network.messages import Each, FeatureGradients, Payload, Quantised, RankOne, Shared, kinds, measured
+from fkl.conditions.compression import Sign, TopK
+from fkl.network.messages import Each, FeatureGradients, ForAll, Payload, Quantised, RankOne, Shared, kinds, measured
 from fkl.network.packets import packed, unpacked
 from fkl.streams import Streams
 
@@ -56,6 +57,12 @@ PAYLOADS: list[Payload] = [
     gradients(some_of(1)),
     *(Quantised.nearest(RANDOM.standard_normal((1, K, 5)), bits) for bits in (2, 3, 8, 11, 16)),
     Quantised.nearest(np.zeros((1, K, 3)), 4),
+    Quantised.nearest((chosen := some_of(9))[..., None] * RANDOM.standard_normal((1, K, 9, 3)), 5, chosen),
+    Quantised.nearest((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), 5, silent),
+    Quantised.stochastic(RANDOM.standard_normal((1, K, 2, 3)), 4, RANDOM.random((1, K, 2, 3))),
+    Sign().code((chosen := some_of(6))[..., None] * RANDOM.standard_normal((1, K, 6, 3)), chosen, False, list),
+    *(TopK(share=share).code(RANDOM.standard_normal((1, K, 6, 5)), None, True, list) for share in (0.04, 0.1, 0.9)),
+    TopK(share=0.3).code((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), silent, False, list),
 ]
 
 
@@ -74,6 +81,16 @@ def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     np.testing.assert_allclose(arrived.theta.mean(share), payload.mean(share), rtol=1e-12, atol=1e-14)
     sizes = [np.broadcast_to(measured(payloads, 8).size, (1, K)) for _, payloads in kinds(message)]
     assert [packet.size for packet in packets if packet] == sum(sizes)[0].tolist()
+
+
+@pytest.mark.parametrize("bits", [2, 7])
+def test_a_code_for_all_comes_through_bytes_as_it_was(bits: int) -> None:
+    """What a server tells its clients, each of which is sent as many bytes."""
+    code = ForAll(Quantised.nearest(RANDOM.standard_normal((1, 1, 4, 3)), bits))
+    packet = packed(Message(code, Shared(np.array([3])), ()), 2, 4)
+    assert packet is not None
+    np.testing.assert_allclose(unpacked([packet]).theta.values, code.values, rtol=1e-6)
+    assert packet.size == code.measured(4).size.item() + 4 == -(-12 * bits // 8) + 4 * 4 + 4
 
 
 @given(st.integers(1, 40), st.integers(1, 5), st.sampled_from([4, 8]))

@@ -6,37 +6,22 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, World
+from fkl.algorithms.base import Array
 from fkl.algorithms.decentralized.consensus import Message
-from fkl.algorithms.decentralized.dkla import Dkla
-from fkl.algorithms.decentralized.dkla import State as DklaState
-from fkl.contract.graph import Agents
+from fkl.algorithms.decentralized.dkla import Dkla, State
 from fkl.contract.samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.errors import require
 from fkl.network.inbox import Inbox
-from fkl.network.messages import Each, Quantised
+from fkl.network.messages import Each
 
 CENSORED = ("norm", "squared_norm", "relative_norm")
 
 
-@dataclass
-class State(DklaState):
-    """As DKLA's, beside an inbox that holds the neighbours' theta_hat.
-
-    Parameters
-    ----------
-    theta_hat : (R, K, P)
-        What each agent broadcast last.
-    """
-
-    theta_hat: Array
-
-
 @dataclass(frozen=True)
 class Coke(Dkla):
-    """DKLA whose agents keep silent while theta has hardly moved since they last sent it.
+    """DKLA whose agents keep silent while theta has hardly moved since they last sent it, as theta_hat.
 
     Parameters
     ----------
@@ -45,9 +30,6 @@ class Coke(Dkla):
     censored : {"norm", "squared_norm", "relative_norm"}
         What has to reach h(k): |xi|, as the text has it; |xi|^2, which the published transmissions agree with; or
         |xi| / |theta_hat|, an event trigger, which with mu = 1 asks for the same relative change at all times.
-    bits : int or None
-        Send xi with so many bits a scalar, in even steps over its range, in place of theta in full precision. It
-        is the quantized xi that everyone, the sender too, adds to theta_hat.
     """
 
     label: ClassVar[str] = "COKE"
@@ -56,48 +38,24 @@ class Coke(Dkla):
     v: float = 0.5
     mu: float = 0.98
     censored: str = "norm"
-    bits: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(0 <= self.v < np.inf, "v", self.v, "a number >= 0")
         require(0 < self.mu <= 1, "mu", self.mu, "a number > 0, at most 1")
         require(self.censored in CENSORED, "censored", self.censored, ", ".join(CENSORED))
-        bits = self.bits
-        require(bits is None or 2 <= bits <= 16, "bits", bits, "an integer from 2 to 16, or null")
 
-    def init(self, world: World) -> Agents:
-        """Refuse what a lossy network makes of differences."""
-        lossless = self.bits is None or not world.channel.loses
-        allowed = "null where network.loss is above 0, or links are not all up: a lost difference is never made up"
-        require(lossless, "bits", self.bits, allowed)
-        return super().init(world)
-
-    def start(self, common: Common, agents: int) -> tuple[State, Message]:
-        """Algorithm 2, Initialize: theta = theta_hat = gamma = 0."""
-        dkla, nothing = super().start(common, agents)
-        return State(dkla.theta, dkla.gamma, self.zeros(common, agents)), nothing
-
-    def send(  # type: ignore[override]
+    def send(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
         """Iteration k = t + 1: minimise beside the neighbours' theta_hat, and broadcast what is news."""
-        theta_hat, xp = own.theta_hat, common.xp
+        theta_hat = own.theta_hat
         c = self.lam / samples.agents + self.rho * inbox.degree
         v = self.rho * (inbox.degree[:, None] * theta_hat + inbox.sum("theta")) - own.gamma
         theta = samples.minimise(c, v, own.theta)  # eq. (21a)
         xi = theta_hat - theta  # eq. (19)
         sends = self._news(xi, theta_hat) >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
-        payload = Each(theta) if self.bits is None else Quantised.nearest(-xi, self.bits)
-        theta_hat = xp.where(sends[..., None], payload.upon(theta_hat), theta_hat)
-        return State(theta, own.gamma, theta_hat), Message(payload), sends
-
-    def receive(  # type: ignore[override]
-        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
-    ) -> tuple[State, Array]:
-        """Move the dual variable along the neighbours' theta_hat, as new as they made it."""
-        gamma = own.gamma + self.rho * (inbox.degree[:, None] * own.theta_hat - inbox.sum("theta"))  # eq. (21b)
-        return State(own.theta, gamma, own.theta_hat), own.theta
+        return State(theta, own.gamma, theta_hat), Message(Each(theta)), sends
 
     def _news(self, xi: Array, theta_hat: Array) -> NDArray[np.float64]:
         """What is compared with h(k), (R, K)."""

@@ -10,14 +10,14 @@ from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.world import Common
 from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import Each, Quantised, Shared
+from fkl.network.messages import Each, Few, Quantised, Shared
 
 
 @dataclass(frozen=True)
 class Message:
     """What an agent tells its neighbours of its theta (R, K, P)."""
 
-    theta: Each | Quantised | Shared
+    theta: Each | Quantised | Few | Shared
 
 
 @dataclass(frozen=True)

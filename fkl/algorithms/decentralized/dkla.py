@@ -24,10 +24,13 @@ class State:
     ----------
     theta, gamma : (R, K, P)
         Primal and dual variables.
+    theta_hat : (R, K, P)
+        What the neighbours hold of theta: theta itself, unless few bits of it travelled.
     """
 
     theta: Array
     gamma: Array
+    theta_hat: Array
 
 
 @dataclass(frozen=True)
@@ -50,21 +53,28 @@ class Dkla(Consensus):
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Algorithm 1, Initialize: theta = gamma = 0."""
-        return State(self.zeros(common, agents), self.zeros(common, agents)), self.nothing_sent(common)
+        theta, gamma, theta_hat = (self.zeros(common, agents) for _ in range(3))
+        return State(theta, gamma, theta_hat), self.nothing_sent(common)
 
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
         """Iteration k = t + 1: minimise beside the neighbours' theta of iteration k - 1, and broadcast theta."""
         c = self.lam / samples.agents + self.rho * inbox.degree
-        v = self.rho * (inbox.degree[:, None] * own.theta + inbox.sum("theta")) - own.gamma
+        v = self.rho * (inbox.degree[:, None] * own.theta_hat + inbox.sum("theta")) - own.gamma
         theta = samples.minimise(c, v, own.theta)  # eq. (18a)
         everyone = common.xp.ones(theta.shape[:2], np.bool_)
-        return State(theta, own.gamma), Message(Each(theta)), everyone
+        return State(theta, own.gamma, own.theta_hat), Message(Each(theta)), everyone
+
+    def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
+        """What the neighbours hold from now on, and the agent itself in their stead: so duals sum to 0 over agents."""
+        told: Array = message.theta.upon(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
+        theta_hat = told if sends.all() else common.xp.where(sends[..., None], told, own.theta_hat)
+        return State(own.theta, own.gamma, theta_hat)
 
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Array]:
         """Move the dual variable along the neighbours' theta of iteration k."""
-        gamma = own.gamma + self.rho * (inbox.degree[:, None] * own.theta - inbox.sum("theta"))  # eq. (18b)
-        return State(own.theta, gamma), own.theta
+        gamma = own.gamma + self.rho * (inbox.degree[:, None] * own.theta_hat - inbox.sum("theta"))  # eq. (18b)
+        return State(own.theta, gamma, own.theta_hat), own.theta

@@ -1,0 +1,280 @@
+"""Few bits: what parties send, in fewer bits than it has, of every method alike.
+
+On a star a rounding with a bias has error feedback (Seide et al., 1-Bit Stochastic Gradient Descent, Interspeech 2014;
+Karimireddy et al., Error Feedback Fixes SignSGD, ICML 2019, Algorithm 1): what it leaves out of a message is added to
+the sender's next one, so that all that was sent and what is left come to all that was to be sent. On a graph an agent
+sends its change since what its neighbours hold of it, which is all that it has sent before: there what is left out
+remains in the next change, whatever the rounding (as in CHOCO-SGD, Koloskova et al., ICML 2019).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.conditions.around import OnMessages
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Array, Common
+from fkl.errors import require
+from fkl.network.ledger import Direction
+from fkl.network.messages import Each, Few, ForAll, Quantised, Shared, kinds
+from fkl.streams import Role
+
+ROUNDINGS = ("stochastic", "nearest")
+FULL = 32
+"""Bits that stand for full precision."""
+ANOTHER_EXCHANGE = 2**32
+"""Draws between those of two exchanges of a round: more than a message has payloads."""
+
+
+@dataclass
+class Memory:
+    """By kind and place: on a star what is left to send, on a graph what the neighbours hold; (R, K, ...) each."""
+
+    held: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Compression(OnMessages):
+    """What all kinds of rounding share. Whole numbers, such as a kernel's, and single scalars travel as they are."""
+
+    up: bool = True
+    down: bool = False
+    kinds: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        require(self.up or self.down, "up", self.up, "true where down is false")
+
+    @property
+    def on_a_graph(self) -> bool:  # type: ignore[override]
+        """An agent's messages are its own, as a client's."""
+        return self.up
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Of the messages that it is for."""
+        return ("uplink", "broadcast") * self.up + ("downlink",) * self.down
+
+    @property
+    def full(self) -> bool:
+        """Whether everything travels as it is."""
+        return False
+
+    @property
+    def on_lossy_links(self) -> bool:  # type: ignore[override]
+        """A difference that is lost is never made up."""
+        return self.full
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the mean of what arrives is what was sent."""
+        return False
+
+    def code(
+        self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
+    ) -> Quantised | Few:
+        """What travels for values (R, K, ...); `draw` gives a number in [0, 1) for each scalar."""
+        raise NotImplementedError
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """With what was left of those before; who is absent sends nothing, and keeps it."""
+        if not self.up:
+            return memory, message
+        return self._feedback(memory, message, samples.present, turn, Role.COMPRESSION)
+
+    def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
+        """What is for all clients."""
+        if not self.down:
+            return memory, message
+        return self._feedback(memory, message, np.ones(1, np.bool_), turn, Role.COMPRESSION_DOWN)
+
+    def agent_starts(self, known: Any, agents: int) -> Any:
+        """What all neighbours hold of each agent."""
+        shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
+        return Memory({f"{kind} 0": np.repeat(one.values[:, None], agents, axis=1) for kind, one in shared.items()})
+
+    def agent_sends(
+        self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
+    ) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """Its change since what the neighbours hold."""
+        held = dict(memory.held)
+
+        def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Few:
+            change = self.code(values - held[name], None, True, draw)
+            held[name] = np.where(_wide(sends, values), change.upon(held[name]), held[name])
+            return change
+
+        return Memory(held), self._coded(message, turn, Role.COMPRESSION, coded, ""), sends
+
+    def _feedback(
+        self, memory: Memory | None, message: Any, present: NDArray[np.bool_], turn: Turn, role: Role
+    ) -> tuple[Memory | None, Any]:
+        """A message (K,) who are present send, and what is then left."""
+        held = {} if memory is None else dict(memory.held)
+
+        def coded(
+            name: str, values: Array, chosen: NDArray[np.bool_] | None, draw: Callable[[], Array]
+        ) -> Quantised | Few:
+            if self.unbiased:
+                return self.code(values, chosen, False, draw)
+            left = held.get(name, np.zeros_like(values))
+            sent = _wide(np.broadcast_to(present, values.shape[:2]), values)
+            travels = np.ones_like(sent) if chosen is None else _wide(chosen, values)
+            p = np.where(travels, values + left, 0)  # Algorithm 1, line 4, the step gamma being the server's
+            code = self.code(p, chosen, False, draw)  # line 5
+            held[name] = np.where(travels & sent, p - code.values, left)  # line 7
+            return code
+
+        message = self._coded(message, turn, role, coded, f"{turn.exchange} ")
+        return (Memory(held) if held else memory), message
+
+    def _coded(self, message: Any, turn: Turn, role: Role, coded: Any, prefix: str) -> Any:
+        """The message with codes in place of the payloads that are to be short."""
+        if self.full or message is None:
+            return message
+        short: dict[str, Any] = {}
+        draw = turn.exchange * ANOTHER_EXCHANGE
+        for kind, payloads in kinds(message):
+            new = []
+            for j, payload in enumerate(payloads):
+                new.append(self._short(payload, turn, role, draw, coded, f"{prefix}{kind} {j}", kind))
+                draw += 1
+            short[kind] = tuple(new) if isinstance(getattr(message, kind), tuple) else new[0]
+        return replace(message, **short)
+
+    def _short(self, payload: Any, turn: Turn, role: Role, draw: int, coded: Any, name: str, kind: str) -> Any:
+        """A payload's code, or itself."""
+        if self.kinds is not None and kind not in self.kinds:
+            return payload
+        dense = payload.dense()
+        if not isinstance(dense, Shared if role == Role.COMPRESSION_DOWN else Each):
+            return payload
+        values = dense.values[:, None] if isinstance(dense, Shared) else dense.values
+        if values.dtype.kind != "f" or values.ndim < 3:
+            return payload
+
+        def numbers() -> Array:
+            return turn.vectors(role, values[0, 0].size, draw).reshape(values.shape)
+
+        code = coded(name, values, getattr(dense, "chosen", None), numbers)
+        return ForAll(code) if isinstance(dense, Shared) else code
+
+
+@dataclass(frozen=True)
+class Uniform(Compression):
+    """Scalars in even steps over their vector's range, 0 among them, each rounded to the step below or above.
+
+    With s = 2^(bits - 1) - 1 steps on either side it is Q_s of QSGD (Alistarh et al., NeurIPS 2017, section 3.1), but
+    for max |v_i| in place of |v|_2, as in their experiments: then Q_s is unbiased, Lemma 3.1 holds, and no step is
+    longer. A vector is what lies along the last axis of an array, such as a kernel's theta, and has a scale of its own,
+    one scalar.
+
+    Parameters
+    ----------
+    bits : int
+        A scalar, from 2 to 16; 32 for full precision.
+    rounding : {"stochastic", "nearest"}
+        To the step below or above at random, without bias, or to the nearer one.
+    up, down : bool
+        Whether what clients send, to the server or, as agents, to neighbours, is in few bits; and what the server sends
+        to all clients.
+    kinds : list of str or None
+        Kinds of message that are, such as theta or losses; None for all.
+    """
+
+    bits: int = 8
+    rounding: str = "stochastic"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        allowed = 2 <= self.bits <= 16 or self.bits == FULL
+        require(allowed, "bits", self.bits, f"an integer from 2 to 16, or {FULL} for full precision")
+        require(self.rounding in ROUNDINGS, "rounding", self.rounding, " or ".join(ROUNDINGS))
+
+    @property
+    def full(self) -> bool:
+        """At so many bits."""
+        return self.bits == FULL
+
+    @property
+    def unbiased(self) -> bool:
+        """By random rounding."""
+        return self.rounding == "stochastic"
+
+    def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
+        """As `Compression.code`."""
+        if self.unbiased:
+            return Quantised.stochastic(values, self.bits, draw(), chosen, adds)
+        return Quantised.nearest(values, self.bits, chosen, adds)
+
+
+@dataclass(frozen=True)
+class TopK(Compression):
+    """The largest entries of all that a party sends of a kind, as they are; with error feedback.
+
+    Which entries these are is told by a mask, a bit an entry, or by their numbers, ceil(log2 entries) bits each: by
+    whichever is less. Both ends know which from how many there are.
+
+    Parameters
+    ----------
+    share : float
+        Of the entries, in (0, 1], rounded up; 1 for all.
+    up, down : bool
+        Whether of what clients send, to the server or, as agents, to neighbours, the largest entries travel alone; and
+        of what the server sends to all clients.
+    kinds : list of str or None
+        Kinds of message of which they do, such as theta or losses; None for all.
+    """
+
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.share <= 1, "share", self.share, "a number in (0, 1]")
+
+    @property
+    def full(self) -> bool:
+        """With all entries."""
+        return self.share == 1
+
+    def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Few:
+        """As `Compression.code`; of those that would have travelled."""
+        R, K = values.shape[:2]
+        travels = np.broadcast_to(True if chosen is None else _wide(chosen, values), values.shape).reshape(R, K, -1)
+        k = np.ceil(self.share * travels.sum(axis=2, keepdims=True) - 1e-9)  # 0.1 * 30 is a little above 3
+        size = np.where(travels, np.abs(values.reshape(R, K, -1)), -1)
+        rank = np.argsort(np.argsort(-size, axis=2, kind="stable"), axis=2)
+        kept = (rank < k).reshape(values.shape)
+        return Few(np.where(kept, values, 0), kept, adds)
+
+
+@dataclass(frozen=True)
+class Sign(Compression):
+    """One bit a scalar, its sign, and the mean of the magnitudes for each vector; with error feedback.
+
+    As EF-SignSGD (Karimireddy et al., 2019, Algorithm 1): sign(p) |p|_1 / d of each vector p of d scalars, what lies
+    along the last axis of an array, such as a kernel's theta. The sign of 0 is taken to be 1.
+
+    Parameters
+    ----------
+    up, down : bool
+        Whether what clients send, to the server or, as agents, to neighbours, is signs; and what the server sends to
+        all clients.
+    kinds : list of str or None
+        Kinds of message that are, such as theta or losses; None for all, [] for none.
+    """
+
+    def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
+        """As `Compression.code`."""
+        travels = np.broadcast_to(True if chosen is None else _wide(chosen, values), values.shape)
+        codes = (np.where(values >= 0, 1, -1) * travels).astype(np.int16)
+        d = np.maximum(travels.sum(axis=-1, keepdims=True), 1)
+        unit = (np.abs(values).sum(axis=-1, keepdims=True) / d).astype(values.dtype)
+        return Quantised(codes, unit, 1, chosen, adds)
+
+
+def _wide(flags: NDArray[np.bool_], values: Array) -> NDArray[np.bool_]:
+    """Of (R, K) or (R, K, n), with as many axes as the values have."""
+    return flags.reshape(flags.shape + (1,) * (values.ndim - flags.ndim))

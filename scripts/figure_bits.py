@@ -1,0 +1,83 @@
+"""Draws docs/network/bits.png: error against bytes, by what `compression` does to four methods.
+
+python scripts/figure_bits.py docs/network/bits.png
+"""
+
+import sys
+from io import BytesIO
+from typing import Any
+
+from matplotlib.figure import Figure
+from PIL import Image
+
+from fkl.composing.loader import compose
+from fkl.config import load
+from fkl.execution import prepare
+from fkl.network.ledger import UNITS
+from fkl.simulation import simulate
+
+NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=150")
+STREAM = (*NAVAL, "kernels.N=11", "kernels.D=25", "replicates=5")
+ENERGY = ("dataset=energy", "partition=agents", "partition.rounds=100", "topology=gnm", "topology.edges=20")
+BATCH = (*ENERGY, "kernels.D=25", "kernels.smallest=0.5", "algo.iterations=150", "replicates=5")
+METHODS = {
+    "POF-MKL, naval": ("algo=pof_mkl", "algo.eta=0.5", *STREAM),
+    "vM-KOFL, naval": ("algo=vm_kofl", "algo.eta=0.5", *STREAM),
+    "DKLA, energy": ("algo=dkla", *BATCH),
+    "COKE, energy": ("algo=coke", "algo.v=0.1", *BATCH),
+}
+FEW = {
+    "full precision": ((), "#000000"),
+    "8 bits": (("compression=uniform", "compression.bits=8"), "#0072B2"),
+    "4 bits": (("compression=uniform", "compression.bits=4"), "#56B4E9"),
+    "2 bits": (("compression=uniform", "compression.bits=2"), "#009E73"),
+    "top 10 %": (("compression=top_k",), "#E69F00"),
+    "sign": (("compression=sign",), "#D55E00"),
+}
+
+
+ON_A_GRAPH = ("compression.rounding=nearest",)
+"""Of few bits: rounding at random adds to a change of 2 bits more than it has, so that it never gets smaller."""
+
+
+def played(words: tuple[str, ...]) -> tuple[Any, Any]:
+    """Kilobytes that a client has sent so far, and the error, (T, R) each."""
+    experiment = prepare(load(compose(*words)))
+    [chunk] = simulate(experiment, None, experiment.replicates, lambda rounds: None)
+    judge: Any = chunk.judge
+    tally = chunk.ledger.tallies["broadcast" if "broadcast" in chunk.ledger.tallies else "uplink"]
+    size = tally.by_round[..., UNITS.index("bytes")].cumsum(axis=0)
+    error = judge.mse if hasattr(judge, "mse") else judge.by_round["test_mse"]
+    return size / experiment.problem.clients / 1000, error
+
+
+def main() -> None:
+    """Play, print what the runs end with, and draw."""
+    figure = Figure(figsize=(7.6, 6.2), layout="constrained")
+    panels = figure.subplots(2, 2, sharey="row")
+    for panel, (method, words) in zip(panels.flat, METHODS.items(), strict=True):
+        for few, (asked, colour) in FEW.items():
+            nearest = ON_A_GRAPH * (words[0] in ("algo=dkla", "algo=coke") and "compression=uniform" in asked)
+            size, error = played((*words, *asked, *nearest))
+            last = error[-1]
+            print(
+                f"{method:16} {few:15} {size[-1].mean():9.2f} kB  {last.mean():.5f} +- {last.std(ddof=1):.5f}",
+                flush=True,
+            )
+            mean, spread = error.mean(axis=1), error.std(axis=1, ddof=1)
+            panel.plot(size.mean(axis=1), mean, color=colour, label=few, lw=1.4)
+            panel.fill_between(size.mean(axis=1), mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
+        panel.set(xscale="log", yscale="log", title=method)
+        panel.grid(alpha=0.3)
+    for panel, what in zip(panels[:, 0], ("mse so far (scaled target)", "test mse (scaled target)"), strict=True):
+        panel.set_ylabel(what)
+    for panel, who in zip(panels.flat, ("client", "client", "agent", "agent"), strict=True):
+        panel.set_xlabel(f"kB sent by a {who}" if who == "client" else "kB broadcast by an agent")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
+    drawn = BytesIO()
+    figure.savefig(drawn, dpi=75)
+    Image.open(drawn).convert("RGB").quantize(48).save(sys.argv[1], optimize=True)  # a third of the size
+
+
+if __name__ == "__main__":
+    main()

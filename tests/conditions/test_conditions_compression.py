@@ -1,0 +1,266 @@
+"""Few bits: full precision changes no bit, rounding has no bias, nothing that is left out is forgotten, bits count."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fkl.conditions import around
+from fkl.conditions.compression import Compression, Memory, Sign, TopK, Uniform
+from fkl.conformance import Conformance, play, require_same, scenario
+from fkl.contract.star import Samples, Turn
+from fkl.errors import BadValue
+from fkl.execution import prepare
+from fkl.network.messages import Each, Few, Quantised, Shared, kinds, position_bits
+from fkl.streams import Role, Streams
+
+METHODS = ("pof_mkl", "em_kofl", "vm_kofl", "dkla", "coke")
+FULL = (Uniform(bits=32), TopK(share=1.0), Sign(kinds=[]))
+R, K, N, P = 2, 3, 4, 5
+
+
+@cache
+def plain(algo: str) -> Any:
+    """A small scenario, and what it shows."""
+    few = "algo.iterations=8" if algo in ("dkla", "coke") else "partition.rounds=8"
+    experiment = prepare(scenario(f"algo={algo}", "kernels.D=4", few))
+    return experiment, play(experiment, (0, 1))
+
+
+@pytest.mark.parametrize("condition", FULL, ids=str)
+@pytest.mark.parametrize("algo", METHODS)
+def test_full_precision_is_the_plain_run_bit_for_bit(algo: str, condition: Compression) -> None:
+    """Outcomes and traffic, on a star in both directions."""
+    experiment, trace = plain(algo)
+    inside = replace(experiment, algorithm=around(experiment.algorithm, {"compression": replace(condition, down=True)}))
+    require_same(trace, play(inside, (0, 1)), "in full precision")
+
+
+@pytest.mark.parametrize("bits", [2, 3, 8])
+def test_random_rounding_has_no_bias_and_qsgds_variance(bits: int) -> None:
+    """The mean of many draws is within 4 standard errors; their variance is below Lemma 3.1's bounds, and as it is.
+
+    A scalar between two steps is Bernoulli's, so its variance is p (1 - p) unit^2.
+    """
+    draws, n, s = 4000, 24, 2 ** (bits - 1) - 1
+    v = np.random.default_rng(0).standard_normal((1, 1, n))
+    unit = np.abs(v).max() / s
+    uniform = np.random.default_rng(1).random((draws, 1, n))
+    q = np.concatenate([Quantised.stochastic(v, bits, u[None]).values[0] for u in uniform])
+    p = v[0, 0] / unit - np.floor(v[0, 0] / unit)
+    exact = p * (1 - p) * unit**2
+    assert (np.abs(q.mean(axis=0) - v[0, 0]) <= 4 * np.sqrt(exact / draws) + 1e-12).all()
+    variance = ((q - v[0]) ** 2).sum(axis=1).mean()
+    assert variance == pytest.approx(exact.sum(), rel=0.05)
+    assert exact.sum() <= min(n / s**2, np.sqrt(n) / s) * (v**2).sum()
+    assert exact.sum() <= n * unit**2 / 4
+    biased = Quantised.nearest(v, bits).values[0, 0]
+    assert not (np.abs(biased - v[0, 0]) <= 4 * np.sqrt(exact / draws)).all(), "the test sees a bias"
+
+
+@given(st.integers(2, 16), st.integers(0, 2**32 - 1))
+def test_random_rounding_is_within_a_step_and_in_range(bits: int, seed: int) -> None:
+    """Also where a uniform number just below 1 is added to the last step; the largest scalar is met exactly."""
+    random = np.random.default_rng(seed)
+    v = random.standard_normal((1, 2, 6))
+    coded = Quantised.stochastic(
+        v, bits, np.where(random.random(v.shape) < 0.3, np.nextafter(1, 0), random.random(v.shape))
+    )
+    assert np.abs(coded.codes).max() == 2 ** (bits - 1) - 1
+    assert (np.abs(coded.values - v) <= coded.unit * (1 + 1e-9)).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.01, 1.0))
+def test_top_k_keeps_the_largest_and_sign_contracts(seed: int, share: float) -> None:
+    """No entry kept is smaller than one left out; |p - C(p)|^2 = |p|^2 - |p|_1^2 / d of each vector p, signed."""
+    p = np.random.default_rng(seed).standard_normal((R, K, N, P))
+    few = TopK(share=share).code(p, None, False, lambda: p)
+    assert (few.kept.sum(axis=(2, 3)) == np.ceil(share * N * P - 1e-9)).all()
+    for kept, values in zip(few.kept.reshape(-1, N * P), np.abs(p).reshape(-1, N * P), strict=True):
+        assert kept.all() or values[kept].min() >= values[~kept].max()
+    sign = Sign().code(p, None, False, lambda: p).values
+    left = (p**2).sum(axis=-1) - np.abs(p).sum(axis=-1) ** 2 / P
+    np.testing.assert_allclose(((p - sign) ** 2).sum(axis=-1), left, rtol=1e-9, atol=1e-12)
+
+
+@dataclass(frozen=True)
+class Message:
+    """Of two kinds, one a tuple; whole numbers and single scalars too."""
+
+    theta: Any
+    layers: tuple[Any, ...]
+    index: Any
+    one: Any
+
+
+def message(random: np.random.Generator, chosen: bool) -> Message:
+    """Of K clients."""
+    mask = random.random((R, K, N)) < 0.5 if chosen else None
+    theta = random.standard_normal((R, K, N, P)) * (1 if mask is None else mask[..., None])
+    layers = (Each(random.standard_normal((R, K, 7))), Each(random.standard_normal((R, K, 2, 3))))
+    return Message(Each(theta, mask), layers, Each(np.ones((R, K, 1), np.int64)), Each(np.ones((R, K))))
+
+
+def turn(t: int, exchange: int = 0, clients: int = K, streams: Streams | None = None) -> Turn:
+    """Of round t."""
+    return Turn(t, exchange, streams or Streams(0, tuple(range(R))), range(clients))
+
+
+BIASED = (TopK(share=0.3), Sign(), Uniform(bits=3, rounding="nearest"))
+
+
+@pytest.mark.parametrize("condition", BIASED, ids=str)
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1), chosen=st.booleans())
+def test_what_was_sent_and_what_is_left_come_to_all_messages(condition: Compression, seed: int, chosen: bool) -> None:
+    """Error feedback telescopes, client by client; of who is absent, nothing was sent and nothing changes."""
+    random, memory = np.random.default_rng(seed), None
+    true, sent = np.zeros((R, K, N, P)), np.zeros((R, K, N, P))
+    for t in range(6):
+        given_, present = message(random, chosen), random.random(K) < 0.7
+        samples = Samples(np.zeros((K, 1)), np.zeros(K), present)
+        before = memory
+        memory, short = condition.client_sends(None, memory, given_, samples, turn(t))  # type: ignore[arg-type]
+        here = present[:, None, None]
+        true, sent = true + here * given_.theta.values, sent + here * short.theta.values
+        assert short.index is given_.index
+        assert short.one is given_.one
+        held: Memory = memory
+        for name, left in held.held.items():
+            was = 0 if before is None else before.held[name][:, ~present]
+            assert (left[:, ~present] == was).all()
+        if chosen:
+            assert (short.theta.values[~given_.theta.chosen] == 0).all()
+    np.testing.assert_allclose(sent + held.held["0 theta 0"], true, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("condition", [*BIASED, Uniform(bits=3)], ids=str)
+@settings(max_examples=10)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_agents_know_what_their_neighbours_hold(condition: Compression, seed: int) -> None:
+    """All that they sent; and a theta that stays is held ever more closely by those whose error is less than all."""
+    random = np.random.default_rng(seed)
+    memory = condition.agent_starts(_Theta(Shared(np.ones((R, P)))), K)
+    held, theta = np.ones((R, K, P)), random.standard_normal((R, K, P))
+    first = np.abs(theta - held).max()
+    for t in range(60):
+        sends = random.random((R, K)) < 0.8
+        memory, short, again = condition.agent_sends(None, memory, _Theta(Each(theta)), sends, turn(t))  # type: ignore[arg-type]
+        assert again is sends
+        held = np.where(sends[..., None], short.theta.upon(held), held)
+        assert (memory.held["theta 0"] == held).all()
+    assert np.abs(theta - held).max() < 0.05 * first
+
+
+@dataclass(frozen=True)
+class _Theta:
+    """As agents' messages are."""
+
+    theta: Any
+
+
+class Recording(Streams):
+    """Writes down all numbers that are drawn."""
+
+    def __init__(self) -> None:
+        super().__init__(0, (0, 1))
+        vars(self)["seen"] = []
+
+    def vectors(self, role: Role, t: int, clients: range, size: int, draw: int = 0) -> Any:
+        """As they are."""
+        numbers = super().vectors(role, t, clients, size, draw)
+        vars(self)["seen"].append(numbers.reshape(-1))
+        return numbers
+
+
+def test_no_two_payloads_share_random_numbers() -> None:
+    """Of kinds, places in a tuple, exchanges, directions and rounds."""
+    streams, condition = Recording(), Uniform(bits=4, down=True)
+    up, samples = message(np.random.default_rng(0), False), Samples(np.zeros((K, 1)), np.zeros(K), np.ones(K, bool))
+    down = Message(Shared(up.theta.values[:, 0]), (Shared(np.ones((R, 7))),), Shared(np.ones(R)), Shared(np.ones(R)))
+    for t in range(2):
+        for exchange in range(2):
+            condition.client_sends(None, None, up, samples, turn(t, exchange, streams=streams))  # type: ignore[arg-type]
+            condition.server_sends(None, None, down, turn(t, exchange, 1, streams))  # type: ignore[arg-type]
+    numbers = np.concatenate(vars(streams)["seen"])
+    assert len(numbers) == 2 * 2 * R * (K * (N * P + 7 + 6) + N * P + 7)
+    assert len(np.unique(numbers)) == len(numbers)
+
+
+def test_kinds_and_directions_are_those_that_are_asked_for() -> None:
+    """Others travel as they are."""
+    up, samples = message(np.random.default_rng(0), False), Samples(np.zeros((K, 1)), np.zeros(K), np.ones(K, bool))
+    _, short = Sign(kinds=["layers"]).client_sends(None, None, up, samples, turn(0))  # type: ignore[arg-type]
+    assert [type(part) for _, parts in kinds(short) for part in parts] == [Each, Quantised, Quantised, Each, Each]
+    assert Sign(up=False, down=True).client_sends(None, None, up, samples, turn(0)) == (None, up)  # type: ignore[arg-type]
+    assert Sign().server_sends(None, None, up, turn(0)) == (None, up)  # type: ignore[arg-type]
+
+
+def test_positions_take_a_mask_or_numbers_whichever_is_less() -> None:
+    """Of 100 entries, 14 numbers of 7 bits are less than 100 bits and 15 are not; none is told of nothing."""
+    assert position_bits(np.array([0, 1, 14, 15, 100]), 100).tolist() == [0, 7, 98, 100, 100]
+    kept = np.zeros((1, 1, 100), bool)
+    kept[..., :14] = True
+    scalars, size = Few(np.zeros((1, 1, 100)), kept).measured(4)
+    assert (scalars.item(), size.item()) == (14, 14 * 4 + 13)
+
+
+def test_bytes_are_those_of_the_definition() -> None:
+    """POF-MKL's bin: a scale for each of its kernels, codes in whole bytes, and a bit for each kernel there is."""
+    chosen = np.array([[[True, False, True, False]]])
+    coded = Quantised.nearest(np.ones((1, 1, N, P)) * chosen[..., None], 3, chosen)
+    scalars, size = coded.measured(4)
+    assert (scalars.item(), size.item()) == (2 * P + 2, 4 + 2 * 4 + 1)  # 30 bits, 2 scales, 4 bits
+
+
+@pytest.mark.parametrize(
+    ("make", "key"),
+    [
+        (lambda: Uniform(bits=1), "bits"),
+        (lambda: Uniform(bits=17), "bits"),
+        (lambda: Uniform(rounding="up"), "rounding"),
+        (lambda: TopK(share=0.0), "share"),
+        (lambda: TopK(share=1.1), "share"),
+        (lambda: Sign(up=False), "up"),
+        (lambda: around(prepare(scenario("algo=dkla")).algorithm, {"compression": Sign()}, 0.1), "network.loss"),
+        (lambda: prepare(scenario("algo=vm_kofl", "compression=sign", "compression.kinds=[x]")), "compression.kinds"),
+        (lambda: prepare(scenario("algo=dkla", "compression=sign", "compression.kinds=[x]")), "compression.kinds"),
+    ],
+)  # fmt: skip
+def test_bad_values_are_named(make: Any, key: str) -> None:
+    with pytest.raises(BadValue) as error:
+        make()
+    assert error.value.key == key
+
+
+def test_unknown_kinds_are_answered_with_those_that_there_are() -> None:
+    with pytest.raises(BadValue, match="null, or some of those that eM-KOFL sends: losses, theta"):
+        prepare(scenario("algo=em_kofl", "compression=top_k", "compression.kinds=[x]"))
+    with pytest.raises(BadValue, match="that vM-KOFL sends: losses, theta"):  # weights go down
+        prepare(scenario("algo=vm_kofl", "compression=sign", "compression.kinds=[weights]"))
+
+
+SHORT = ("kernels.N=6", "kernels.D=4", "partition.rounds=12")
+WIRED = {
+    "pof_mkl": ("compression=uniform", "compression.bits=3", "compression.down=true", "algo.M=2", *SHORT),
+    "vm_kofl": ("compression=top_k", "compression.share=0.2", "compression.down=true", *SHORT),
+    "em_kofl": ("compression=sign", "compression.down=true", *SHORT),
+    "perfedavg": ("compression=uniform", "compression.bits=5", "compression.down=true", "partition.rounds=12"),
+    "ofskl": ("compression=sign", "partition=quantity_skew", "partition.clients=5", *SHORT[1:]),
+    "dkla": ("compression=top_k", "compression.share=0.2", "kernels.D=4", "algo.iterations=12"),
+    "cta": ("compression=sign", "kernels.D=4", "algo.iterations=12"),
+}
+
+
+@pytest.mark.parametrize("algo", WIRED)
+def test_parties_on_their_own_send_the_bytes_that_are_booked(algo: str) -> None:
+    """And what was left out is in checkpoints."""
+    suite = Conformance.of(f"algo={algo}", *WIRED[algo])
+    suite.ledger_books_every_message()
+    suite.parties_see_what_they_hold_alone()
+    if algo in ("vm_kofl", "dkla"):
+        suite.state_survives_save_and_load()
