@@ -271,7 +271,9 @@ class Conformance:
         given = prepare(run)
         if given.redraw is not None:  # of replicates that run together all have what is drawn for the first
             problem, topology = given.redraw(0)
-            given = replace(given, problem=problem, topology=given.topology if topology is None else topology, redraw=None)
+            given = replace(
+                given, problem=problem, topology=given.topology if topology is None else topology, redraw=None
+            )
         return cls(given, Path(run.paths.cache).expanduser())
 
     @property

@@ -71,11 +71,13 @@ class Network:
         compute, deadline = self.compute_s, self.deadline_s
         require(compute is None or 0 < compute < np.inf, "compute_s", compute, "seconds > 0, or null")
         for key in ("compute_spread", "compute_jitter", "link_spread"):
-            require(0 <= getattr(self, key) <= MOST_SPREAD, key, getattr(self, key), f"a number from 0 to {MOST_SPREAD}")
+            require(
+                0 <= getattr(self, key) <= MOST_SPREAD, key, getattr(self, key), f"a number from 0 to {MOST_SPREAD}"
+            )
             needs = "latency_s" if key == "link_spread" else "compute_s"
             there = getattr(self, needs) is not None or getattr(self, key) == 0
             require(there, key, getattr(self, key), f"0 without {needs}")
-        require(deadline is None or 0 < deadline, "deadline_s", deadline, "seconds > 0, or null")
+        require(deadline is None or deadline > 0, "deadline_s", deadline, "seconds > 0, or null")
         times = deadline is None or latency is not None or compute is not None
         require(times, "deadline_s", deadline, "null without compute_s or latency_s: nobody is ever late")
 

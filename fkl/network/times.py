@@ -41,5 +41,5 @@ class Times:
 
 
 def around_one(spread: float, normal: Array) -> Array:
-    """Lognormal factors of mean 1, whose logarithm has the standard deviation `spread`, from standard normal numbers."""
+    """Lognormal factors of mean 1, `spread` the standard deviation of their logarithm, from standard normal numbers."""
     return np.exp(spread * normal - spread**2 / 2)

@@ -19,7 +19,7 @@ def gini(errors: Array) -> Array:
     """
     K = errors.shape[1]
     total = errors.sum(axis=1)
-    weighted = np.sort(errors, axis=1) @ np.arange(1.0, K + 1)
+    weighted = (np.sort(errors, axis=1) * np.arange(1.0, K + 1)).sum(axis=1)  # no product, whose bits depend on R
     share = 2 * weighted / (K * np.where(total > 0, total, 1)) - (K + 1) / K
     return np.where((total == 0) | (errors == errors[:, :1]).all(axis=1), 0.0, share)
 
@@ -40,8 +40,9 @@ def fairness(name: str, sums: Array, count: NDArray[np.int64], site: NDArray[np.
     """
     told = _of(name, "", sums, count)
     if len(set(site.tolist())) > 1:
-        belongs = site[:, None] == np.unique(site)
-        told |= _of(name, "_sites", sums @ belongs, count @ belongs)
+        belongs = [site == one for one in np.unique(site)]
+        by_site = np.stack([np.ascontiguousarray(sums[:, own]).sum(axis=1) for own in belongs], axis=1)
+        told |= _of(name, "_sites", by_site, np.array([count[own].sum() for own in belongs]))
     return told
 
 
@@ -49,5 +50,5 @@ def _of(name: str, what: str, sums: Array, count: NDArray[np.int64]) -> dict[str
     judged = count > 0
     if not judged.any():
         return {f"{name}_{figure}{what}": np.full(len(sums), np.nan) for figure in ("worst_tenth", "gini")}
-    errors = sums[:, judged] / count[judged]
+    errors = np.ascontiguousarray(sums[:, judged] / count[judged])
     return {f"{name}_worst_tenth{what}": worst_tenth(errors), f"{name}_gini{what}": gini(errors)}

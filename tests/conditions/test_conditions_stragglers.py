@@ -18,9 +18,8 @@ from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Experiment, make_world, simulate
 from fkl.streams import Streams
 
-STAR = ("em_kofl", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
-SMALL = ("kernels.D=6", "partition.rounds=30", "replicates=2", "precision=float64")
-SLOW = ("network.compute_s=1", "network.compute_spread=0.5", "network.compute_jitter=0.7", "network.deadline_s=1")
+SMALL = ("kernels.D=6", "partition.rounds=30", "kernels.N=5", "replicates=2", "precision=float64")
+SLOW = ("network.compute_s=1", "network.compute_spread=0.5", "network.compute_jitter=0.7", "network.deadline_s=0.6")
 
 
 def made(algo: str, *overrides: str) -> Experiment:
@@ -43,18 +42,17 @@ def test_a_deadline_that_nobody_misses_changes_no_bit(algo: str) -> None:
         pd.testing.assert_frame_equal(table, plain[name], check_exact=True)
 
 
-@pytest.mark.parametrize("algo", STAR)
+@pytest.mark.parametrize("algo", ["em_kofl", "perfedavg", "pof_mkl", "vm_kofl"])
 def test_parties_on_their_own_are_late_alike(algo: str) -> None:
     """Of 4 clients about half are late, at times all of them; the server is told the shares of those who were not."""
     words = ("network.latency_s=0.1", "network.bandwidth_bytes_per_s=10000", "network.link_spread=0.5")
     suite = Conformance.of(f"algo={algo}", *SMALL, *SLOW, *words)
     suite.parties_see_what_they_hold_alone()
-    suite.state_survives_save_and_load()
     suite.ledger_books_every_message()
 
 
 def rounds_of(given: Experiment) -> Any:
-    """Round after round of replicate 1: who answers in time, by the times alone, the server's state around it, ledger."""
+    """Of each round of replicate 1: who is in time by the times alone, the server before and after, the ledger."""
     world, ledger = make_world(given, (1,))
     times = world.channel.times
     assert times is not None
@@ -74,7 +72,7 @@ def test_who_is_late_sends_for_nothing_and_seconds_are_the_critical_path() -> No
         assert (before == after) == (not in_time.any()), "all are late: nothing is learned"
         assert np.isfinite(outcome.y_hat).all(), "and yet all have predicted"
         assert (ledger.tallies["uplink"].by_round[t, 0, 0], ledger.tallies["downlink"].by_round[t, 0, 0]) == (4, 4)
-        assert ledger.seconds[t, 0] == pytest.approx(min(answer.max(), 1.0), rel=1e-12)
+        assert ledger.seconds[t, 0] == pytest.approx(min(answer.max(), 0.6), rel=1e-12)
         none, some = none + (not in_time.any()), some + (0 < in_time.sum() < 4)
     assert none > 0
     assert some > 10

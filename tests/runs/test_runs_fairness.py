@@ -1,6 +1,7 @@
 """The worst tenth of clients, and the Gini coefficient of their errors, by closed forms and from a run's own tables."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -58,10 +59,10 @@ def test_sites_have_the_error_of_all_their_samples_and_clients_without_any_have_
 
 
 @pytest.mark.parametrize(("algo", "error"), [("pof_mkl", "mse"), ("dkla", "test_mse")])
-def test_a_run_s_summary_is_made_of_its_clients(fkl: Callable, tmp_path: object, algo: str, error: str) -> None:
+def test_a_run_s_summary_is_made_of_its_clients(fkl: Callable, algo: str, error: str) -> None:
     """With the samples of two sites, from columns of clients.csv."""
     rows = "\n".join(f"{n % 7},{n % 5},{'ab'[n // 60]},{(n % 11) * (1 + n // 60)}" for n in range(120))
-    open("table.csv", "w").write("u,v,place,y\n" + rows + "\n")
+    Path("table.csv").write_text("u,v,place,y\n" + rows + "\n")
     words = ["dataset=file", "dataset.path=table.csv", "dataset.target=y", "dataset.site=place", "partition=by_site"]
     words += ["partition.clients_per_site=2", "partition.own=20", "partition.other=5", "kernels.D=4", "replicates=2"]
     words += ["out=here"] if algo == "pof_mkl" else ["out=here", "algo.iterations=5"]
