@@ -1,6 +1,6 @@
 """Draw the figures of docs/network/participation.md and docs/network/stragglers.md, and print what is in them.
 
-python scripts/figure_participation.py docs/network
+python scripts/figure_participation.py docs/network [participation] [stragglers]
 """
 
 import sys
@@ -62,7 +62,7 @@ def participation(folder: Path) -> None:
             for one, name in zip(axes, ("mse", "mse_worst_tenth"), strict=True):
                 panel(one, at, [row[name] for row in found], method, ls=line, more=more)
     for one, words in zip(axes, ("all clients", "worst tenth of clients"), strict=True):
-        one.set(xlabel="share of rounds that a client takes part in", ylabel=f"mse of {words} (scaled target, no unit)")
+        one.set(xlabel="share of rounds that a client takes part in", ylabel=f"mse, {words}\n(of the scaled target, no unit)")
         one.set(xlim=(0, 1.03), yscale="log")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
     figure.savefig(folder / "participation.png", dpi=80)
@@ -91,5 +91,6 @@ def stragglers(folder: Path) -> None:
 
 if __name__ == "__main__":
     mpl.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    participation(Path(sys.argv[1]))
-    stragglers(Path(sys.argv[1]))
+    for draw in (participation, stragglers):
+        if draw.__name__ in (sys.argv[2:] or ("participation", "stragglers")):
+            draw(Path(sys.argv[1]))
