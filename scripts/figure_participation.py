@@ -62,7 +62,10 @@ def participation(folder: Path) -> None:
             for one, name in zip(axes, ("mse", "mse_worst_tenth"), strict=True):
                 panel(one, at, [row[name] for row in found], method, ls=line, more=more)
     for one, words in zip(axes, ("all clients", "worst tenth of clients"), strict=True):
-        one.set(xlabel="share of rounds that a client takes part in", ylabel=f"mse, {words}\n(of the scaled target, no unit)")
+        one.set(
+            xlabel="share of rounds that a client takes part in",
+            ylabel=f"mse, {words}\n(of the scaled target, no unit)",
+        )
         one.set(xlim=(0, 1.03), yscale="log")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
     figure.savefig(folder / "participation.png", dpi=80)

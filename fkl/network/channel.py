@@ -147,7 +147,7 @@ class Channel:
         self._t = 0
         self._present: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sent = self._nothing_sent()
-        self._bytes = {"downlink": self._nothing_sent(), "uplink": self._nothing_sent()}
+        self._travelled = {"downlink": self._nothing_sent(), "uplink": self._nothing_sent()}
 
     def open_round(self, t: int, present: NDArray[np.bool_]) -> None:
         """Begin round t with the clients that are present, a (K,) mask."""
@@ -201,8 +201,8 @@ class Channel:
         if self.times is None:
             return share
         present = share > 0
-        answer = self.times.answer(self._t, self._bytes["downlink"], self._bytes["uplink"])
-        self._bytes = {direction: self._nothing_sent() for direction in self._bytes}
+        answer = self.times.answer(self._t, self._travelled["downlink"], self._travelled["uplink"])
+        self._travelled = {direction: self._nothing_sent() for direction in self._travelled}
         self.ledger.seconds[self._t] += self.times.waited(answer, present)
         in_time = present & (answer <= self.times.deadline)
         if (in_time != in_time[0]).any():
@@ -310,4 +310,4 @@ class Channel:
         timed = self.times is None
         self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, size, timed)
         if not timed:
-            self._bytes[direction] = self._bytes[direction] + size
+            self._travelled[direction] = self._travelled[direction] + size

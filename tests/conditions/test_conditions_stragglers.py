@@ -68,11 +68,13 @@ def rounds_of(given: Experiment) -> Any:
 def test_who_is_late_sends_for_nothing_and_seconds_are_the_critical_path() -> None:
     """Without links, times are the computing alone: the slowest of all, and the deadline where somebody is late."""
     none, some = 0, 0
-    for t, in_time, before, after, outcome, ledger, answer in rounds_of(made("pof_mkl", *SLOW)):
+    for t, in_time, before, after, outcome, ledger, answer in rounds_of(
+        made("pof_mkl", *SLOW[:-1], "network.deadline_s=0.4")
+    ):
         assert (before == after) == (not in_time.any()), "all are late: nothing is learned"
         assert np.isfinite(outcome.y_hat).all(), "and yet all have predicted"
         assert (ledger.tallies["uplink"].by_round[t, 0, 0], ledger.tallies["downlink"].by_round[t, 0, 0]) == (4, 4)
-        assert ledger.seconds[t, 0] == pytest.approx(min(answer.max(), 0.6), rel=1e-12)
+        assert ledger.seconds[t, 0] == pytest.approx(min(answer.max(), 0.4), rel=1e-12)
         none, some = none + (not in_time.any()), some + (0 < in_time.sum() < 4)
     assert none > 0
     assert some > 10
