@@ -104,7 +104,7 @@ def test_the_critical_path_of_links_in_closed_form() -> None:
     times = Times(np.array([[1.0, 0.5, 9.0]]), np.array([0.1, 0.2, 0.3]), np.array([10.0, 20.0, 5.0]), 6.0)
     network = Network(compute_s=1.0)
     ledger = Ledger(1, 2, 3, network.cost)
-    channel = Channel(network, ledger, np.dtype("float64"), "Some", Streams(0, (0, 1)), times)
+    channel = Channel(network, ledger, np.dtype("float64"), "Some", Streams(0, (0, 1)), times=times)
     from dataclasses import make_dataclass
 
     message = make_dataclass("Message", [("theta", Each)], frozen=True)(Each(np.zeros((2, 3, 2))))  # 16 bytes
@@ -169,7 +169,9 @@ def test_methods_whose_rounds_wait_for_no_client_refuse(algo: str) -> None:
 def test_replicates_that_differ_in_who_is_late_do_not_run_together() -> None:
     """A message's length can decide; `fkl run` plays such replicates one at a time."""
     times = Times(np.zeros((1, 1)), np.zeros(1), np.ones(1), 100.0)
-    channel = Channel(Network(compute_s=1.0), Ledger(1, 2, 1), np.dtype("float64"), "Some", Streams(0, (0, 1)), times)
+    channel = Channel(
+        Network(compute_s=1.0), Ledger(1, 2, 1), np.dtype("float64"), "Some", Streams(0, (0, 1)), times=times
+    )
     from dataclasses import make_dataclass
 
     chosen = np.array([[[True] * 20], [[True] * 2 + [False] * 18]])
