@@ -166,9 +166,10 @@ class Run:
     def digest(self) -> str:
         """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
         checksums = [file.sha256 for file in self.dataset.files]
-        for name in ("dataset", "topology"):
+        files = {"dataset": self.dataset, "topology": self.topology, **self.conditions}
+        for name, node in files.items():
             with inside(name):
-                fingerprint = getattr(getattr(self, name), "fingerprint", None)
+                fingerprint = getattr(node, "fingerprint", None)
             if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
                 checksums.append(fingerprint)
         targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
@@ -208,6 +209,9 @@ def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, An
     """What of a resolved configuration decides numbers; idle are keys that its method has no use for."""
     keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
     keys = {key: value for key, value in keys.items() if value is not None or key not in CONDITIONS}
+    network = keys.get("network")
+    if isinstance(network, dict) and network.get("_target_") == "fkl.network.Network":  # whose null and 0 do nothing
+        keys["network"] = {key: value for key, value in network.items() if value}
     for group in {key.partition(".")[0] for key in idle}:
         keys[group] = {key: value for key, value in keys[group].items() if f"{group}.{key}" not in idle}
     return keys

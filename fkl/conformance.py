@@ -284,7 +284,13 @@ class Conformance:
     def of(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
         """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
         run = scenario(*overrides, folder=folder)
-        return cls(replace(prepare(run), redraw=None), Path(run.paths.cache).expanduser())
+        given = prepare(run)
+        if given.redraw is not None:  # of replicates that run together all have what is drawn for the first
+            problem, topology = given.redraw(0)
+            given = replace(
+                given, problem=problem, topology=given.topology if topology is None else topology, redraw=None
+            )
+        return cls(given, Path(run.paths.cache).expanduser())
 
     @property
     def everyone(self) -> range:

@@ -40,6 +40,7 @@ from fkl.simulation import DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
 from fkl.tasks.samples import graph
+from fkl.tasks.taking_part import require_rounds
 
 
 def execute(run: Run) -> bool:
@@ -185,6 +186,7 @@ def prepare(run: Run) -> Experiment:
     wanted = "vertical" if kind.of_features else "any but vertical"
     fits = kind.of_features == getattr(run.partition, "of_features", False)
     require(fits, "partition", type(run.partition).__name__, f"{wanted} for {run.algo.label}")
+    require_rounds(run, kind.of_rounds)
     task = kind.of(run)
     topology = graph(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
     changing = run.conditions.get("links")

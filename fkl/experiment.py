@@ -10,7 +10,7 @@ from fkl.contract.world import Algorithm, World
 from fkl.kernels import Dictionary
 from fkl.network import Channel, Ledger, Network, Topology
 from fkl.network.links import Links
-from fkl.streams import Streams
+from fkl.streams import Role, Streams
 from fkl.tasks import Task, task_of
 from fkl.tasks.task import Redraw
 
@@ -22,7 +22,7 @@ class Experiment:
     Parameters
     ----------
     problem, topology
-        Where they are drawn anew, those of replicate 0.
+        Where they are drawn anew, those of replicate 0; where other clients take part, of all that are there.
     redraw : callable or None
         As in `fkl.tasks.task.Task`.
     links : Links or None
@@ -53,10 +53,16 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     topology, streams = experiment.topology, Streams(experiment.seed, replicates)
     if experiment.redraw is not None:
         [replicate] = replicates
-        problem, topology = experiment.redraw(replicate)
+        problem, drawn = experiment.redraw(replicate)
+        topology = topology if drawn is None else drawn
     directions = experiment.task.directions(topology)
     if network.loss > 0:
         directions = (*directions, "lost")
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
-    channel = Channel(network, ledger, np.dtype(precision), experiment.algorithm.label, streams, experiment.links)
+    times = None
+    if getattr(network, "timed", False):  # a network of the user's own may know nothing of times
+        own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
+        times = network.times(problem.rounds, problem.clients, own.generators(Role.TIMES)[0])
+    label = experiment.algorithm.label
+    channel = Channel(network, ledger, np.dtype(precision), label, streams, experiment.links, times)
     return World(problem, experiment.dictionary, channel, streams, precision, topology, experiment.engine), ledger

@@ -68,7 +68,7 @@ def rehearse(experiment: Experiment) -> tuple[int, int]:
 
 def _small(experiment: Experiment) -> Experiment:
     """The same with as few features and clients as compile all that there is to compile."""
-    experiment = replace(experiment, problem=experiment.task.of_few(FEW_CLIENTS))
+    experiment = replace(experiment, problem=experiment.task.of_few(FEW_CLIENTS), redraw=None)
     return _with_features(experiment, 2)
 
 
@@ -84,7 +84,7 @@ def _first_round(experiment: Experiment) -> int:
     state = experiment.algorithm.init(world)
     temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # of a round, (R, K, N) in float64
     held = memory.nbytes(state) + memory.nbytes(vars(world.common).get("bank")) + temporaries
-    world.channel.open_round(0, experiment.problem.present[0])
+    world.channel.open_round(0, world.problem.present[0])
     _, outcome = experiment.algorithm.step(world, state, 0)
     held += memory.nbytes(getattr(vars(world).get("samples"), "factored", None))
     if experiment.task.judge_counts:

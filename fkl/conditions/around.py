@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,11 @@ class OnMessages:
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
-        """The server's memory, and the message and the shares (K,) that its method is given."""
+        """The server's memory, and the message and the shares (K,) that its method is given.
+
+        The message is None where nobody has answered, or clients send nothing. Of no message, or of shares that are all
+        0, nothing is learned.
+        """
         return memory, message, share
 
     def agent_starts(self, known: Any, agents: int) -> Any:
@@ -118,6 +122,8 @@ class OnStar(Inside, Federated):
 
     method: Any
     condition: Any
+
+    hears_silence: ClassVar[bool] = True
 
     @property
     def label(self) -> str:  # type: ignore[override]

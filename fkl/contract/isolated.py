@@ -19,6 +19,7 @@ from fkl.contract.world import Common, World
 from fkl.errors import BrokenPromiseError
 from fkl.network.ledger import UNITS, WITH_A_SERVER, Direction
 from fkl.network.packets import Packet, packed, unpacked
+from fkl.network.times import Times
 
 Array = NDArray[Any]
 TOLERANCE = 1e-9
@@ -177,7 +178,7 @@ def alone(
     with ExitStack() as ends:
         server = ends.enter_context(closing(party(ServerAlone, method, common, problem.clients)))
         clients = [ends.enter_context(closing(party(client, method, common, k, *mine))) for k, mine in enumerate(own)]
-        network = Star(method, problem, server, clients)
+        network = Star(method, problem, server, clients, world.channel.times)
         seen = [network.round(t) for t in range(problem.rounds)]
         if both := server.ask("drawn") & set().union(*(one.ask("drawn") for one in clients)):
             names = ", ".join(sorted(role.name for role in both))
@@ -202,9 +203,12 @@ class Carrier:
 class Star(Carrier):
     """Between a server and its clients."""
 
-    def __init__(self, method: Federated, problem: Any, server: Any, clients: list[Any]) -> None:
+    def __init__(
+        self, method: Federated, problem: Any, server: Any, clients: list[Any], times: Times | None = None
+    ) -> None:
         super().__init__(problem, WITH_A_SERVER)
         self._method, self._problem, self._server, self._clients = method, problem, server, clients
+        self._times = times
 
     def round(self, t: int) -> Shown:
         """One round of everybody, or of one client after another where the server serves them in turn."""
@@ -213,19 +217,34 @@ class Star(Carrier):
         for some in [here[[j]] for j in range(len(here))] if self._method.in_turn else [here]:
             for exchange in range(self._method.exchanges):
                 self._exchange(t, exchange, some, seen)
+        if not seen:  # nobody is there, and nothing is shown
+            return {}
         empty = {name: np.full(part.shape, np.nan) for name, part in seen[here[0]].items()}
         every = [seen.get(k, empty) for k in range(len(self._clients))]
         return {name: np.concatenate([one[name] for one in every]) for name in empty}
 
     def _exchange(self, t: int, exchange: int, some: NDArray[np.int64], seen: dict[int, Shown]) -> None:
-        up = []
+        up, senders = [], []
         for k, down in zip(some, self._server.ask("broadcast", t, exchange, some.tolist()), strict=True):
             self.weigh("downlink", t, k, down)
             sent, of_client = self._clients[k].ask("play", t, exchange, down, len(some))
             self.weigh("uplink", t, k, sent)
-            up += [] if sent is None else [sent]
             seen |= {} if of_client is None else {k: of_client}
-        self._server.ask("take", t, exchange, up, np.full(len(some), 1 / len(some)), some)
+            if self._in_time(t, k, down, sent):
+                senders.append(k)
+                up += [] if sent is None else [sent]
+        if senders or self._method.hears_silence:
+            share = np.full(len(senders), 1 / max(len(senders), 1))
+            self._server.ask("take", t, exchange, up, share, np.array(senders, np.int64))
+
+    def _in_time(self, t: int, k: int, *packets: Packet | None) -> bool:
+        """Whether the answer of client k is there before the server goes on."""
+        if self._times is None:
+            return True
+        size = [np.zeros(len(self._clients), np.int64) for _ in packets]
+        for of_client, packet in zip(size, packets, strict=True):
+            of_client[k] = 0 if packet is None else packet.size
+        return bool(self._times.answer(t, *size)[k] <= self._times.deadline)
 
 
 def require_alone(method: Federated, world: Callable[[], World], party: Apart) -> None:

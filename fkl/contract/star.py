@@ -88,6 +88,8 @@ class Federated:
 
     label: ClassVar[str]
     exchanges: ClassVar[int] = 1
+    hears_silence: ClassVar[bool] = False
+    """Whether `server` is called, with no message, in an exchange in which nobody has answered; nothing is learned."""
     in_turn: ClassVar[bool] = False
     """Whether the server serves one client after another, all exchanges of a round with each."""
     uses_sample_once: ClassVar[bool] = False
@@ -120,7 +122,10 @@ class Federated:
         raise NotImplementedError
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
-        """The server's new state, from what came up and each client's share (K,) in a mean, 0 of whoever is absent."""
+        """The server's new state, from what came up and each client's share (K,) in a mean.
+
+        The share is 0 of whoever is absent, or was too late.
+        """
         raise NotImplementedError
 
     def require_apart(self, world: Callable[[], World], party: Any) -> None:
@@ -144,7 +149,11 @@ class Federated:
             server, down = self.tell(common, server, alone)
             down = channel.down(down)
             client, up, outcome = self.client(common, client, down, samples, everyone)
-            server = self.server(common, server, channel.up(up), share, alone)
+            up = channel.up(up)
+            heard = channel.answered(share)
+            anyone = bool(heard.any())
+            if anyone or self.hears_silence:
+                server = self.server(common, server, up if anyone else None, heard, alone)
             shown = outcome if shown is None else shown
         assert shown is not None, f"{type(self).__name__}: no exchange of a round shows a prediction"
         return Star(server, client), shown

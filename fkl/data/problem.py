@@ -67,7 +67,7 @@ class Problem:
     x : (T, K, d)
     y : (T, K) float64
     present : (T, K) bool
-        False where client k has no sample in round t (its rows are used up).
+        False where client k has no sample in round t (its rows are used up), or does not take part.
     site : (K,) int64
         The site most of the client's rows come from.
     site_names : tuple of str
@@ -81,6 +81,8 @@ class Problem:
         What turned a table's cells into raw numbers; None where the data set is not of a data set's table.
     expected : (T, K) float64 or None
         As in `Table`: what nobody can predict better than.
+    sampled : (T, K) bool or None
+        Where there are samples, those of rounds in which a client does not take part, too; None where it always does.
     """
 
     x: NDArray[np.floating]
@@ -93,6 +95,7 @@ class Problem:
     scale: Scale = field(default_factory=Scale)
     encoder: Encoder | None = None
     expected: NDArray[np.float64] | None = None
+    sampled: NDArray[np.bool_] | None = None
     rounds: int = field(init=False)
     clients: int = field(init=False)
     dimension: int = field(init=False)
@@ -113,6 +116,15 @@ class Problem:
         """
         here = self.present[t]
         return self.x[t], self.y[t], here / max(int(here.sum()), 1)
+
+    def thinned(self, present: NDArray[np.bool_]) -> "Problem":
+        """The same with only these clients (T, K) taking part; what is fitted in hindsight sees all samples."""
+        return replace(self, present=present, sampled=self.everywhere)
+
+    @property
+    def everywhere(self) -> NDArray[np.bool_]:
+        """Where there are samples, (T, K)."""
+        return self.present if self.sampled is None else self.sampled
 
     def block(self, rounds: slice) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
         """The first client's x (B, d) and y (B,) in some rounds."""

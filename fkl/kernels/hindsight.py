@@ -19,7 +19,7 @@ LOSSES = "losses"
 def hindsight_loss(
     problem: Problem, dictionary: Dictionary, lam: float, cache: Path | None = None
 ) -> NDArray[np.float64]:
-    """Loss (T, K) of the best kernel ridge fit to all samples; 0 where a client is absent.
+    """Loss (T, K) of the best kernel ridge fit to all samples; 0 where a client has none.
 
     NaN for a method without regularisation, whose best function in hindsight would go through every sample.
 
@@ -33,9 +33,9 @@ def hindsight_loss(
         Folder to look in and to keep it in; None for neither.
     """
     if lam == 0:
-        return np.full(problem.present.shape, np.nan)
-    x, y = problem.x[problem.present].astype(np.float64), problem.y[problem.present]
-    loss = np.zeros(problem.present.shape)
+        return np.full(problem.everywhere.shape, np.nan)
+    x, y = problem.x[problem.everywhere].astype(np.float64), problem.y[problem.everywhere]
+    loss = np.zeros(problem.everywhere.shape)
     file = None if cache is None else cache / "hindsight" / f"{_digest(dictionary, lam, x, y)}.npz"
     best = None if file is None else _kept(file, len(y))
     if best is None:
@@ -43,25 +43,25 @@ def hindsight_loss(
         if file is not None:
             with suppress(CannotWriteError):  # a cache that cannot be written only costs time
                 write_sealed(file, {LOSSES: best})
-    loss[problem.present] = best
+    loss[problem.everywhere] = best
     return loss
 
 
 def linear_loss(problem: Problem) -> NDArray[np.float64]:
     """Squared error (T, K) of the least squares fit of a linear function with intercept to all samples.
 
-    0 where a client is absent; NaN where samples times squared features are more than `fkl.kernels.ridge.WORK`.
+    0 where a client has none; NaN where samples times squared features are more than `fkl.kernels.ridge.WORK`.
     """
-    x, y = problem.x[problem.present].astype(np.float64), problem.y[problem.present]
+    x, y = problem.x[problem.everywhere].astype(np.float64), problem.y[problem.everywhere]
     if x.size * problem.dimension > WORK:
-        return np.full(problem.present.shape, np.nan)
+        return np.full(problem.everywhere.shape, np.nan)
     x -= x.mean(axis=0)
     x /= np.where(x.std(axis=0) > 0, x.std(axis=0), 1)
     centred = y - y.mean()
     with at_most(1):
         slope = np.linalg.lstsq(x.T @ x, x.T @ centred, rcond=None)[0]
-    loss = np.zeros(problem.present.shape)
-    loss[problem.present] = (x @ slope - centred) ** 2
+    loss = np.zeros(problem.everywhere.shape)
+    loss[problem.everywhere] = (x @ slope - centred) ** 2
     return loss
 
 

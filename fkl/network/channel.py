@@ -11,6 +11,7 @@ from fkl.errors import FklError, require
 from fkl.network.ledger import CostModel, Direction, Ledger
 from fkl.network.links import Links
 from fkl.network.messages import Size, kinds, measured, on_links
+from fkl.network.times import Times, around_one
 from fkl.network.topology import Awake, Topology
 from fkl.streams import Role, Streams
 
@@ -30,6 +31,19 @@ class Network:
         Probability that a message between two agents does not arrive; nobody is told.
     latency_s, bandwidth_bytes_per_s : float or None
         Where both are given, the run records simulated communication seconds.
+    compute_s : float or None
+        Mean seconds that a client computes in each exchange of a round, which simulated seconds then include; None for
+        no time at all.
+    compute_spread : float
+        How different clients are: standard deviation of the logarithm of a client's own mean, lognormal around
+        `compute_s`. Drawn anew in every replicate, as all of these.
+    compute_jitter : float
+        How different rounds are: standard deviation of the logarithm of a round's seconds around the client's mean.
+    link_spread : float
+        How different links are: standard deviation of the logarithm of a client's latency, and of its bandwidth.
+    deadline_s : float or None
+        Seconds after which the server goes on with the mean of what it has: who is late has predicted, and has sent its
+        bytes for nothing. None to wait for everybody.
 
     Raises
     ------
@@ -40,6 +54,11 @@ class Network:
     loss: float = 0.0
     latency_s: float | None = None
     bandwidth_bytes_per_s: float | None = None
+    compute_s: float | None = None
+    compute_spread: float = 0.0
+    compute_jitter: float = 0.0
+    link_spread: float = 0.0
+    deadline_s: float | None = None
 
     def __post_init__(self) -> None:
         budget, latency, bandwidth = self.uplink_budget, self.latency_s, self.bandwidth_bytes_per_s
@@ -49,13 +68,43 @@ class Network:
         positive, both = bandwidth is None or 0 < bandwidth < np.inf, (latency is None) == (bandwidth is None)
         require(positive, "bandwidth_bytes_per_s", bandwidth, "bytes a second > 0, or null")
         require(both, "latency_s", latency, "given together with bandwidth_bytes_per_s, or both null")
+        compute, deadline = self.compute_s, self.deadline_s
+        require(compute is None or 0 < compute < np.inf, "compute_s", compute, "seconds > 0, or null")
+        for key in ("compute_spread", "compute_jitter", "link_spread"):
+            require(
+                0 <= getattr(self, key) <= MOST_SPREAD, key, getattr(self, key), f"a number from 0 to {MOST_SPREAD}"
+            )
+            needs = "latency_s" if key == "link_spread" else "compute_s"
+            there = getattr(self, needs) is not None or getattr(self, key) == 0
+            require(there, key, getattr(self, key), f"0 without {needs}")
+        require(deadline is None or deadline > 0, "deadline_s", deadline, "seconds > 0, or null")
+        times = deadline is None or latency is not None or compute is not None
+        require(times, "deadline_s", deadline, "null without compute_s or latency_s: nobody is ever late")
 
     @property
     def cost(self) -> CostModel | None:
-        """The cost model, where one is configured."""
+        """The cost model, where one is configured; where clients have times of their own, these count in its place."""
         if self.latency_s is None or self.bandwidth_bytes_per_s is None:
-            return None
+            return CostModel(0.0, np.inf) if self.timed else None
         return CostModel(self.latency_s, self.bandwidth_bytes_per_s)
+
+    @property
+    def timed(self) -> bool:
+        """Whether clients have times of their own, or are waited for no longer than so long."""
+        return self.compute_s is not None or self.link_spread > 0 or self.deadline_s is not None
+
+    def times(self, rounds: int, clients: int, generator: np.random.Generator) -> Times:
+        """Draw one replicate's; each key has numbers of its own, so that none changes what another draws."""
+        own, slow, wide = generator.standard_normal((3, clients))
+        compute = (self.compute_s or 0.0) * around_one(self.compute_spread, own)
+        jitter = around_one(self.compute_jitter, generator.standard_normal((rounds, clients)))
+        latency = (self.latency_s or 0.0) * around_one(self.link_spread, slow)
+        bandwidth = (self.bandwidth_bytes_per_s or np.inf) * around_one(self.link_spread, wide)
+        return Times(compute * jitter, latency, bandwidth, np.inf if self.deadline_s is None else self.deadline_s)
+
+
+MOST_SPREAD = 5
+"""Of logarithms: one client in twenty is then 20,000 times as slow as the median."""
 
 
 class Channel:
@@ -76,6 +125,9 @@ class Channel:
         Decide which messages are lost.
     links : Links or None
         Which of them are up; None for all, always.
+    times : Times or None
+        Of the clients of a star, the same in all replicates that run together; None where nobody takes any, or the
+        ledger's cost model alone counts.
     """
 
     def __init__(
@@ -86,13 +138,16 @@ class Channel:
         algorithm: str,
         streams: Streams,
         links: Links | None = None,
+        times: Times | None = None,
     ) -> None:
         self.network, self.ledger, self.algorithm, self.streams = network, ledger, algorithm, streams
         self.links = None if links is None or links.always_up else links
+        self.times = times
         self._width = precision.itemsize
         self._t = 0
         self._present: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sent = self._nothing_sent()
+        self._travelled = {"downlink": self._nothing_sent(), "uplink": self._nothing_sent()}
 
     def open_round(self, t: int, present: NDArray[np.bool_]) -> None:
         """Begin round t with the clients that are present, a (K,) mask."""
@@ -134,6 +189,26 @@ class Channel:
             self._charge(size.scalars)
             self._enter("uplink", kind, *size)
         return message
+
+    def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Each client's share (K,) in the mean over those whose answer is there in time, at the end of an exchange.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            Where replicates that run together differ in it; `fkl run` plays them one at a time.
+        """
+        if self.times is None:
+            return share
+        present = share > 0
+        answer = self.times.answer(self._t, self._travelled["downlink"], self._travelled["uplink"])
+        self._travelled = {direction: self._nothing_sent() for direction in self._travelled}
+        self.ledger.seconds[self._t] += self.times.waited(answer, present)
+        in_time = present & (answer <= self.times.deadline)
+        if (in_time != in_time[0]).any():
+            raise FklError("network.deadline_s: replicates whose messages differ in length run one at a time")
+        heard = in_time[0]
+        return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
 
     def _sizes(self, message: object) -> Iterator[tuple[str, Size]]:
         """What each client that is present sends or receives, (R, K), kind after kind."""
@@ -232,4 +307,7 @@ class Channel:
             )
 
     def _enter(self, direction: Direction, kind: str, scalars: NDArray[np.int64], size: NDArray[np.int64]) -> None:
-        self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, size)
+        timed = self.times is None
+        self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, size, timed)
+        if not timed:
+            self._travelled[direction] = self._travelled[direction] + size

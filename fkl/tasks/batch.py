@@ -16,6 +16,7 @@ from fkl.kernels.rows import Rows
 from fkl.network import Topology
 from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
+from fkl.tasks.fairness import fairness
 from fkl.tasks.stream import DIABETES
 from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_shape
 
@@ -148,6 +149,11 @@ class BatchJudge(Books):
         At the end: what the mean of all training targets, or their majority's class, has on the test samples.
     r2, rmse_in_units
         At the end, of a squared loss: 1 - test_mse / variance of the test targets; root of test_mse in their own units.
+    test_mse_worst_tenth, test_mse_gini, or test_error_...
+        At the end: mean error of the worst 10 % of clients, one at least, each on its own test samples, and Gini
+        coefficient of the clients' errors, 0 where all have the same.
+    test_mse_worst_tenth_sites, test_mse_gini_sites, or test_error_...
+        The same of sites, each with the error of all samples of its clients, where there are several.
 
     Parameters
     ----------
@@ -179,6 +185,8 @@ class BatchJudge(Books):
         self._classes, self._unit = problem.loss == "logistic", problem.scale.y_unit
         (_, learned, _), (_, tested, _) = problem.part(True), problem.part(False)
         self._variance = float(tested.var()) if len(tested) else np.nan
+        self._error, self._site = "test_error" if self._classes else "test_mse", problem.site
+        self._tested = self.parts["test"].count.astype(np.int64)
         self.at_the_end |= constants([learned] * R, [tested] * R, self._classes)
 
     def enter(self, t: int, outcome: Array) -> bool:
@@ -194,6 +202,8 @@ class BatchJudge(Books):
             self._judge()
         if not self._classes:
             self.at_the_end |= in_units(self.by_round["test_mse"][-1], self._variance, self._unit)
+        errors = np.where(self._tested, self.by_client[self._error], 0.0)
+        self.at_the_end |= fairness(self._error, errors * self._tested, self._tested, self._site)
         self.parts, self._best_f = {}, np.empty(0)
 
     def _judge(self) -> None:

@@ -1,9 +1,10 @@
 """A stream: in every round each client sees a sample, predicts, and only then is shown its target."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from fkl.data.problem import Problem
 from fkl.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
+from fkl.tasks.fairness import fairness
+from fkl.tasks.taking_part import redrawn, thinned
 from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_shape
 
 CLIENTS_AT_A_TIME = 4096
@@ -47,13 +50,21 @@ PANELS = {
 class StreamTask(Task):
     """Regression on `fkl.data.problem.Problem`: predict, see the target, learn."""
 
+    of_rounds: ClassVar[bool] = True
+
     @classmethod
     def of(cls, run: Run) -> Self:
         """As of every task; a file of its own to be tested on is refused."""
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
-        return super().of(run)
+        made = super().of(run)
+        return replace(made, redraw=partial(_redrawn, run, made.problem)) if redrawn(run) else made
+
+    def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
+        """One, where other clients take part in each; what it needs is rehearsed all the same."""
+        fitting = super().replicates_at_once(rehearse)
+        return fitting if self.redraw is None else 1
 
     @property
     def targets(self) -> NDArray[Any]:
@@ -71,14 +82,13 @@ class StreamTask(Task):
         if problem.clients <= clients:
             return problem
         streams = {name: getattr(problem, name)[:, :clients] for name in ("x", "y", "present")}
-        return replace(problem, **streams, site=problem.site[:clients], tested=None, expected=None)
+        return replace(problem, **streams, site=problem.site[:clients], tested=None, expected=None, sampled=None)
 
     def first_round(self) -> Problem:
         """Of all clients."""
         problem: Problem = self.problem
-        return replace(
-            problem, x=problem.x[:1], y=problem.y[:1], present=problem.present[:1], tested=None, expected=None
-        )
+        one = {name: getattr(problem, name)[:1] for name in ("x", "y", "present")}
+        return replace(problem, **one, tested=None, expected=None, sampled=None)
 
     def beside(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Array:
         """Loss (T, K) of the best function in hindsight."""
@@ -118,10 +128,16 @@ class StreamTask(Task):
         yield Probe(replace(problem, y=y), f"other targets from round {now + 1} on", rounds=now, hidden="y_hat")
 
 
+def _redrawn(run: Run, problem: Problem, replicate: int) -> tuple[Problem, None]:
+    """One replicate's stream, without the rounds of whoever does not take part."""
+    return problem.thinned(thinned(run, problem.present, replicate)), None
+
+
 class StreamJudge:
     """Judges predictions of samples that were not learned from yet.
 
-    With L(f, y) = (f - y)^2 + lam |f|^2, all sums over the rounds in which a client is present. A function is
+    With L(f, y) = (f - y)^2 + lam |f|^2, all sums over the rounds in which a client is present; before the first of
+    them, mse is NaN. What is fitted in hindsight is fitted to all samples, of absent clients too. A function is
     measured in the space of the kernel it is of: |f_i|^2 = |theta_i|^2, and of a mixture f_hat = sum_i w_i f_i, whose
     kernel is sum_i w_i kappa_i, |f_hat|^2 = sum_i w_i |theta_i|^2 (`fkl.algorithms.base.mixture_norm`), in every method
     alike. So L(f_hat) <= sum_i w_i L(f_i), on which Theorem 1 of POF-MKL rests.
@@ -141,6 +157,11 @@ class StreamJudge:
         1 - mse / variance of the targets; at the end only.
     rmse_in_units
         Root of mse in the units that the target had before it was scaled; at the end only.
+    mse_worst_tenth, mse_gini
+        Mean mse of the worst 10 % of clients, one at least, and Gini coefficient of the clients' mse, 0 where all have
+        the same; at the end only, as all of `fkl.tasks.fairness`.
+    mse_worst_tenth_sites, mse_gini_sites
+        The same of sites, each with the mse of all samples of its clients, where there are several.
 
     Parameters
     ----------
@@ -158,7 +179,8 @@ class StreamJudge:
         self.mse = np.zeros((problem.rounds, replicates))
         self.mean_loss = np.zeros((problem.rounds, replicates))
         self.mean_regret_best_kernel = np.full((problem.rounds, replicates), np.nan)
-        self._samples = np.cumsum(problem.present.sum(axis=1))
+        samples = np.cumsum(problem.present.sum(axis=1))
+        self._samples = np.where(samples > 0, samples, np.nan)
         self.booked = 0
 
     def enter(self, t: int, outcome: Outcome) -> bool:
@@ -185,8 +207,9 @@ class StreamJudge:
         """Nothing is left to do."""
 
     def columns(self, best: Array) -> Columns:
-        """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight."""
+        """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight, of all samples."""
         problem, samples = self.problem, self.problem.present.sum(axis=0)
+        best, linear = (np.where(problem.present, loss, 0.0) for loss in (best, linear_loss(problem)))
         simple = {f"mse_{name}": errors for name, errors in baselines(problem)._asdict().items()}
         rounds: Values = {
             "mse": self.mse,
@@ -204,7 +227,7 @@ class StreamJudge:
             "mse": mse,
             "regret_best_kernel": self.regret_best_kernel,
             "regret_hindsight": self.loss - best.sum(axis=0),
-            "regret_linear": self.loss - linear_loss(self.problem).sum(axis=0),
+            "regret_linear": self.loss - linear.sum(axis=0),
             **{name: errors.sum(axis=0) / np.maximum(samples, 1) for name, errors in simple.items()},
             **in_units(mse, variance, unit),
         }
@@ -213,7 +236,8 @@ class StreamJudge:
             squared_errors = self.mse * self._samples[:, None]
             rounds["regret_dynamic"] = (squared_errors - np.cumsum(known.sum(axis=1))[:, None]) / problem.clients
             clients["regret_dynamic"] = self.squared_error - known.sum(axis=0)
-        return Columns(rounds, clients, {**in_units(self.mse[-1], float(problem.y[problem.present].var()), unit)})
+        summary = in_units(self.mse[-1], float(problem.y[problem.present].var()), unit)
+        return Columns(rounds, clients, summary | fairness("mse", self.squared_error, samples, problem.site))
 
     @property
     def regret_best_kernel(self) -> NDArray[np.float64]:

@@ -22,8 +22,8 @@ from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
 from fkl.streams import Role, shared_generator
 from fkl.tasks import samples
 
-Redraw = Callable[[int], tuple[Any, Topology]]
-"""Samples and graph of a replicate by its number."""
+Redraw = Callable[[int], tuple[Any, Topology | None]]
+"""Samples and graph of a replicate by its number; None for the graph that all share."""
 Values = dict[str, NDArray[Any]]
 LARGEST = 1e60
 """Entry of a theta that is still one: from here on its errors, or their spread over replicates, may be none."""
@@ -144,8 +144,8 @@ class Task:
         The data, `world.problem` to a method; with rounds, clients, dimension, site, site_names, present and
         rows_left_out as `fkl.data.problem.Problem` has them.
     redraw : callable or None
-        Where every replicate has samples and a graph of its own. Such replicates run one at a time, so that the memory
-        holds one of them; `problem` is then that of replicate 0.
+        Where every replicate has samples and a graph of its own, or other clients that take part. Such replicates run
+        one at a time, so that the memory holds one of them; `problem` is then that of replicate 0, of whoever is there.
     """
 
     problem: Any
@@ -153,6 +153,8 @@ class Task:
 
     of_features: ClassVar[bool] = False
     """Whether parties have different features of the same samples, as partition=vertical gives them."""
+    of_rounds: ClassVar[bool] = False
+    """Whether there are rounds that clients can miss."""
     judge_counts: ClassVar[bool] = True
     """Whether a rehearsal has to measure the judge too; not where it holds less than methods do, and takes its time."""
     room: ClassVar[int] = 2**30

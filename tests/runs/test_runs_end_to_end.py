@@ -16,12 +16,13 @@ TIMES = ["runtime_s", "runtime_per_client_s"]
 TRAFFIC = [f"{direction}_{unit}" for direction in ("uplink", "downlink") for unit in ("messages", "scalars", "bytes")]
 STREAM_SUMMARY = [
     "replicate", "mse", "regret_best_kernel", "regret_hindsight", "mse_running_mean", "mse_last_value", *TRAFFIC,
-    "r2", "rmse_in_units", *TIMES,
+    "r2", "rmse_in_units", "mse_worst_tenth", "mse_gini", *TIMES,
 ]  # fmt: skip
 BATCH_SUMMARY = [
     "replicate", "train_mse", "test_mse", "functional_distance", "functional_distance_worst", "consensus_error",
     "distance", "transmissions", "broadcast_scalars", "broadcast_bytes", "link_messages", "link_scalars", "link_bytes",
-    "train_mse_at_optimum", "test_mse_at_optimum", "test_mse_training_mean", "r2", "rmse_in_units", *TIMES,
+    "train_mse_at_optimum", "test_mse_at_optimum", "test_mse_training_mean", "r2", "rmse_in_units",
+    "test_mse_worst_tenth", "test_mse_gini", *TIMES,
 ]  # fmt: skip
 
 

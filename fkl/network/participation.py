@@ -1,0 +1,201 @@
+"""Who takes part in a round: of the clients that are there, some; drawn anew in every replicate."""
+
+import csv
+import hashlib
+import io
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.data import own_file
+from fkl.errors import FklError, require, shown
+
+Present = NDArray[np.bool_]
+HEADER = ["round", "client", "present"]
+
+
+@dataclass(frozen=True)
+class Share:
+    """Each client takes part in a round with the same probability, whatever it and the others did before.
+
+    Not a fixed number of clients that a server picks: absence is the clients' own, as McMahan et al. have it of phones
+    that are charged or not ("Communication-efficient learning of deep networks from decentralized data", 2017,
+    section 1). Given that somebody answers, the mean over those who do is an unbiased estimate of the mean over all.
+
+    Parameters
+    ----------
+    share : float
+        Probability.
+    """
+
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        require(0 < self.share <= 1, "share", self.share, "a probability > 0, at most 1")
+
+    def present(self, present: Present, generator: np.random.Generator) -> Present:
+        """Those of the clients that are there, (T, K), who take part."""
+        return present & (generator.random(present.shape) < self.share)
+
+
+@dataclass(frozen=True)
+class Markov:
+    """Clients that stay away for a while: a chain of two states for each, by itself, as Gilbert's of lossy links.
+
+    The first round is drawn from the chain's stationary distribution, so that in every round a client takes part with
+    probability back / (leave + back).
+
+    Parameters
+    ----------
+    leave : float
+        Probability that a client that takes part does not in the next round.
+    back : float
+        Probability that one that does not takes part in the next: absences last 1 / back rounds in the mean.
+    """
+
+    leave: float = 0.1
+    back: float = 0.3
+
+    def __post_init__(self) -> None:
+        require(0 <= self.leave <= 1, "leave", self.leave, "a probability")
+        require(0 < self.back <= 1, "back", self.back, "a probability > 0")
+
+    @property
+    def stationary(self) -> float:
+        """Share of the rounds in which a client takes part, in the long run."""
+        return self.back / (self.leave + self.back)
+
+    def present(self, present: Present, generator: np.random.Generator) -> Present:
+        """As `Share.present`."""
+        drawn = generator.random(present.shape)
+        state = np.empty(present.shape, np.bool_)
+        here = drawn[0] < self.stationary
+        for t, uniform in enumerate(drawn):
+            if t:
+                here = np.where(here, uniform >= self.leave, uniform < self.back)
+            state[t] = here
+        return present & state
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Clients that take part in turn, so many at once, the next in their order after each period.
+
+    Parameters
+    ----------
+    clients : int
+        How many at once.
+    period : int
+        Rounds that they stay for.
+    """
+
+    clients: int = 1
+    period: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.clients >= 1, "clients", self.clients, "an integer >= 1")
+        require(self.period >= 1, "period", self.period, "an integer >= 1")
+
+    def present(self, present: Present, generator: np.random.Generator) -> Present:
+        """As `Share.present`; nothing is drawn."""
+        T, K = present.shape
+        require(self.clients <= K, "clients", self.clients, f"an integer from 1 to the {K} that there are")
+        first = np.arange(T) // self.period * self.clients
+        return present & ((np.arange(K) - first[:, None]) % K < self.clients)
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Clients that drop out for good, each before a round from the second on that is drawn for it.
+
+    Parameters
+    ----------
+    share : float
+        Share of the clients, rounded.
+    """
+
+    share: float = 0.3
+
+    def __post_init__(self) -> None:
+        require(0 <= self.share <= 1, "share", self.share, "a share, from 0 to 1")
+
+    def present(self, present: Present, generator: np.random.Generator) -> Present:
+        """As `Share.present`."""
+        T, K = present.shape
+        last = np.full(K, T)
+        gone = generator.permutation(K)[: round(self.share * K)]
+        last[gone] = generator.integers(1, max(T, 2), len(gone))
+        return present & (np.arange(T)[:, None] < last)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What was recorded: a CSV with the columns round, client and present, which is 1 or 0; the first line names them.
+
+    Rounds count from 1 and clients from 0, as in the tables of a run. In rounds that no line is about a client takes
+    part. All replicates have the same trace.
+
+    Parameters
+    ----------
+    path : str
+        The file; it is read once.
+    """
+
+    path: str
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the file as it lies, so that a run with a changed file is another run.
+
+        Raises
+        ------
+        FklError
+            If there is no such file, or it cannot be read.
+        """
+        return hashlib.sha256(self._raw).hexdigest()
+
+    def present(self, present: Present, generator: np.random.Generator) -> Present:
+        """As `Share.present`; nothing is drawn.
+
+        Raises
+        ------
+        FklError
+            For whatever the file has that it should not; names the file and the line.
+        """
+        T, K = present.shape
+        state = np.ones((T, K), np.bool_)
+        lines: dict[tuple[int, int], int] = {}
+        rows = csv.reader(io.StringIO(own_file.text(self.path, self._raw), newline=""))
+        heading = next(rows, [])
+        if [cell.strip() for cell in heading] != HEADER:
+            raise FklError(f"{self.path}, line 1: {shown(','.join(heading))!r} is not {','.join(HEADER)}")
+        for cells in rows:
+            where = f"{self.path}, line {rows.line_num}"
+            if not cells:
+                continue
+            t, k, here = _row(cells, where, T, K)
+            if (t, k) in lines:
+                raise FklError(f"{where}: round {t} of client {k} is in line {lines[t, k]} already")
+            lines[t, k] = rows.line_num
+            state[t - 1, k] = here
+        return present & state
+
+    @cached_property
+    def _raw(self) -> bytes:
+        return own_file.read(self.path)
+
+
+def _row(cells: list[str], where: str, rounds: int, clients: int) -> tuple[int, int, int]:
+    """Round, client and whether it takes part."""
+    if len(cells) != len(HEADER):
+        raise FklError(f"{where}: {len(cells)} columns where {len(HEADER)} are expected")
+    limits = ((1, rounds), (0, clients - 1), (0, 1))
+    found = []
+    for name, cell, (low, high) in zip(HEADER, cells, limits, strict=True):
+        whole = cell.strip()
+        if not (whole.isascii() and whole.isdigit() and len(whole) < 20 and low <= int(whole) <= high):
+            raise FklError(f"{where}, column {name}: {shown(cell)!r} is not an integer from {low} to {high}")
+        found.append(int(whole))
+    return found[0], found[1], found[2]
