@@ -150,8 +150,8 @@ class Quantised:
     ) -> "Quantised":
         """The step below or above, as `uniform` in [0, 1) has it: the nearer the likelier, without bias."""
         unit, steps = _in_steps(values, bits)
-        most = 2 ** (bits - 1) - 1
-        codes = np.clip(np.floor(steps + uniform), -most, most)  # the sum may be rounded up to the next step
+        below = np.floor(steps)
+        codes = below + (uniform >= 1 - (steps - below))  # not floor(steps + uniform), which rounding may take too far
         return cls(codes.astype(np.int16), unit, bits, chosen, adds)
 
     @cached_property
@@ -552,8 +552,10 @@ def _of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
 
 def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
     """What a step is in each vector, and how many steps its scalars are."""
-    unit = np.abs(values).max(axis=-1, keepdims=True) / (2 ** (bits - 1) - 1)
-    return unit, np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
+    largest, most = np.abs(values).max(axis=-1, keepdims=True), 2 ** (bits - 1) - 1
+    unit = largest / most
+    share = np.divide(values, largest, out=np.zeros_like(values), where=unit > 0)  # of the largest exactly 1
+    return unit, share * most
 
 
 def _wide(chosen: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.bool_]:
