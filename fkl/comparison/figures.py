@@ -1,6 +1,6 @@
 """Figures of a comparison: curves with bands, error against bytes with its Pareto front, and critical differences."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fkl.comparison import pairs
 from fkl.comparison.cells import Cell
+from fkl.comparison.forks import in_forks
 from fkl.comparison.statistics import LEVEL, pareto_front
 from fkl.report.figures import DARK, SPREAD, canvas, rendered, shade, shaded
 from fkl.results.collect import FinishedRun
@@ -46,7 +47,8 @@ AT_THE_END = "bytes sent in all, a client's share"
 def draw(made: "Comparison", dark: bool = False) -> dict[str, dict[str, bytes]]:
     """All figures by name, each as PNG and PDF."""
     with matplotlib.rc_context(DARK if dark else None):  # type: ignore[arg-type]  # of matplotlib's own names
-        return {name: rendered(figure, told) for name, figure, told in _figures(made)}
+        drawn = in_forks(_figures(made))
+        return {name: files for name, files in drawn.items() if files is not None}
 
 
 def front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
@@ -62,7 +64,8 @@ def traffic(names: Sequence[str], unit: str) -> list[str]:
     return [name for direction in ON_WIRES if (name := f"{direction}_{unit}") in names]
 
 
-def _figures(made: "Comparison") -> Iterator[tuple[str, Figure, int | str]]:
+def _figures(made: "Comparison") -> dict[str, Callable[[], dict[str, bytes] | None]]:
+    """What draws each figure."""
     pivot = made.pivot
     looks = {pivot.methods[i]: shade(number) for number, i in enumerate(pivot.best_first[:MOST_METHODS])}
     shown = [cell for cell in pivot.values if cell.method in looks]
@@ -75,18 +78,20 @@ def _figures(made: "Comparison") -> Iterator[tuple[str, Figure, int | str]]:
     if len(datasets) < len(pivot.datasets):
         told += f"; the first {len(datasets)} of {len(pivot.datasets)} data sets"
     courses = {cell: made.course(cell) for cell in shown if cell.dataset in datasets}
+    work: dict[str, Callable[[], dict[str, bytes] | None]] = {}
     for name, words in AXES.items():
         panel = partial(_curves, courses, name, looks)
-        if drawn := _panels(datasets, panel, made.metric, words):
-            yield f"curves_over_{name}", drawn, told
+        work[f"curves_over_{name}"] = partial(_panels, datasets, panel, made.metric, words, told)
     panel = partial(_points, made, looks)
-    if drawn := _panels(datasets, panel, made.metric, AT_THE_END):
-        yield "error_against_bytes", drawn, told
+    work["error_against_bytes"] = partial(_panels, datasets, panel, made.metric, AT_THE_END, told)
     if len(made.ranks) and not pairs.why_no_diagram(made.ranks):
-        yield "critical_difference", *_critical_difference(made.ranks)
+        work["critical_difference"] = partial(_critical_difference, made.ranks)
+    return work
 
 
-def _panels(datasets: list[str], panel: Callable[[Axes, str], bool], metric: str, words: str) -> Figure | None:
+def _panels(
+    datasets: list[str], panel: Callable[[Axes, str], bool], metric: str, words: str, told: int | str
+) -> dict[str, bytes] | None:
     """A figure with a panel for each data set; None where there is nothing to draw in any."""
     figure, panels = canvas(len(datasets), ACROSS)
     drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
@@ -97,7 +102,7 @@ def _panels(datasets: list[str], panel: Callable[[Axes, str], bool], metric: str
         axes.set_xlabel(words + (EVENLY if getattr(axes, "evenly", False) else ""))
         if number % ACROSS == 0:
             axes.set_ylabel(WORDS.get(metric, metric))
-    return figure
+    return rendered(figure, told)
 
 
 def course(run: FinishedRun, metric: str) -> pd.DataFrame:
@@ -183,7 +188,7 @@ def _points(made: "Comparison", looks: dict[str, tuple[str, str]], axes: Axes, d
     return True
 
 
-def _critical_difference(placed: pd.DataFrame) -> tuple[Figure, str]:
+def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
     """Average ranks on a line; bars join methods that Nemenyi's test does not tell apart."""
     from scikit_posthocs import critical_difference_diagram
 
@@ -197,4 +202,4 @@ def _critical_difference(placed: pd.DataFrame) -> tuple[Figure, str]:
         elbow_props=lines, crossbar_props=lines, marker_props=lines,
     )  # fmt: skip
     told = f"average ranks over {len(placed)} data sets; bars join methods that\n"
-    return figure, f"{told}Nemenyi's test does not tell apart at {100 * (1 - LEVEL):g} %"
+    return rendered(figure, f"{told}Nemenyi's test does not tell apart at {100 * (1 - LEVEL):g} %")

@@ -236,8 +236,9 @@ def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0) -> Any
     for group, condition in conditions.items():
         if not isinstance(condition, OnMessages):
             continue
-        star = isinstance(method, Federated) and not method.in_turn and type(method).step is Federated.step
-        graph = isinstance(method, Decentralized) and not method.on_links
+        step = type(method).step  # whose round it is: the one that conditions are put into, or one of its own
+        star = step is Federated.step and not method.in_turn
+        graph = step is Decentralized.step and not method.on_links
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
         condition.require_fits(method, conditions)
