@@ -77,7 +77,7 @@ def _figures(made: "Comparison") -> dict[str, Callable[[], dict[str, bytes] | No
     datasets = pivot.datasets[:MOST_PANELS]
     if len(datasets) < len(pivot.datasets):
         told += f"; the first {len(datasets)} of {len(pivot.datasets)} data sets"
-    courses = {cell: made.course(cell) for cell in shown if cell.dataset in datasets}
+    courses = in_forks({cell: partial(made.course, cell) for cell in shown if cell.dataset in datasets})
     work: dict[str, Callable[[], dict[str, bytes] | None]] = {}
     for name, words in AXES.items():
         panel = partial(_curves, courses, name, looks)

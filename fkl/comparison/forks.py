@@ -4,15 +4,16 @@ import multiprocessing
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
+Name = TypeVar("Name", bound=Hashable)
 Made = TypeVar("Made")
-_work: dict[str, Callable[[], Any]] = {}
+_work: dict[Any, Callable[[], Any]] = {}
 """What a copy has to do."""
 
 
-def in_forks(work: Mapping[str, Callable[[], Made]]) -> dict[str, Made]:
+def in_forks(work: Mapping[Name, Callable[[], Made]]) -> dict[Name, Made]:
     """What each of these makes, by name; one after another where the system has no safe fork, or one processor.
 
     A fork has nothing to import, and need not be sent what the work is about, which for a thousand runs takes longer
@@ -28,5 +29,5 @@ def in_forks(work: Mapping[str, Callable[[], Made]]) -> dict[str, Made]:
         return dict(zip(work, pool.map(_make, work, chunksize=1), strict=True))
 
 
-def _make(name: str) -> Any:
+def _make(name: Any) -> Any:
     return _work[name]()
