@@ -4,6 +4,8 @@ import hashlib
 import io
 import os
 import re
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -86,3 +88,30 @@ def text(path: str, raw: bytes) -> str:
         line = words.count("\n", 0, found.start()) + 1
         raise FklError(f"{path}, line {line}: the control character U+{ord(found[0]):04X} is not text")
     return words
+
+
+@dataclass(frozen=True)
+class OfAFile:
+    """What a text file of the user's own says; a choice of the configuration whose numbers follow from it.
+
+    Parameters
+    ----------
+    path : str
+        The file; it is read once.
+    """
+
+    path: str
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the file as it lies, so that a run with a changed file is another run; errors as of `read`."""
+        return hashlib.sha256(self._raw).hexdigest()
+
+    @cached_property
+    def words(self) -> str:
+        """All of it; errors as of `read` and `text`."""
+        return text(self.path, self._raw)
+
+    @cached_property
+    def _raw(self) -> bytes:
+        return read(self.path)

@@ -1,17 +1,15 @@
 """Kinds of graphs that agents can sit on."""
 
-import hashlib
 import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import isqrt
 
 import networkx as nx
 import numpy as np
 
-from fkl.data import own_file
+from fkl.data.own_file import OfAFile
 from fkl.errors import FklError, require
 from fkl.memory import require_memory
 from fkl.network.topology import Topology, connected
@@ -223,7 +221,7 @@ class WattsStrogatz:
 
 
 @dataclass(frozen=True)
-class EdgeList:
+class EdgeList(OfAFile):
     """A graph of the user's own: a text file in UTF-8 with one edge ``i j`` a line, each edge once.
 
     Agents are numbered from 0. Blank lines and lines that start with # are skipped.
@@ -234,19 +232,6 @@ class EdgeList:
         The file; it is read once.
     """
 
-    path: str
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the file as it lies, so that a run with a changed file is another run.
-
-        Raises
-        ------
-        FklError
-            If there is no such file, or it cannot be read.
-        """
-        return hashlib.sha256(self._raw).hexdigest()
-
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Read the graph; `rng` is not used.
 
@@ -256,7 +241,7 @@ class EdgeList:
             For whatever the file has that it should not; names the file, and the line where there is one.
         """
         lines: dict[tuple[int, int], int] = {}
-        for number, line in enumerate(io.StringIO(own_file.text(self.path, self._raw), newline=None), 1):
+        for number, line in enumerate(io.StringIO(self.words, newline=None), 1):
             where, words = f"{self.path}, line {number}", line.split()
             if not words or words[0].startswith("#"):
                 continue
@@ -267,10 +252,6 @@ class EdgeList:
         graph = nx.empty_graph(agents)
         graph.add_edges_from(lines)
         return connected(graph, f"add edges to {self.path}")
-
-    @cached_property
-    def _raw(self) -> bytes:
-        return own_file.read(self.path)
 
 
 def _edge(words: list[str], agents: int, where: str) -> tuple[int, int]:

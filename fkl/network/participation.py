@@ -1,15 +1,13 @@
 """Who takes part in a round: of the clients that are there, some; drawn anew in every replicate."""
 
 import csv
-import hashlib
 import io
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.data import own_file
+from fkl.data.own_file import OfAFile
 from fkl.errors import FklError, require, shown
 
 Present = NDArray[np.bool_]
@@ -131,7 +129,7 @@ class Dropout:
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(OfAFile):
     """What was recorded: a CSV with the columns round, client and present, which is 1 or 0; the first line names them.
 
     Rounds count from 1 and clients from 0, as in the tables of a run. In rounds that no line is about a client takes
@@ -142,19 +140,6 @@ class Trace:
     path : str
         The file; it is read once.
     """
-
-    path: str
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the file as it lies, so that a run with a changed file is another run.
-
-        Raises
-        ------
-        FklError
-            If there is no such file, or it cannot be read.
-        """
-        return hashlib.sha256(self._raw).hexdigest()
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """As `Share.present`; nothing is drawn.
@@ -167,7 +152,7 @@ class Trace:
         T, K = present.shape
         state = np.ones((T, K), np.bool_)
         lines: dict[tuple[int, int], int] = {}
-        rows = csv.reader(io.StringIO(own_file.text(self.path, self._raw), newline=""))
+        rows = csv.reader(io.StringIO(self.words, newline=""))
         heading = next(rows, [])
         if [cell.strip() for cell in heading] != HEADER:
             raise FklError(f"{self.path}, line 1: {shown(','.join(heading))!r} is not {','.join(HEADER)}")
@@ -181,10 +166,6 @@ class Trace:
             lines[t, k] = rows.line_num
             state[t - 1, k] = here
         return present & state
-
-    @cached_property
-    def _raw(self) -> bytes:
-        return own_file.read(self.path)
 
 
 def _row(cells: list[str], where: str, rounds: int, clients: int) -> tuple[int, int, int]:
