@@ -210,6 +210,11 @@ class OnGraph(Inside, Decentralized):
         """The method hears what really travels."""
         return Held(self.method.sent(common, own.method, message, sends), own.memory)
 
+    def keep(self, held: Array, came: Array) -> Array:
+        """As the method's."""
+        kept: Array = self.method.keep(held, came)
+        return kept
+
     def receive(self, common: Common, own: Held, inbox: Inbox, samples: BatchSamples, turn: Turn) -> tuple[Held, Array]:
         """What an agent makes of its neighbours' messages."""
         state, theta = self.method.receive(common, own.method, inbox, samples, turn)

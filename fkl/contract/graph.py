@@ -65,6 +65,10 @@ class Decentralized:
         """An agent's new state, once it knows its message as it really travels: a condition may have changed it."""
         return own
 
+    def keep(self, held: Array, came: Array) -> Array:
+        """What an agent holds of a neighbour from now on, who held one and to whom the other came: what came."""
+        return came
+
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: BatchSamples, turn: Turn) -> tuple[Any, Array]:
         """An agent's new state, once its neighbours' messages are in, and the theta (R, K, P) it has learned."""
         raise NotImplementedError
@@ -87,7 +91,8 @@ class Decentralized:
         inbox = Inbox(self._seen(world), state.held, awake)
         own, message, sends = self.send(world.common, state.own, inbox, samples, turn)
         own = self.sent(world.common, own, message, sends)
-        inbox = inbox.after(message, world.channel.send_to_neighbours(message, sends, _graph(world), awake))
+        arrived = world.channel.send_to_neighbours(message, sends, _graph(world), awake)
+        inbox = inbox.after(message, arrived, self.keep)
         own, theta = self.receive(world.common, own, inbox, samples, turn)
         return Agents(own, inbox.held), theta
 

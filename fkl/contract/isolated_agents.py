@@ -69,7 +69,8 @@ class AgentAlone(Alone):
         came = [packet for packet in packets if packet is not None]
         if came:
             message = unpacked([packet or came[0] for packet in packets])  # any, where none came: it is not looked at
-            self._inbox = self._inbox.after(message, np.array([[packet is not None for packet in packets]]))
+            arrived = np.array([[packet is not None for packet in packets]])
+            self._inbox = self._inbox.after(message, arrived, self._method.keep)
         with self._reading(own := self._own, self._inbox.held):
             self._own, theta = self._method.receive(self._common, own, self._inbox, self._samples, self._turn(t))
         return np.array(theta[0, 0])

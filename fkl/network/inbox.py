@@ -1,6 +1,6 @@
 """What agents on a graph hold of their neighbours' messages."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,10 +56,13 @@ class Inbox:
         assert isinstance(self.graph, Neighbours)  # of a method that has `on_links`, see fkl.contract.graph
         return own[:, self.graph.receiver]
 
-    def after(self, message: Any, arrived: NDArray[np.bool_]) -> "Inbox":
-        """The inbox after messages that arrived, (R, links) or (R, K); of the others agents hold what they held."""
+    def after(self, message: Any, arrived: NDArray[np.bool_], keep: Callable[[Array, Array], Array]) -> "Inbox":
+        """The inbox after messages that arrived, (R, links) or (R, K); of the others agents hold what they held.
+
+        What agents hold of those is up to the method: `fkl.contract.graph.Decentralized.keep`.
+        """
         held, everywhere = dict(self.held), bool(arrived.all())
         for kind, (payload,) in kinds(message):
-            new = self.graph.incoming(payload).upon(held[kind])
+            new = keep(held[kind], self.graph.incoming(payload).upon(held[kind]))
             held[kind] = new if everywhere else np.where(arrived[..., None], new, held[kind])
         return replace(self, held=held)

@@ -286,9 +286,8 @@ class OnLinks:
         return OnLinks(self.values[:, places])
 
     def upon(self, held: Array) -> Array:
-        """What a receiver holds from now on, who held (R, links, P): halfway from there to the message."""
-        halfway: Array = (held + self.values) / 2
-        return halfway
+        """What came in, to a receiver that held (R, links, P): the message."""
+        return self.values
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,13 @@ class LinkDkla(Consensus):
         everyone = common.xp.ones(theta.shape[:2], np.bool_)
         return State(theta), Message(OnLinks(q)), everyone
 
+    def keep(self, held: Array, came: Array) -> Array:
+        """z_ij = (z_ij + q_ji) / 2, where q_ji came in: alpha = 1/2."""
+        halfway: Array = (held + came) / 2
+        return halfway
+
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Array]:
-        """z_ij = (z_ij + q_ji) / 2 where q_ji came in, which the inbox has done."""
+        """Nothing is left to do: z is in the inbox."""
         return own, own.theta
