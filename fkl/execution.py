@@ -152,7 +152,7 @@ def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
             "agents": graph.agents,
             "edges": graph.edges,
             "spectral_gap": graph.spectral_gap,
-            "links": graph.links[graph.links[:, 0] < graph.links[:, 1]].tolist(),
+            "links": graph.listed.tolist(),
         }
     return notes
 
@@ -192,7 +192,12 @@ def prepare(run: Run) -> Experiment:
     changing = run.conditions.get("links")
     fits = topology is not None or changing is None
     require(fits, "links", type(changing).__name__, f"null: {run.algo.label} has no graph of agents")
-    links = "" if topology is None else f", {topology.edges} edges, spectral gap {topology.spectral_gap:.3g}"
+    links = ""
+    if topology is not None:
+        fits = topology.both_ways or not getattr(changing, "in_pairs", False)
+        require(fits, "links", type(changing).__name__, "null, failing or mobility where links go one way")
+        what = "edges" if topology.both_ways else "links that go one way"
+        links = f", {topology.edges} {what}, spectral gap {topology.spectral_gap:.3g}"
     print(f"{run.dataset.name}: {task.describe()}{links}")
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):

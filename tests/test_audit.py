@@ -46,6 +46,7 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "pooled_svm": {"test_error": 0.1788, "support_vectors": 54.8, "sent_samples": 90},
     "pooled_raker": {"mse": 0.078783318, "regret_hindsight": 2.7725178, "uplink_scalars": 1760},
     "pp_svmv": {"test_error": 0.22727273, "link_scalars": 4692},
+    "push_cta": {"test_mse": 0.038862562, "distance": 1.9291235, "transmissions": 400},
     "raker": {"mse": 0.084013288, "regret_hindsight": 7.696318},
     "rbf_1": {"mse": 0.088912329},
     "rfomkr": {"mse": 0.069422117},
@@ -89,6 +90,7 @@ DATASETS: dict[str, str] = {
 AGENTS = 12
 TOPOLOGIES: dict[str, tuple[int, float] | str] = {
     "complete": (66, 1),
+    "directed": (35, 0.47139107),
     "edge_list": "is whatever the user's file says: test_network_topology.py reads back what it writes",
     "erdos_renyi": (37, 0.27810633),
     "gnm": (28, 0.21118461),

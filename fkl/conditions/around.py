@@ -238,12 +238,14 @@ def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0) -> Any
     fkl.errors.BadValue
         Names a condition that the method's kind of network, or one that loses messages, cannot have.
     """
+    kept = loss == 0 or not getattr(method, "conserves", False)
+    require(kept, "network.loss", loss, f"0 for {method.label}: what is lost is missing from what agents add up")
     for group, condition in conditions.items():
         if not isinstance(condition, OnMessages):
             continue
         step = type(method).step  # whose round it is: the one that conditions are put into, or one of its own
         star = step is Federated.step and not method.in_turn
-        graph = step is Decentralized.step and not method.on_links
+        graph = step is Decentralized.step and not method.on_links and not method.conserves
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
         condition.require_fits(method, conditions)

@@ -45,6 +45,11 @@ class Decentralized:
     choices_tell: ClassVar[bool] = False
     """Whether it follows from an agent's data if it sends."""
 
+    one_way: ClassVar[bool] = False
+    """Whether it can learn where links go one way."""
+    conserves: ClassVar[bool] = False
+    """Whether all that is sent has to be heard as it is: what is lost, or changed, is missing from what agents add."""
+
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
         """States of so many agents, and what all hold of every neighbour before it sends: a message of `Shared`.
 

@@ -105,7 +105,9 @@ class Graph(Carrier):
         packets = []
         for k, agent in enumerate(self._agents):
             mine, incoming = links[:, 1] == k, links[:, 0] == k
-            known = None if awake is None else Awake(awake.up[:, incoming], awake.theirs[:, incoming])
+            known = None
+            if awake is not None:
+                known = Awake(awake.up[:, incoming], awake.theirs[:, incoming], awake.listeners[:, [k]])
             packets.append(agent.ask("send", t, known))
             heard = up[mine] if len(packets[k]) != 1 else [up[mine].any() or awake is None]
             for packet, anyone in zip(packets[k], heard, strict=True):

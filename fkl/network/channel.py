@@ -246,8 +246,8 @@ class Channel:
         fkl.errors.FklError
             When an agent has sent more scalars in this round than `Network.uplink_budget`.
         """
-        broadcasts, degree = sends.astype(np.int64), topology.degree.astype(np.int64)
-        counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * degree}
+        broadcasts, listeners = sends.astype(np.int64), topology.listeners.astype(np.int64)
+        counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * listeners}
         arrived, apart = sends, on_links(message)
         if apart or self.loses:
             sender = topology.links[:, 1]

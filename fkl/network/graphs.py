@@ -12,6 +12,7 @@ import numpy as np
 from fkl.data.own_file import OfAFile
 from fkl.errors import FklError, require
 from fkl.memory import require_memory
+from fkl.network.one_way import OneWay
 from fkl.network.topology import Topology, connected
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -218,6 +219,36 @@ class WattsStrogatz:
         return _drawn(
             lambda: nx.watts_strogatz_graph(agents, self.neighbours, self.rewire, seed=rng), self.resample, mend
         )
+
+
+@dataclass(frozen=True)
+class Directed:
+    """Links that go one way: around all agents in their order, and between any others at random.
+
+    The round trip leads from every agent to every other, whatever else is drawn.
+
+    Parameters
+    ----------
+    p : float
+        Probability of each link that is not part of the round trip, one independent of the other.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    p: float = 0.2
+
+    def __post_init__(self) -> None:
+        require(0 <= self.p <= 1, "p", self.p, "a probability")
+
+    def build(self, agents: int, rng: np.random.Generator) -> OneWay:
+        """Draw the graph."""
+        _require_room(agents**2, "partition.clients")
+        hears = rng.random((agents, agents)) < self.p
+        hears[np.arange(agents), np.arange(agents) - 1] = True
+        np.fill_diagonal(hears, False)
+        return OneWay(agents, np.argwhere(hears))
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,17 @@ class Inbox:
         """Sum over each agent's neighbours, (R, K, P)."""
         return self.graph.neighbour_sum(self.held[kind])
 
+    @property
+    def listeners(self) -> NDArray[np.float64]:
+        """How many hear each agent in this iteration, (K,) or (R, K)."""
+        return self.graph.listeners if self.awake is None else self.awake.listeners
+
+    def heard(self, kind: str) -> Array:
+        """As `sum`, of those whose links are up in this iteration."""
+        if self.awake is None:
+            return self.sum(kind)
+        return self.graph.neighbour_sum(np.where(self.awake.up[..., None], self.held[kind], 0.0))
+
     def mix(self, kind: str, own: Array) -> Array:
         """Average by Metropolis weights of what agents have themselves, own (R, K, P), and hold of their neighbours."""
         return self.graph.mix(self.held[kind], own, self.awake)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Links between agents that are not always up: which ones of a graph's are, in each iteration."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,8 @@ class Gossip:
     """
 
     awake: str = "matching"
+    in_pairs: ClassVar[bool] = True
+    """Whether the agents of an edge have to hear one another."""
 
     def __post_init__(self) -> None:
         require(self.awake in AWAKE, "awake", self.awake, " or ".join(AWAKE))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class Neighbours:
         Degree of the sender.
     back : (links,) int
         The place, among all messages that are another one on each link, of the one that comes in on each.
+    listeners : (K,) float64
+        How many hear each of the agents; its degree, where links go both ways.
     """
 
     degree: NDArray[np.float64]
@@ -46,6 +48,7 @@ class Neighbours:
     sender: NDArray[np.int64]
     theirs: NDArray[np.float64]
     back: NDArray[np.int64]
+    listeners: NDArray[np.float64]
 
     @cached_property
     def between(self) -> NDArray[np.float64]:
@@ -106,10 +109,13 @@ class Awake:
     up : (R, links) bool
     theirs : (R, links) float64
         How many links of the sender are up.
+    listeners : (R, K) float64
+        How many hear each agent.
     """
 
     up: NDArray[np.bool_]
     theirs: NDArray[np.float64]
+    listeners: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -126,28 +132,42 @@ class Topology:
 
     agents: int
     links: NDArray[np.int64]
+    both_ways: ClassVar[bool] = True
+    """Whether agents who hear one another are heard by one another."""
 
     @property
     def edges(self) -> int:
         """E, the undirected edges."""
         return len(self.links) // 2
 
+    @property
+    def listed(self) -> NDArray[np.int64]:
+        """Every edge once, (E, 2)."""
+        return self.links[self.links[:, 0] < self.links[:, 1]]
+
     @cached_property
     def degree(self) -> NDArray[np.float64]:
-        """Neighbours of each agent, (K,)."""
+        """Neighbours that each agent hears, (K,)."""
         return np.bincount(self.links[:, 0], minlength=self.agents).astype(np.float64)
+
+    @cached_property
+    def listeners(self) -> NDArray[np.float64]:
+        """Neighbours that hear each agent, (K,)."""
+        return np.bincount(self.links[:, 1], minlength=self.agents).astype(np.float64)
 
     @cached_property
     def neighbours(self) -> Neighbours:
         """What all agents together know of the graph."""
         receiver, sender = self.links.T
-        return Neighbours(self.degree, receiver, sender, self.degree[sender], np.lexsort((receiver, sender)))
+        back = np.lexsort((receiver, sender))
+        return Neighbours(self.degree, receiver, sender, self.degree[sender], back, self.listeners)
 
     def neighbours_of(self, agent: int) -> Neighbours:
         """What one agent knows of it, whose messages come in one beside the other in the order of their senders."""
         mine = self.links[:, 0] == agent
         place = np.arange(mine.sum())
-        return Neighbours(self.degree[[agent]], np.zeros_like(place), place, self.neighbours.theirs[mine], place)
+        theirs, listeners = self.neighbours.theirs[mine], self.listeners[[agent]]
+        return Neighbours(self.degree[[agent]], np.zeros_like(place), place, theirs, place, listeners)
 
     @cached_property
     def edge(self) -> NDArray[np.int64]:
@@ -158,7 +178,8 @@ class Topology:
 
     def awake(self, up: NDArray[np.bool_]) -> Awake:
         """What agents know of an iteration in which these links are up, (R, links)."""
-        return Awake(up, self.sent_by(up)[:, self.links[:, 1]].astype(np.float64))
+        listeners = self.sent_by(up).astype(np.float64)
+        return Awake(up, listeners[:, self.links[:, 1]], listeners)
 
     def sent_by(self, passing: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Of messages on links, (R, links), how many are each agent's, (R, K)."""

@@ -84,7 +84,9 @@ def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | N
     require(decentralized, "topology", type(run.topology).__name__, f"left out: {run.algo.label} is not decentralized")
     with inside("topology"):
         topology: Topology = run.topology.build(agents, generator)
-        return topology
+    fits = topology.both_ways or run.algo.one_way
+    require(fits, "topology", type(run.topology).__name__, f"a graph whose links go both ways for {run.algo.label}")
+    return topology
 
 
 @contextmanager

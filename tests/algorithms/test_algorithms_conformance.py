@@ -127,6 +127,7 @@ THEORY: dict[str, Theory] = {
     "em_kofl": ((*KERNEL, *ONE), gradient_descent),
     "perfedavg": "a step of meta-learning has no centralized counterpart, of one client either",
     "cta": ((*AGENT, "algo.eta=0.5", "algo.iterations=400"), closed_form),
+    "push_cta": ((*AGENT, "algo.eta=0.5", "algo.iterations=400"), closed_form),
     "dkla": (AGENT, closed_form),
     "link_dkla": (AGENT, closed_form),
     "coke": ((*AGENT, "algo.v=0.5", "algo.mu=0.8"), closed_form),

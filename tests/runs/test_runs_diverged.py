@@ -16,7 +16,7 @@ STEPS = {
     "fd_svrg": ("algo.eta=30", "algo.loss=square"),
     "parsimonious_centralized": ("algo.eta=1e300", "algo.rule=printed"),
     "parsimonious_federated": ("algo.eta=1e300", "algo.rule=printed"),
-    "cta": ("algo.eta=10",),
+    **dict.fromkeys(("cta", "push_cta"), ("algo.eta=10",)),
 }
 """Steps that are far too large; 1e18 for all others."""
 STABLE = {

@@ -27,6 +27,9 @@ class State:
 class Cta(Consensus):
     """Every agent averages its neighbours' theta with its own by Metropolis weights, then descends on R_i.
 
+    Where links go one way, agent i weighs itself and the d_i that it hears alike, 1 / (1 + d_i): agents whom many hear
+    then count more in what all come to, and `fkl.algorithms.decentralized.push_cta` is what mends that.
+
     Parameters
     ----------
     eta : float
@@ -36,6 +39,7 @@ class Cta(Consensus):
     """
 
     label: ClassVar[str] = "CTA"
+    one_way: ClassVar[bool] = True
 
     eta: float = 0.99
     local_steps: int = 1

@@ -1,0 +1,81 @@
+"""CTA with push-sum, for links that go one way.
+
+Where links go one way no weights that agents could find by themselves are doubly stochastic, and by weights that only
+sum to 1 for each receiver, CTA minimises a sum in which some agents count more. Here every agent pushes equal parts of
+what it has to itself and to those that hear it, so that nothing is lost in the sum over agents; and it pushes parts of
+a number that is 1 at first, which becomes large where much comes in, and divides by it. Subgradient-push of Nedic and
+Olshevsky, "Distributed optimization over time-varying directed graphs", IEEE TAC 60 (2015), eq. (3), with their names.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Array
+from fkl.algorithms.decentralized.cta import Cta
+from fkl.contract.samples import BatchSamples
+from fkl.contract.star import Turn
+from fkl.contract.world import Common
+from fkl.network.inbox import Inbox
+from fkl.network.messages import Each, Shared
+
+
+@dataclass(frozen=True)
+class Message:
+    """What an agent pushes to each that hears it: x / d and, last, y / d, (R, K, P + 1)."""
+
+    theta: Each | Shared
+
+
+@dataclass
+class State:
+    """What an agent holds after an iteration, besides its inbox.
+
+    Parameters
+    ----------
+    theta : (R, K, P)
+        z, what it predicts with.
+    x : (R, K, P + 1)
+        y theta and, last, its weight y; the sum of y over agents is their number.
+    """
+
+    theta: Array
+    x: Array
+
+
+@dataclass(frozen=True)
+class PushCta(Cta):
+    """CTA whose agents push parts of what they have, and divide by a weight that they push as well.
+
+    An agent's step is eta over its weight, which is small of who hears few: `eta` has to be smaller than CTA's.
+    """
+
+    label: ClassVar[str] = "CTA, push-sum"
+    conserves: ClassVar[bool] = True
+
+    def start(self, common: Common, agents: int) -> tuple[State, Message]:  # type: ignore[override]
+        """Start from x = 0 and y = 1; nothing has come in yet."""
+        theta, nothing = self.zeros(common, agents), self.zeros(common)
+        x = common.xp.concatenate([theta, common.xp.ones((*theta.shape[:2], 1))], axis=-1)
+        return State(theta, x), Message(Shared(common.xp.concatenate([nothing, nothing[:, :1]], axis=-1)))
+
+    def send(  # type: ignore[override]
+        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        """Iteration t + 1: push x_i / d_i and y_i / d_i, where d_i counts the agent and those that hear it."""
+        everyone = common.xp.ones(own.x.shape[:2], np.bool_)
+        return own, Message(Each(own.x / (1 + inbox.listeners[..., None]))), everyone
+
+    def receive(  # type: ignore[override]
+        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[State, Array]:
+        """Combine, then adapt."""
+        summed = own.x / (1 + inbox.listeners[..., None]) + inbox.heard("theta")
+        x, y = summed[..., :-1], summed[..., -1:]  # w_i(t + 1) = sum_j x_j(t) / d_j, and y_i(t + 1) likewise
+        for _ in range(self.local_steps):
+            z = x / y
+            x = x - self.eta * (samples.gradient(z) + 2 * self.lam / samples.agents * z)
+        theta = x / y
+        return State(theta, common.xp.concatenate([x, y], axis=-1)), theta

@@ -1,0 +1,61 @@
+"""A graph whose links go one way."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.network.topology import Awake, Neighbours, Topology
+
+
+@dataclass(frozen=True)
+class OneWay(Topology):
+    """A graph in which a path leads from every agent to every other along links that each go one way.
+
+    An agent knows whom it hears and how many hear it, and of its neighbours nothing, since it may have no way to ask.
+    So the weights that agents mix by, `metropolis`, are 1 / (1 + d_i) for the d_i that agent i hears and for itself:
+    rows sum to 1, and columns need not.
+
+    Parameters
+    ----------
+    agents : int
+    links : (E, 2) int
+        [receiver, sender], by receiver, then by sender.
+    """
+
+    both_ways: ClassVar[bool] = False
+
+    @property
+    def edges(self) -> int:
+        """E, the links."""
+        return len(self.links)
+
+    @property
+    def listed(self) -> NDArray[np.int64]:
+        """Every link, [sender, receiver]."""
+        return self.links[:, ::-1]
+
+    @cached_property
+    def edge(self) -> NDArray[np.int64]:
+        """Each link is an edge of its own."""
+        return np.arange(len(self.links))
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """As of `Topology`, with no neighbour's degree."""
+        receiver, sender = self.links.T
+        back = np.argsort(np.lexsort((receiver, sender)))
+        return Neighbours(self.degree, receiver, sender, np.zeros(len(sender)), back, self.listeners)
+
+    def awake(self, up: NDArray[np.bool_]) -> Awake:
+        """As of `Topology`, without what others know."""
+        return replace(super().awake(up), theirs=np.zeros(up.shape))
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """As of `Topology`, by all eigenvalues: the matrix is not symmetric."""
+        if self.agents == 1:
+            return 1.0
+        return float(1 - np.sort(np.abs(np.linalg.eigvals(self.metropolis.toarray())))[-2])

@@ -1,0 +1,161 @@
+"""Links that go one way: CTA's average is biased there, and push-sum's is not."""
+
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from literal.worlds import assert_close
+from numpy.typing import NDArray
+
+from fkl.algorithms.decentralized.cta import Cta
+from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.algorithms.decentralized.push_cta import PushCta
+from fkl.conformance import Conformance, scenario
+from fkl.contract.apart import AsObject
+from fkl.data.problem import Batch, Problem
+from fkl.errors import BadValue
+from fkl.execution import prepare
+from fkl.kernels import Dictionary
+from fkl.network import Network, Topology
+from fkl.network.graphs import Directed
+from fkl.network.links import Failing, Links
+from fkl.network.one_way import OneWay
+from fkl.network.topology import connected
+from fkl.simulation import Experiment, make_world
+
+K, LAM = 6, 0.5
+STILL = 1e-300
+"""A step that moves nothing."""
+DIGRAPH = Directed(p=0.3).build(K, np.random.default_rng(2))
+
+
+def experiment(method: Cta, graph: Topology = DIGRAPH, links: Links | None = None, T: int = 30) -> Experiment:
+    """Two replicates of agents whose targets differ."""
+    random = np.random.default_rng(0)
+    x, K = random.uniform(-1, 1, (12, graph.agents, 2)), graph.agents
+    y = np.sin(3 * x[..., 0]) + 2 * random.standard_normal(K)
+    stream = Problem(x, y, np.ones((12, K), np.bool_), np.zeros(K, np.int64))
+    batch: Batch = Dkla(iterations=T, test_share=1 / 3).batch(stream, random)
+    kernels = Dictionary(N=1, D=3, smallest=1.0, largest=1.0)
+    return Experiment(batch, kernels, Network(), method, 0, 2, "float64", graph, links=links)
+
+
+def play(given: Experiment, start: Any = None) -> tuple[NDArray[np.float64], Any, Any]:
+    """Theta (T, R, K, P), the last state and the world; `start` makes another state of the first."""
+    world, _ = make_world(given, (0, 1))
+    state, history = given.algorithm.init(world), []
+    state = state if start is None else start(state)
+    for t in range(given.problem.rounds):
+        world.channel.open_round(t, given.problem.present[t])
+        state, theta = given.algorithm.step(world, state, t)
+        history.append(theta.copy())
+    return np.stack(history), state, world
+
+
+def begun(values: NDArray[np.float64]) -> Any:
+    """Agents that begin with these values (K,), which those who hear them know already; of push-sum, nobody does."""
+
+    def start(state: Any) -> Any:
+        own = state.own
+        theta = np.broadcast_to(values[:, None], own.theta.shape).copy()
+        if not hasattr(own, "x"):
+            return replace(state, own=replace(own, theta=theta))
+        return replace(state, own=replace(own, theta=theta, x=np.concatenate([theta, own.x[..., -1:]], axis=-1)))
+
+    return start
+
+
+@pytest.mark.parametrize("agents", [1, 2, 3, 10])
+def test_a_path_leads_from_everyone_to_everyone(agents: int) -> None:
+    for p in (0.0, 0.3, 1.0):
+        graph = Directed(p).build(agents, np.random.default_rng(1))
+        found = nx.DiGraph()
+        found.add_nodes_from(range(agents))
+        found.add_edges_from(graph.listed.tolist())
+        assert nx.is_strongly_connected(found)
+        assert graph.links.tolist() == sorted(graph.links.tolist())
+        assert graph.edges == found.number_of_edges() == len(graph.links)
+        assert graph.degree.tolist() == [found.in_degree(k) for k in range(agents)]
+        assert graph.listeners.tolist() == [found.out_degree(k) for k in range(agents)]
+        assert graph.edges >= (0 if agents == 1 else agents)
+        assert (p < 1) or graph.edges == agents * (agents - 1)
+        assert_close(graph.metropolis.toarray().sum(axis=1), np.ones(agents), 1e-14, "rows")
+        assert 0 < graph.spectral_gap <= 1 + 1e-12
+
+
+def test_without_steps_push_sum_comes_to_the_mean_and_cta_to_another() -> None:
+    """Both to what theory has: a mean of all alike, and one by the left eigenvector of the row weights."""
+    values = np.eye(K)[1]
+    pushed, _, _ = play(experiment(PushCta(eta=STILL), T=300), begun(values))
+    assert_close(pushed[-1], np.full(pushed[-1].shape, values.mean()), 1e-12, "mean")
+    mixed, _, _ = play(experiment(Cta(eta=STILL), T=300), begun(values))
+    weights = np.linalg.matrix_power(DIGRAPH.metropolis.toarray(), 1000)[0]
+    assert_close(mixed[-1], np.full(mixed[-1].shape, weights @ values), 1e-9, "weighted")
+    assert abs(weights @ values / values.mean() - 1) > 0.1
+
+
+@pytest.mark.parametrize("links", [None, Failing(p=0.4)], ids=["up", "failing"])
+def test_nothing_is_lost_in_the_sum_over_agents(links: Links | None) -> None:
+    """Of weights, and of x where nobody steps; also over links that are down, which senders know."""
+    values = np.arange(1.0, K + 1)
+    theta, state, _ = play(experiment(PushCta(eta=STILL), links=links, T=200), begun(values))
+    assert_close(state.own.x.sum(axis=1)[:, -1], np.full(2, float(K)), 1e-12, "weights")
+    assert_close(state.own.x.sum(axis=1)[:, 0], np.full(2, values.sum()), 1e-12, "x")
+    assert_close(theta[-1], np.full(theta[-1].shape, values.mean()), 1e-6, "mean")
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_where_weights_are_doubly_stochastic_it_is_cta(steps: int) -> None:
+    """On a ring: parts of 1/3 are the Metropolis weights. Equal to rounding, as sums are taken in another order."""
+    ring = connected(nx.cycle_graph(5))
+    pushed, state, _ = play(experiment(PushCta(lam=LAM, eta=0.3, local_steps=steps), ring))
+    plain, _, _ = play(experiment(Cta(lam=LAM, eta=0.3, local_steps=steps), ring))
+    assert_close(state.own.x[..., -1], np.ones((2, 5)), 1e-14, "weights")
+    assert_close(pushed, plain, 1e-12, "theta")
+
+
+def test_one_way_moves_cta_s_fixed_point_and_not_that_of_push_sum() -> None:
+    """Where a constant step leads to is linear in it when it is short; what is left of it at 0 is the bias."""
+    bias = {}
+    for kind in (Cta, PushCta):
+        longer, shorter = (play(experiment(kind(lam=LAM, eta=eta), T=1000)) for eta in (0.04, 0.02))
+        world = shorter[2]
+        at_zero = 2 * shorter[0][-1] - longer[0][-1]
+        optimum = world.loss.optimum(world.training, LAM)[:, None]
+        bias[kind] = np.linalg.norm(at_zero - optimum) / np.linalg.norm(np.broadcast_to(optimum, at_zero.shape))
+    assert bias[Cta] > 0.05
+    assert bias[PushCta] < 0.2 * bias[Cta]
+
+
+@pytest.mark.parametrize("links", [None, Failing(p=0.4)], ids=["up", "failing"])
+@pytest.mark.parametrize("method", [Cta(lam=LAM, eta=0.1), PushCta(lam=LAM, eta=0.1)], ids=lambda one: one.label)
+def test_agents_alone_do_what_all_at_once_do(method: Cta, links: Links | None) -> None:
+    """And bytes that travel, the weight's among them, are those that are booked."""
+    given = experiment(method, links=links, T=6)
+    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+
+
+def test_promises_over_links_that_fail() -> None:
+    suite = Conformance.of("algo=push_cta", "links=failing", "links.p=0.3", "algo.iterations=12", "topology.p=0.5")
+    assert isinstance(suite.experiment.topology, OneWay)
+    suite.ledger_books_every_message()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("algo=dkla", "topology=directed"), "topology=Directed: must be a graph whose links go both ways for DKLA"),
+        (("algo=coke", "topology=directed"), "topology=Directed: must be a graph whose links go both ways for COKE"),
+        (("algo=link_dkla", "topology=directed"), "both ways for DKLA on links"),
+        (("algo=push_cta", "network.loss=0.1"), "loss=0.1: must be 0 for CTA, push-sum"),
+        (("algo=push_cta", "links=gossip"), "links=Gossip: must be null, failing or mobility"),
+        (("algo=push_cta", "compression=sign"), "compression=Sign: must be null for CTA, push-sum"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_key(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(BadValue, match=said):
+        prepare(scenario(*words))
+    with pytest.raises(BadValue, match=r"p=1\.5"):
+        Directed(p=1.5)
