@@ -207,7 +207,7 @@ def prepare(run: Run) -> Experiment:
         task.problem,
         kernels,
         run.network,
-        around(run.algo, run.conditions, run.network.loss),
+        around(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None)),
         settings.seed,
         settings.replicates,
         settings.precision,

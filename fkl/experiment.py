@@ -63,6 +63,9 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     if getattr(network, "timed", False):  # a network of the user's own may know nothing of times
         own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
         times = network.times(problem.rounds, problem.clients, own.generators(Role.TIMES)[0])
+        if topology is not None:  # on a graph, who is late misses the iteration
+            times = times.among(problem.present)
+            problem = problem.thinned(problem.present & times.in_time)
     label = experiment.algorithm.label
     channel = Channel(network, ledger, np.dtype(precision), label, streams, experiment.links, times)
     return World(problem, experiment.dictionary, channel, streams, precision, topology, experiment.engine), ledger

@@ -220,18 +220,25 @@ class OnGraph(Inside, Decentralized):
         state, theta = self.method.receive(common, own.method, inbox, samples, turn)
         return Held(state, own.memory), theta
 
+    def learned(self, own: Held) -> Array:
+        """As the method's."""
+        theta: Array = self.method.learned(own.method)
+        return theta
+
     def functions(self, world: World, state: Agents, t: int) -> Any:
         """As the method's."""
         return self.method.functions(world, Agents(state.own.method, state.held), t)
 
 
-def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0) -> Any:
+def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline: float | None = None) -> Any:
     """A method inside conditions, by the names of their groups; of those on messages the first is the innermost.
 
     Parameters
     ----------
     loss : float
         Probability that a message between agents is lost.
+    deadline : float or None
+        Seconds after which agents that compute are not waited for.
 
     Raises
     ------
@@ -249,8 +256,11 @@ def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0) -> Any
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
         condition.require_fits(method, conditions)
-        up = conditions.get("links") is None or star or condition.on_lossy_links
-        require(up, group, type(condition).__name__, "null with links: a difference that is lost is never made up")
+        misses = [name for name in ("links", "participation") if conditions.get(name) is not None]
+        misses += ["network.deadline_s"] if deadline is not None else []
+        up = not misses or star or condition.on_lossy_links
+        said = f"null with {' and '.join(misses)}: a difference that is lost is never made up"
+        require(up, group, type(condition).__name__, said)
         safe = loss == 0 or star or condition.on_lossy_links
         require(safe, "network.loss", loss, f"0 with {group}: a difference that is lost is never made up")
         method = (OnStar if star else OnGraph)(method, condition)

@@ -1,7 +1,7 @@
 """Methods on a graph: agents without a server, each a function of what it holds."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -78,6 +78,11 @@ class Decentralized:
         """An agent's new state, once its neighbours' messages are in, and the theta (R, K, P) it has learned."""
         raise NotImplementedError
 
+    def learned(self, own: Any) -> Array:
+        """The theta (R, K, P) that agents hold."""
+        theta: Array = own.theta
+        return theta
+
     def require_apart(self, world: Callable[[], World], party: Any) -> None:
         """Compare agents on their own with all at once; see `fkl.contract.isolated_agents.require_alone`."""
         from fkl.contract.isolated_agents import require_alone
@@ -90,20 +95,34 @@ class Decentralized:
         return Agents(own, Inbox.before(self._seen(world), known).held)
 
     def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Array]:
-        """One iteration of all agents, whose messages pass the channel."""
+        """One iteration of all agents that are there, whose messages pass the channel; the others stay as they are."""
         samples, turn = world.samples, Turn(t, 0, world.streams, range(world.problem.clients))
-        awake = world.channel.awake(t, _graph(world))
+        awake = world.channel.awake(t, _graph(world), world.problem.present) if world.changes else None
         inbox = Inbox(self._seen(world), state.held, awake)
         own, message, sends = self.send(world.common, state.own, inbox, samples, turn)
         own = self.sent(world.common, own, message, sends)
         arrived = world.channel.send_to_neighbours(message, sends, _graph(world), awake)
         inbox = inbox.after(message, arrived, self.keep)
         own, theta = self.receive(world.common, own, inbox, samples, turn)
+        if world.changes:
+            own = _where(world.problem.present[t], own, state.own)
+            theta = self.learned(own)
         return Agents(own, inbox.held), theta
 
     def _seen(self, world: World) -> Topology | Neighbours:
         """What all agents together know of the graph: link by link where what they hold of one agent may differ."""
-        return _graph(world).neighbours if self.on_links or world.channel.loses else _graph(world)
+        differs = self.on_links or world.changes or world.channel.network.loss > 0
+        return _graph(world).neighbours if differs else _graph(world)
+
+
+def _where(here: NDArray[np.bool_], new: Any, old: Any) -> Any:
+    """The new states of agents (K,) that are here, the old ones of the others."""
+    if is_dataclass(new):
+        parts = {part.name: _where(here, getattr(new, part.name), getattr(old, part.name)) for part in fields(new)}
+        return replace(new, **parts)  # type: ignore[type-var]
+    if not isinstance(new, np.ndarray):
+        return new
+    return np.where(here.reshape(-1, *[1] * (new.ndim - 2)), new, old)
 
 
 def _graph(world: World) -> Topology:

@@ -85,30 +85,31 @@ def alone(method: Decentralized, world: World, topology: Topology, party: Apart)
         for k in range(problem.clients):
             own = topology.neighbours_of(k), x[client == k], y[client == k], problem.loss
             agents.append(ends.enter_context(closing(party(AgentAlone, method, common, k, problem.clients, *own))))
-        network = Graph(topology, world, agents)
+        network = Graph(world, topology, agents)
         return Played([network.round(t) for t in range(problem.rounds)], network.by_round, network.by_client)
 
 
 class Graph(Carrier):
     """Between agents; it loses what the channel would, and has the same links up."""
 
-    def __init__(self, topology: Topology, world: World, agents: list[Any]) -> None:
+    def __init__(self, world: World, topology: Topology, agents: list[Any]) -> None:
         super().__init__(world.problem, world.channel.ledger.tallies)
-        self._topology, self._agents, self._channel = topology, agents, world.channel
-        self._streams, self._loss = world.streams, world.channel.network.loss
+        self._world, self._topology, self._agents = world, topology, agents
 
     def round(self, t: int) -> Shown:
-        """One iteration of everybody."""
-        links, awake = self._topology.links, self._channel.awake(t, self._topology)
+        """One iteration of everybody who is there."""
+        world, links, present = self._world, self._topology.links, self._world.problem.present
+        awake = world.channel.awake(t, self._topology, present) if world.changes else None
         up = np.ones(len(links), np.bool_) if awake is None else awake.up[0]
-        lost = self._streams.uniform(Role.LOSS, t, len(links))[0] < self._loss
-        packets = []
+        lost = world.streams.uniform(Role.LOSS, t, len(links))[0] < world.channel.network.loss
+        packets: list[list[Packet | None]] = []
         for k, agent in enumerate(self._agents):
             mine, incoming = links[:, 1] == k, links[:, 0] == k
             known = None
             if awake is not None:
-                known = Awake(awake.up[:, incoming], awake.theirs[:, incoming], awake.listeners[:, [k]])
-            packets.append(agent.ask("send", t, known))
+                of_links = awake.up[:, incoming], awake.theirs[:, incoming]
+                known = Awake(*of_links, awake.listeners[:, [k]], awake.returned[:, [k]])
+            packets.append(agent.ask("send", t, known) if present[t, k] else [None])
             heard = up[mine] if len(packets[k]) != 1 else [up[mine].any() or awake is None]
             for packet, anyone in zip(packets[k], heard, strict=True):
                 self.weigh("broadcast", t, k, packet if anyone else None)
@@ -121,7 +122,12 @@ class Graph(Carrier):
             if missing:
                 self.weigh("lost", t, sender, packet)
             arrived[receiver].append(None if missing else packet)
-        return {"theta": np.stack([agent.ask("receive", t, arrived[k]) for k, agent in enumerate(self._agents)])}
+        here = [int(k) for k in np.flatnonzero(present[t])]
+        theta = {k: self._agents[k].ask("receive", t, arrived[k]) for k in here}
+        if not theta:  # nobody is there, and nothing is shown
+            return {}
+        away = np.full_like(theta[here[0]], np.nan)
+        return {"theta": np.stack([theta.get(k, away) for k in range(len(self._agents))])}
 
 
 def require_alone(method: Decentralized, world: Callable[[], World], party: Apart) -> None:

@@ -102,6 +102,11 @@ class World:
         return LOSSES[self.problem.loss]
 
     @cached_property
+    def changes(self) -> bool:
+        """Whether there are links of a graph that are not always up, or agents that are not always there."""
+        return self.channel.links is not None or not self.problem.present.all()
+
+    @cached_property
     def training(self) -> Rows:
         """The clients' training samples in the feature space of the dictionary's one kernel."""
         return self._rows(True)

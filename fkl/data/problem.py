@@ -155,6 +155,8 @@ class Batch:
         What is to be minimised; ``logistic`` for a target of -1 and 1.
     site, site_names, rows_left_out, scale, encoder
         As in `Problem`.
+    taking_part : (T, K) bool, or None
+        Whether a client takes part in a round; None for all in all.
     """
 
     x: NDArray[np.floating]
@@ -168,6 +170,7 @@ class Batch:
     loss: str = "square"
     scale: Scale = field(default_factory=Scale)
     encoder: Encoder | None = None
+    taking_part: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(
@@ -244,8 +247,14 @@ class Batch:
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """All clients take part in all rounds, (T, K)."""
-        return np.broadcast_to(np.True_, (self.rounds, self.clients))
+        """Whether a client takes part in a round, (T, K)."""
+        if self.taking_part is None:
+            return np.broadcast_to(np.True_, (self.rounds, self.clients))
+        return self.taking_part[: self.rounds]
+
+    def thinned(self, present: NDArray[np.bool_]) -> "Batch":
+        """The same with only these clients (T, K) taking part."""
+        return replace(self, taking_part=present)
 
     def part(self, training: bool) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.int64]]:
         """Samples, targets and clients of the training or of the test part."""

@@ -43,7 +43,8 @@ class Network:
         How different links are: standard deviation of the logarithm of a client's latency, and of its bandwidth.
     deadline_s : float or None
         Seconds after which the server goes on with the mean of what it has: who is late has predicted, and has sent its
-        bytes for nothing. None to wait for everybody.
+        bytes for nothing. On a graph, seconds after which an agent that still computes misses the iteration. None to
+        wait for everybody.
 
     Raises
     ------
@@ -126,8 +127,8 @@ class Channel:
     links : Links or None
         Which of them are up; None for all, always.
     times : Times or None
-        Of the clients of a star, the same in all replicates that run together; None where nobody takes any, or the
-        ledger's cost model alone counts.
+        Of clients, or of agents on a graph, the same in all replicates that run together; None where nobody takes any,
+        or the ledger's cost model alone counts.
     """
 
     def __init__(
@@ -216,9 +217,16 @@ class Channel:
             size = measured(payloads, self._width)
             yield kind, Size(*(np.broadcast_to(count * self._present, self._sent.shape) for count in size))
 
-    def awake(self, t: int, topology: Topology) -> Awake | None:
-        """Which links are up in iteration t + 1; None where all always are."""
-        return None if self.links is None else topology.awake(self.links.up(self.streams, t, topology))
+    def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
+        """Which links are up in iteration t + 1, of agents that are present, (T, K)."""
+        up = self._up(t, topology, present)
+        return topology.awake(up, self._up(t - 1, topology, present) if t else np.ones_like(up))
+
+    def _up(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        both = present[t][topology.links].all(axis=1)
+        if self.links is None:
+            return np.tile(both, (len(self.streams.replicates), 1))
+        return both & self.links.up(self.streams, t, topology)
 
     def send_to_neighbours(
         self, message: object, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None = None
@@ -249,7 +257,7 @@ class Channel:
         broadcasts, listeners = sends.astype(np.int64), topology.listeners.astype(np.int64)
         counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * listeners}
         arrived, apart = sends, on_links(message)
-        if apart or self.loses:
+        if apart or awake is not None or self.network.loss > 0:
             sender = topology.links[:, 1]
             arrived = sends[:, sender]
         if awake is not None:
@@ -262,17 +270,18 @@ class Channel:
             arrived = arrived & ~lost
         if apart:
             counted["broadcast"] = counted["link"]
+        travelled, timed = self._nothing_sent(), self.times is None
         for kind, payloads in kinds(message):
             size = measured(payloads, self._width)
             self._charge(counted["broadcast"] * size.scalars)
+            if not timed:
+                travelled = travelled + counted["link"] * size.size
             for direction, messages in counted.items():
-                self.ledger.enter(self._t, direction, kind, messages, messages * size.scalars, messages * size.size)
+                counts = messages, messages * size.scalars, messages * size.size
+                self.ledger.enter(self._t, direction, kind, *counts, timed)
+        if self.times is not None:
+            self.ledger.seconds[self._t] += self.times.iteration(self._t, counted["link"], travelled)
         return arrived
-
-    @property
-    def loses(self) -> bool:
-        """Whether messages between agents may not arrive: lost, or on links that are down."""
-        return self.network.loss > 0 or self.links is not None
 
     def record_messages(
         self,

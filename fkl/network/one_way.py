@@ -49,9 +49,9 @@ class OneWay(Topology):
         back = np.argsort(np.lexsort((receiver, sender)))
         return Neighbours(self.degree, receiver, sender, np.zeros(len(sender)), back, self.listeners)
 
-    def awake(self, up: NDArray[np.bool_]) -> Awake:
+    def awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
         """As of `Topology`, without what others know."""
-        return replace(super().awake(up), theirs=np.zeros(up.shape))
+        return replace(super().awake(up, before), theirs=np.zeros(up.shape))
 
     @cached_property
     def spectral_gap(self) -> float:

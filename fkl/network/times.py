@@ -1,6 +1,6 @@
-"""How long clients take to answer, each its own time, and how long the server waits for them."""
+"""How long clients take to answer, or agents to compute, each its own time, and how long they are waited for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ class Times:
     Parameters
     ----------
     compute : (T, K)
-        From having heard the server to sending the answer, in each exchange of a round.
+        From having heard the server to sending the answer, in each exchange of a round; on a graph, of an iteration.
     latency : (K,)
         Of a message down or up, whatever its length; the kinds of a message travel together.
     bandwidth : (K,)
@@ -38,6 +38,20 @@ class Times:
         """Seconds (...) that the server waits: for the slowest of those that are present, and no longer than it may."""
         slowest: Array = np.where(present, answer, 0.0).max(axis=-1)
         return np.minimum(slowest, self.deadline)
+
+    def among(self, present: NDArray[np.bool_]) -> "Times":
+        """The same of agents on a graph of which only these, (T, K), compute."""
+        return replace(self, compute=np.where(present, self.compute, 0.0))
+
+    @property
+    def in_time(self) -> NDArray[np.bool_]:
+        """Which agents have computed before the deadline, (T, K)."""
+        return self.compute <= self.deadline
+
+    def iteration(self, t: int, messages: NDArray[np.int64], size: NDArray[np.int64]) -> Array:
+        """Seconds (...) of an iteration of agents: computing, and then one message after another, (..., K) of each."""
+        sending: Array = (messages * self.latency + size / self.bandwidth).max(axis=-1)
+        return np.minimum(self.compute[t].max(), self.deadline) + sending
 
 
 def around_one(spread: float, normal: Array) -> Array:

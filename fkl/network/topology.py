@@ -111,11 +111,14 @@ class Awake:
         How many links of the sender are up.
     listeners : (R, K) float64
         How many hear each agent.
+    returned : (R, K) bool
+        Whether somebody hears it who did not in the iteration before.
     """
 
     up: NDArray[np.bool_]
     theirs: NDArray[np.float64]
     listeners: NDArray[np.float64]
+    returned: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -176,10 +179,10 @@ class Topology:
         number = np.cumsum(one_way) - 1
         return np.where(one_way, number, number[self.neighbours.back])
 
-    def awake(self, up: NDArray[np.bool_]) -> Awake:
-        """What agents know of an iteration in which these links are up, (R, links)."""
+    def awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
+        """What agents know of an iteration in which these links are up, (R, links), after one with others."""
         listeners = self.sent_by(up).astype(np.float64)
-        return Awake(up, listeners[:, self.links[:, 1]], listeners)
+        return Awake(up, listeners[:, self.links[:, 1]], listeners, self.sent_by(up & ~before) > 0)
 
     def sent_by(self, passing: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Of messages on links, (R, links), how many are each agent's, (R, K)."""

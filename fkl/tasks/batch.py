@@ -18,6 +18,7 @@ from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
 from fkl.tasks.fairness import fairness
 from fkl.tasks.stream import DIABETES
+from fkl.tasks.taking_part import redrawn, thinned
 from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_shape
 
 PENDING_BYTES = 2**20
@@ -41,6 +42,7 @@ PANELS = {
 class BatchTask(Task):
     """Learning one theta of one kernel from `fkl.data.problem.Batch`, beside the optimum of all clients."""
 
+    of_rounds: ClassVar[bool] = True
     judge_counts: ClassVar[bool] = False
     room: ClassVar[int] = 2**24
     """Iterations over one and the same matrices go several times faster from the processor's cache."""
@@ -51,8 +53,10 @@ class BatchTask(Task):
         generator = shared_generator(run.settings.seed, Role.DATA)
         table = samples.read(run, generator)
         batch = of_stream(run, samples.split(run, table, generator), generator)
-        redraw = partial(_redrawn, run, None if samples.drawn(run) else table)
-        return cls(samples.in_precision(batch, run), redraw if getattr(run.algo, "redraw", False) else None)
+        batch = samples.in_precision(batch, run)
+        if getattr(run.algo, "redraw", False):
+            return cls(batch, partial(_redrawn, run, None if samples.drawn(run) else table))
+        return cls(batch, partial(_thinned, run, batch) if redrawn(run) else None)
 
     @property
     def amount(self) -> str:
@@ -117,7 +121,13 @@ def _redrawn(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Top
         batch = of_stream(run, samples.split_anew(run, shared, generator), generator)
     topology = samples.graph(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
     assert topology is not None
-    return samples.in_precision(batch, run), topology
+    batch, _ = _thinned(run, samples.in_precision(batch, run), replicate)
+    return batch, topology
+
+
+def _thinned(run: Run, batch: Batch, replicate: int) -> tuple[Batch, None]:
+    """The batch of all replicates, with who takes part in this one."""
+    return batch.thinned(thinned(run, batch.present, replicate)), None
 
 
 def amount(batch: Batch) -> str:

@@ -46,8 +46,11 @@ def require_rounds(run: Run, of_rounds: bool) -> None:
     allowed = f"null for {method.label}, whose rounds nobody can miss"
     given = type(run.conditions.get("participation")).__name__
     require("participation" not in run.conditions or several, "participation", given, allowed)
-    with_a_server = several and not getattr(method, "on_a_graph", False)
     for key in ("compute_s", "link_spread", "deadline_s"):
         value = getattr(run.network, key, None)
-        words = f"null or 0 for {method.label}, whose rounds do not wait for clients of a server"
-        require(not value or with_a_server, f"network.{key}", value, words)
+        words = f"null or 0 for {method.label}, whose rounds wait for no clients"
+        require(not value or several, f"network.{key}", value, words)
+    deadline, compute = (getattr(run.network, key, None) for key in ("deadline_s", "compute_s"))
+    fits = deadline is None or compute is not None or not getattr(method, "on_a_graph", False)
+    words = f"null without compute_s for {method.label}, whose agents it gives time to compute"
+    require(fits, "network.deadline_s", deadline, words)

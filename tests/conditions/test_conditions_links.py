@@ -1,5 +1,6 @@
-"""Links that lose messages, fail, wake up in pairs or come and go with who is near; and the duals that bear it."""
+"""Links that lose messages, fail, wake up in pairs or come and go; agents that are away; the duals that bear it."""
 
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -25,8 +26,9 @@ from fkl.execution import prepare
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network, Topology
 from fkl.network.links import Failing, Gossip, Links, Mobility
+from fkl.network.participation import Share
 from fkl.network.topology import connected
-from fkl.simulation import Experiment, make_world
+from fkl.simulation import Experiment, make_world, simulate
 from fkl.streams import Role, Streams
 
 K, LAM, RHO = 5, 1e-2, 0.05
@@ -45,11 +47,19 @@ def make_batch(iterations: int, clients: int = K) -> Batch:
 
 
 def experiment(
-    method: Consensus, links: Links | None = None, loss: float = 0.0, iterations: int = 30, graph: nx.Graph = GRAPH
+    method: Consensus,
+    links: Links | None = None,
+    loss: float = 0.0,
+    iterations: int = 30,
+    graph: nx.Graph = GRAPH,
+    share: float | None = None,
+    **times: float,
 ) -> Experiment:
-    """Two replicates in float64."""
+    """Two replicates in float64; each agent takes part in an iteration with a probability of `share`."""
     batch, dictionary = make_batch(iterations, len(graph)), Dictionary(N=1, D=3, smallest=1.0, largest=1.0)
-    network = Network(loss=loss)
+    network = Network(loss=loss, **times)  # type: ignore[arg-type]
+    if share is not None:
+        batch = batch.thinned(Share(share).present(batch.present, np.random.default_rng(1)))
     return Experiment(batch, dictionary, network, method, 0, 2, "float64", connected(graph), links=links)
 
 
@@ -64,9 +74,11 @@ def play(given: Experiment) -> tuple[NDArray[np.float64], World, Ledger]:
     return np.stack(history), world, ledger
 
 
-def from_optimum(method: Consensus, loss: float, iterations: int, links: Links | None = None) -> Array:
+def from_optimum(
+    method: Consensus, loss: float, iterations: int, links: Links | None = None, share: float | None = None
+) -> Array:
     """Root mean square distance of the agents' theta from the optimum of all, over that of 0: (T, R)."""
-    theta, world, _ = play(experiment(method, links, loss, iterations))
+    theta, world, _ = play(experiment(method, links, loss, iterations, share=share))
     optimum = world.loss.optimum(world.training, LAM)[:, None]
     distance: Array = np.sqrt(np.square(theta - optimum).sum(axis=-1).mean(axis=-1))
     return distance / np.linalg.norm(optimum[:, 0], axis=-1)
@@ -126,9 +138,10 @@ def assert_falls(distance: Array) -> None:
 
 
 @pytest.mark.parametrize("links", [Failing(p=0.4), Gossip()], ids=["failing", "gossip"])
-def test_links_that_fail_or_sleep_do_not_move_it_either(links: Links) -> None:
-    """Gossip is slower, as most agents sleep."""
-    assert_falls(from_optimum(LinkDkla(lam=LAM, rho=RHO), 0.0, 600, links))
+@pytest.mark.parametrize("method", [LinkDkla(lam=LAM, rho=RHO), Dkla(lam=LAM, rho=RHO)], ids=["on links", "DKLA"])
+def test_links_that_fail_or_sleep_do_not_move_it_either(method: Consensus, links: Links) -> None:
+    """Nor DKLA's, as both ends know that a link is down. Gossip is slower, as most agents sleep."""
+    assert_falls(from_optimum(method, 0.0, 600, links))
 
 
 # --- links that are not always up
@@ -154,11 +167,20 @@ def test_limiting_cases_are_the_plain_run_bit_for_bit(method: Consensus) -> None
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.label)
 @pytest.mark.parametrize(
-    ("links", "loss"), [(Failing(p=0.4), 0.2), (Gossip(), 0.0), (Mobility(radius=0.4, speed=0.1), 0.0), (None, 0.3)]
+    ("links", "loss", "share"),
+    [
+        (Failing(p=0.4), 0.2, None),
+        (Gossip(), 0.0, None),
+        (Mobility(radius=0.4, speed=0.1), 0.0, 0.7),
+        (None, 0.3, None),
+        (None, 0.0, 0.4),
+    ],
 )
-def test_agents_alone_do_what_all_at_once_do(method: Consensus, links: Links | None, loss: float) -> None:
+def test_agents_alone_do_what_all_at_once_do(
+    method: Consensus, links: Links | None, loss: float, share: float | None
+) -> None:
     """Also what they hold of links that were down; and bytes that travel are bytes that are booked."""
-    given = experiment(method, links, loss, iterations=8)
+    given = experiment(method, links, loss, iterations=8, share=share)
     method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
 
 
@@ -206,7 +228,8 @@ def edges(topology: Topology, up: NDArray[np.bool_]) -> list[set[tuple[int, ...]
 def test_weights_of_the_links_that_are_up_are_doubly_stochastic(agents: int, t: int, links: Links) -> None:
     """Symmetric, not below 0, rows of sum 1, 0 between agents whose link is down; both ends agree what is up."""
     topology = connected(nx.fast_gnp_random_graph(agents, 1.0 if agents < 4 else 0.8, seed=1))
-    awake = topology.awake(links.up(STREAMS, t, topology))
+    up = links.up(STREAMS, t, topology)
+    awake = topology.awake(up, up)
     found = edges(topology, awake.up)
     known = topology.neighbours
     own = np.broadcast_to(np.eye(agents), (3, agents, agents))
@@ -269,7 +292,8 @@ def test_gossip_averages_as_fast_as_its_expectation_says() -> None:
         expected += (np.eye(K) - np.outer(pair, pair) / 2) / topology.edges
     second = np.sort(np.linalg.eigvalsh(expected))[-2]
     for t in range(T):
-        awake = topology.awake(Gossip(awake="edge").up(many, t, topology))
+        up = Gossip(awake="edge").up(many, t, topology)
+        awake = topology.awake(up, up)
         x = topology.neighbours.mix(x[:, topology.links[:, 1]], x, awake)
         assert_close(x.mean(axis=1), np.full((300, 1), x0.mean()), 1e-12, "the mean stays")
     apart = np.square(x - x0.mean()).sum(axis=(1, 2))
@@ -292,6 +316,108 @@ def test_links_that_are_down_are_not_paid_for_and_lost_messages_are() -> None:
     assert (of_links.tallies["link"].by_round[..., 1] == up * 6).all()  # P = 6
 
 
+# --- agents that are not there
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.label)
+def test_agents_that_are_always_there_and_in_time_are_the_plain_run_bit_for_bit(method: Consensus) -> None:
+    plain, _, booked = play(experiment(method))
+    for other in (
+        experiment(method, share=1.0),
+        experiment(method, compute_s=1.0, compute_jitter=0.5, deadline_s=1e6),
+    ):
+        same, _, of_same = play(other)
+        assert same.tobytes() == plain.tobytes()
+        for direction, tally in booked.tallies.items():
+            assert (of_same.tallies[direction].by_round == tally.by_round).all()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.label)
+def test_who_is_not_there_stays_as_it_is_and_sends_nothing(method: Consensus) -> None:
+    """Nor does anybody send to it alone; and others do not notice what it has learned from."""
+    given = experiment(method, share=0.4)
+    theta, world, ledger = play(given)
+    present = world.problem.present
+    assert (~present.any(axis=1)).any()
+    still = np.diff(theta, axis=0, prepend=0) == 0
+    assert still.all(axis=-1)[~present[:, None] & np.ones((1, 2, 1), np.bool_)].all()
+    moved = ~still[present.nonzero()[0], :, present.nonzero()[1]].all(axis=(1, 2))
+    assert moved.mean() > 0.5, "all but who is alone with what it has minimised already"
+    both = present[:, world.topology.links].all(axis=2)
+    sent = ledger.tallies["link"].by_round[..., 0]
+    assert (sent <= both.sum(axis=1)[:, None]).all()
+    assert (sent[:, 0] == both.sum(axis=1)).all() or isinstance(method, Coke)
+
+
+@pytest.mark.parametrize("links", [None, Failing(p=0.3), Gossip()], ids=["up", "failing", "gossip"])
+@pytest.mark.parametrize("method", METHODS[1:3], ids=lambda method: method.label)
+def test_duals_sum_to_zero_whoever_is_there(method: Consensus, links: Links | None) -> None:
+    """After every iteration: both ends of a link move against each other, or neither does."""
+    given = experiment(method, links, share=0.5, iterations=40)
+    world, _ = make_world(given, (0, 1))
+    state = given.algorithm.init(world)
+    for t in range(given.problem.rounds):
+        world.channel.open_round(t, given.problem.present[t])
+        state, _ = given.algorithm.step(world, state, t)
+        gamma = state.own.gamma
+        assert np.abs(gamma.sum(axis=1)).max() <= 1e-14 * max(np.abs(gamma).max(), 1.0)
+    assert np.abs(gamma).max() > 1e-3
+
+
+@pytest.mark.parametrize("method", METHODS[1:], ids=lambda method: method.label)
+def test_absence_does_not_move_the_fixed_point(method: Consensus) -> None:
+    """It goes on to the optimum of all, also of those who are away."""
+    assert_falls(from_optimum(method, 0.0, 900, share=0.5))
+
+
+def test_weights_of_those_who_are_there_keep_the_mean() -> None:
+    """CTA without steps, begun apart: the mean stays, and in the end all have it."""
+    given = experiment(Cta(lam=LAM, eta=NEVER), share=0.5, iterations=200)
+    world, _ = make_world(given, (0, 1))
+    state = given.algorithm.init(world)
+    own = np.random.default_rng(0).standard_normal(state.own.theta.shape)
+    mean = own.mean(axis=1, keepdims=True)
+    state = replace(state, own=replace(state.own, theta=own))
+    for t in range(given.problem.rounds):
+        world.channel.open_round(t, given.problem.present[t])
+        state, theta = given.algorithm.step(world, state, t)
+        assert_close(theta.mean(axis=1, keepdims=True), mean, 1e-13, "mean")
+    assert_close(theta, np.broadcast_to(mean, theta.shape), 1e-6, "all")
+
+
+def test_who_computes_too_long_is_not_there_and_seconds_are_the_critical_path() -> None:
+    """The slowest of those who take part, or the deadline; then the slowest agent's messages, one after another."""
+    times = {"compute_s": 1.0, "compute_jitter": 0.8, "latency_s": 0.1, "bandwidth_bytes_per_s": 480.0}
+    given = experiment(Dkla(lam=LAM, rho=RHO), share=0.7, **times, deadline_s=1.2)  # type: ignore[arg-type]
+    _, world, ledger = play(given)
+    drawn = given.network.times(30, K, Streams(0, (0,)).generators(Role.TIMES)[0]).compute
+    taking = given.problem.present
+    assert (world.problem.present == (taking & (drawn <= 1.2))).all()
+    assert 0 < (taking & (drawn > 1.2)).sum() < taking.sum() / 2
+    for t in range(30):
+        links = world.topology.links[world.problem.present[t][world.topology.links].all(axis=1)]
+        most = np.bincount(links[:, 1], minlength=K).max()
+        computing = min(np.where(taking[t], drawn[t], 0).max(), 1.2)
+        assert ledger.seconds[t] == pytest.approx([computing + most * (0.1 + 48 / 480.0)] * 2, rel=1e-12)
+
+
+def test_absence_through_the_configuration() -> None:
+    """Others are absent in every replicate; promises are kept; a share of 1 is the plain run."""
+    words = ("algo=coke", "algo.v=0.1", "algo.iterations=12", "topology=complete")
+    suite = Conformance.of(*words, "participation=share", "participation.share=0.5")
+    suite.ledger_books_every_message()
+    half = prepare(scenario(*words, "participation=share", "participation.share=0.5"))
+    assert half.redraw is not None
+    assert (half.redraw(0)[0].present != half.redraw(1)[0].present).any()
+    whole = prepare(scenario(*words, "participation=share", "participation.share=1"))
+    plain = prepare(scenario(*words))
+    one, other = (simulate(each, 1, None, lambda _: None) for each in (plain, whole))
+    expected, found = (
+        np.concatenate([chunk.judge.by_round["distance"] for chunk in all_], axis=1) for all_ in (one, other)
+    )
+    assert (found == expected).all()
+
+
 def test_refusals_name_the_key() -> None:
     refused: dict[str, Any] = {
         "p": lambda: Failing(p=1.0),
@@ -306,3 +432,10 @@ def test_refusals_name_the_key() -> None:
         prepare(scenario("algo=pof_mkl", "links=failing"))
     with pytest.raises(BadValue, match=r"compression.*null with links"):
         prepare(scenario("algo=coke", "links=failing", "compression=sign"))
+    with pytest.raises(BadValue, match=r"compression.*null with participation"):
+        prepare(scenario("algo=coke", "participation=share", "compression=sign"))
+    with pytest.raises(BadValue, match=r"compression.*null with network\.deadline_s"):
+        prepare(scenario("algo=coke", "network.compute_s=1", "network.deadline_s=1", "compression=sign"))
+    with pytest.raises(BadValue, match=r"network\.deadline_s=1\.0: must be null without compute_s for COKE"):
+        times = ("network.latency_s=1", "network.bandwidth_bytes_per_s=1", "network.deadline_s=1")
+        prepare(scenario("algo=coke", *times))

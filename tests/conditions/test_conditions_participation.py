@@ -16,6 +16,7 @@ from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Experiment, make_world, simulate
 
 STAR = ("em_kofl", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
+GRAPH = ("coke", "cta", "dkla", "link_dkla", "push_cta")
 SMALL = ("kernels.D=6", "partition.rounds=30", "replicates=3", "precision=float64")
 HALF = ("participation=share", "participation.share=0.3")
 
@@ -109,7 +110,7 @@ def test_errors_carry_on_and_the_best_fit_is_that_to_all_samples(tmp_path: Path)
         assert clients["regret_hindsight"].to_numpy() == pytest.approx(judge.loss[0] - expected, rel=1e-12)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR, "coke", "cta", "dkla"}))
+@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR, *GRAPH}))
 def test_whose_rounds_nobody_can_miss_is_refused(algo: str) -> None:
     """Learners alone, pooled ones, one-shot methods and those over a vertical partition: by the key, in one line."""
     from fkl.errors import BadValue

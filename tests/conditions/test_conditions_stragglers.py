@@ -160,7 +160,7 @@ def test_times_that_cannot_be_are_refused(keys: dict[str, float], key: str) -> N
     assert refused.value.key == key
 
 
-@pytest.mark.parametrize("algo", ["raker", "pooled_raker", "dkla", "libsvm", "pooled_svm"])
+@pytest.mark.parametrize("algo", ["raker", "pooled_raker", "libsvm", "pooled_svm"])
 def test_methods_whose_rounds_wait_for_no_client_refuse(algo: str) -> None:
     with pytest.raises(BadValue, match=r"network\.compute_s=1.0: must be null or 0 for"):
         prepare(load(compose(f"algo={algo}", "network.compute_s=1")))

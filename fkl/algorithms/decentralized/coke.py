@@ -23,6 +23,8 @@ CENSORED = ("norm", "squared_norm", "relative_norm")
 class Coke(Dkla):
     """DKLA whose agents keep silent while theta has hardly moved since they last sent it, as theta_hat.
 
+    Where a link comes up that was down, both its ends send: neither knows what the other has sent meanwhile.
+
     Parameters
     ----------
     v, mu : float
@@ -55,6 +57,7 @@ class Coke(Dkla):
         theta = samples.minimise(c, v, own.theta)  # eq. (21a)
         xi = theta_hat - theta  # eq. (19)
         sends = self._news(xi, theta_hat) >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
+        sends = sends if inbox.awake is None else sends | inbox.awake.returned
         return State(theta, own.gamma, theta_hat), Message(Each(theta)), sends
 
     def _news(self, xi: Array, theta_hat: Array) -> NDArray[np.float64]:

@@ -75,6 +75,10 @@ class Dkla(Consensus):
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Array]:
-        """Move the dual variable along the neighbours' theta of iteration k."""
-        gamma = own.gamma + self.rho * (inbox.degree[:, None] * own.theta_hat - inbox.sum("theta"))  # eq. (18b)
+        """Move the dual variable along the neighbours' theta of iteration k.
+
+        Of those whose links are up, at both ends of a link or at none: so the sum over agents stays 0.
+        """
+        apart = inbox.listeners[..., None] * own.theta_hat - inbox.heard("theta")
+        gamma = own.gamma + self.rho * apart  # eq. (18b)
         return State(own.theta, gamma, own.theta_hat), own.theta
