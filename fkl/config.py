@@ -23,6 +23,7 @@ from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, Missi
 import fkl
 from fkl import __version__, source
 from fkl.data.normalise import SCALINGS
+from fkl.data.problem import PARTS_OF_ROWS
 from fkl.errors import BadValue, FklError, inside, require
 
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
@@ -89,6 +90,9 @@ class Settings:
         Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
     scaling : {"unit_ball", "unit_box", "none"}
         Of features and target, see `fkl.data.normalise.normalise`.
+    rows : {"all", "even", "odd"}
+        Which of the data set's rows there are: all, or every other block of 50 in their order. What is chosen on the
+        even ones has seen nothing of the odd ones, not even their scale.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
@@ -108,6 +112,7 @@ class Settings:
     precision: str = "float32"
     engine: str = "numba"
     scaling: str = "unit_ball"
+    rows: str = "all"
     threads: int | None = None
     chunk: int | None = None
     checkpoint_s: float | None = 30.0
@@ -122,6 +127,7 @@ class Settings:
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
         require(self.engine in ENGINES, "engine", self.engine, " or ".join(ENGINES))
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
+        require(self.rows in PARTS_OF_ROWS, "rows", self.rows, ", ".join(PARTS_OF_ROWS))
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "an integer >= 1, or null")
         every = self.checkpoint_s

@@ -12,6 +12,9 @@ from fkl.errors import FklError, require
 
 FOLDS = 5
 """Parts of a cross-validation."""
+PARTS_OF_ROWS = ("all", "even", "odd")
+BLOCK = 50
+"""Neighbouring rows, which are often alike, that a part of the rows has all or none of."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,27 @@ class Table:
     ) -> "Table":
         """Table whose rows were all measured at one place."""
         return cls(x, y, np.zeros(len(y), np.int64), feature_names, where=where)
+
+    def part(self, rows: str) -> "Table":
+        """The blocks of `BLOCK` rows with an even or an odd number, or ``all``; one of `PARTS_OF_ROWS`.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+            If there is only one block.
+        """
+        if rows == "all":
+            return self
+        chosen = np.arange(len(self.y)) // BLOCK % 2 == ("even", "odd").index(rows)
+        require(chosen.any(), "rows", rows, f"all or even: {self.where} has no more than {BLOCK} rows")
+        return replace(
+            self,
+            x=self.x[chosen],
+            y=self.y[chosen],
+            site=self.site[chosen],
+            tested=None if self.tested is None else self.tested[chosen],
+            expected=None if self.expected is None else self.expected[chosen],
+        )
 
 
 @dataclass(frozen=True)

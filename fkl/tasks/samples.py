@@ -21,13 +21,16 @@ from fkl.network import Topology
 
 
 def read(run: Run, generator: np.random.Generator) -> Table:
-    """The data set's table, scaled."""
+    """The part of the data set's table that is asked for, scaled."""
     with inside("dataset"):
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
         encoder = table.encoder or Encoder(table.feature_names)
         _require_two_classes(run, encoder)
-        return normalise(replace(table, where=where, encoder=encoder), run.settings.scaling)
+        table = replace(table, where=where, encoder=encoder)
+    table = table.part(run.settings.rows)
+    with inside("dataset"):
+        return normalise(table, run.settings.scaling)
 
 
 def _require_two_classes(run: Run, encoder: Encoder) -> None:

@@ -1,5 +1,7 @@
 """Who gets which row: nobody twice, everybody enough, and nothing lost from the count."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -209,3 +211,19 @@ def test_values_that_cannot_be_are_refused(make, key):
     with pytest.raises(BadValue) as caught:
         make()
     assert caught.value.key == key
+
+
+def test_even_and_odd_rows_are_all_rows() -> None:
+    """Every row is of one part, neighbours mostly of the same; what stands beside the rows goes with them."""
+    random = np.random.default_rng(5)
+    y = np.arange(230.0)
+    table = replace(Table.of_one_site(random.random((230, 3)), y, ("a", "b", "c")), tested=y > 7, expected=2 * y)
+    even, odd = table.part("even"), table.part("odd")
+    assert sorted([*even.y, *odd.y]) == y.tolist()
+    assert odd.y.tolist() == [*range(50, 100), *range(150, 200)]
+    for part in (even, odd):
+        assert (part.x == table.x[part.y.astype(int)]).all()
+        assert (part.expected == 2 * part.y).all() and (part.tested == (part.y > 7)).all()
+    assert table.part("all") is table
+    with pytest.raises(BadValue, match="rows=odd: must be all or even"):
+        even.part("even").part("even").part("odd")
