@@ -256,12 +256,11 @@ def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadli
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
         condition.require_fits(method, conditions)
-        misses = [name for name in ("links", "participation") if conditions.get(name) is not None]
-        misses += ["network.deadline_s"] if deadline is not None else []
-        up = not misses or star or condition.on_lossy_links
-        said = f"null with {' and '.join(misses)}: a difference that is lost is never made up"
-        require(up, group, type(condition).__name__, said)
-        safe = loss == 0 or star or condition.on_lossy_links
-        require(safe, "network.loss", loss, f"0 with {group}: a difference that is lost is never made up")
+        if graph and not condition.on_lossy_links:
+            lost, given = "a difference that is lost is never made up", type(condition).__name__
+            require(loss == 0, "network.loss", loss, f"0 with {group}: {lost}")
+            misses = [name for name in ("links", "participation") if conditions.get(name) is not None]
+            misses += ["network.deadline_s"] if deadline is not None else []
+            require(not misses, group, given, f"null with {' and '.join(misses)}: {lost}")
         method = (OnStar if star else OnGraph)(method, condition)
     return method
