@@ -25,13 +25,14 @@ COPIED = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"} | 
 }
 """Pages whose text lies elsewhere in the repository, and where."""
 GROUPS = {
-    "Methods": ("algo", "methods"),
-    "Data sets": ("dataset", "datasets"),
-    "Partitions": ("partition", "partitions"),
-    "Kernels": ("kernels", "kernels"),
-    "Graphs": ("topology", "graphs"),
+    "Methods": ("methods", ("algo",)),
+    "Data sets": ("datasets", ("dataset",)),
+    "Partitions": ("partitions", ("partition",)),
+    "Kernels": ("kernels", ("kernels",)),
+    "Graphs": ("graphs", ("topology",)),
+    "Conditions": ("conditions", names.CONDITIONS),
 }
-"""Entries of the navigation whose pages are made, the group of choices that they describe, and their folder."""
+"""Entries of the navigation whose pages are made, their folder, and the groups of choices that they describe."""
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -39,12 +40,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made, and name them in the navigation."""
     for uri, source in COPIED.items():
         files.append(File.generated(config, uri, content=(ROOT / source).read_text(encoding="utf-8")))
-    for entry, (group, folder) in GROUPS.items():
-        made = [of_choice(group, name) for name in names.files(group)]
-        for one in made:
-            files.append(File.generated(config, f"{folder}/{one.name}.md", content=_page(one)))
+    for entry, (folder, groups) in GROUPS.items():
+        of_one = len(groups) == 1
+        made = {
+            (name if of_one else f"{group}={name}"): of_choice(group, name)
+            for group in groups
+            for name in names.files(group)
+        }
+        for title, one in made.items():
+            files.append(File.generated(config, f"{folder}/{title}.md", content=_page(title, one)))
         files.append(File.generated(config, f"{folder}/index.md", content=_index(entry, made)))
-        _fill(config.nav, entry, [f"{folder}/index.md", *(f"{folder}/{one.name}.md" for one in made)])
+        _fill(config.nav, entry, [f"{folder}/index.md", *(f"{folder}/{title}.md" for title in made)])
     return files
 
 
@@ -68,7 +74,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return LINK.sub(turned, markdown)
 
 
-def _page(made: Description) -> str:
+def _page(title: str, made: Description) -> str:
     """A choice's page: what it is, where it comes from, how it is run, and its keys."""
     told = [made.what, f"    {made.usage}", made.details]
     told += [f"**Paper.** {made.paper}"] * bool(made.paper)
@@ -80,7 +86,7 @@ def _page(made: Description) -> str:
         told.append("\n".join("| " + " | ".join(_cell(word) for word in row) + " |" for row in rows))
     if made.group == "algo":
         told.append(f'??? note "The equations, as they are computed"\n\n{indent(_source(made), "    ")}')
-    return "\n\n".join([f"# {made.name}", *filter(None, told), ""])
+    return "\n\n".join([f"# {title}", *filter(None, told), ""])
 
 
 def _source(made: Description) -> str:
@@ -95,10 +101,10 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _index(title: str, made: list[Description]) -> str:
-    """A page that lists a group's choices."""
-    rows = [f"| [{one.name}]({one.name}.md) | {_cell(one.what)} |" for one in made]
-    return "\n".join([f"# {title}", "", "| name | what it is |", "|---|---|", *rows, ""])
+def _index(entry: str, made: dict[str, Description]) -> str:
+    """A page that lists the choices of an entry, by their titles."""
+    rows = [f"| [{title}]({title}.md) | {_cell(one.what)} |" for title, one in made.items()]
+    return "\n".join([f"# {entry}", "", "| name | what it is |", "|---|---|", *rows, ""])
 
 
 def _fill(nav: Any, entry: str, pages: list[str]) -> None:

@@ -27,6 +27,7 @@ def test_the_site_has_a_page_for_every_method_and_data_set(tmp_path: Path) -> No
     for group, folder in {"algo": "methods", "dataset": "datasets"}.items():
         for name in names.files(group):
             assert name in (tmp_path / folder / name / "index.html").read_text(encoding="utf-8")
+    assert "privacy.clip" in (tmp_path / "conditions" / "privacy=central" / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_broken_link_is_refused(tmp_path: Path) -> None:
