@@ -31,20 +31,9 @@ from fkl.errors import BrokenPromiseError, FklError
 from fkl.execution import prepare
 from fkl.kernels import threads
 from fkl.network import Channel
+from fkl.network.codes import Few, ForAll, Padding, Quantised, Residues
 from fkl.network.ledger import UNITS
-from fkl.network.messages import (
-    Dense,
-    Few,
-    ForAll,
-    OnLinks,
-    Padding,
-    Quantised,
-    Ragged,
-    Residues,
-    Shared,
-    kinds,
-    on_links,
-)
+from fkl.network.messages import OnLinks, Ragged, Shared, kinds, on_links
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, make_world, simulate
 from fkl.tasks import task_of
@@ -232,7 +221,7 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def _numbers(part: Dense, r: int, k: int, width: int) -> tuple[int, int]:
+def _numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
     if isinstance(part, Padding):
         return -(-part.size // width), part.size

@@ -20,7 +20,13 @@ CORE = {
     ),
     "tasks and judges": ("tasks/*.py",),
     "loop": ("experiment.py", "simulation.py"),
-    "channel and ledger": ("network/messages.py", "network/packets.py", "network/channel.py", "network/ledger.py"),
+    "channel and ledger": (
+        "network/messages.py",
+        "network/wire.py",
+        "network/packets.py",
+        "network/channel.py",
+        "network/ledger.py",
+    ),
 }
 WORDS = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 """What is no code; documentation is found by itself."""

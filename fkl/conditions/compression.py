@@ -18,8 +18,9 @@ from fkl.conditions.around import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.errors import require
+from fkl.network.codes import Few, ForAll, Quantised
 from fkl.network.ledger import Direction
-from fkl.network.messages import Each, Few, ForAll, Quantised, Shared, kinds
+from fkl.network.messages import Each, Shared, kinds
 from fkl.streams import Role
 
 ROUNDINGS = ("stochastic", "nearest")

@@ -15,7 +15,8 @@ from fkl.conditions.secure_bytes import overhead
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.errors import BadValue, FklError, require
-from fkl.network.messages import Padding, Residues, kinds, rebuilt
+from fkl.network.codes import Padding, Residues
+from fkl.network.messages import kinds, rebuilt
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fkl.conditions.secure_bytes import CIPHERTEXT, KEY, NUMBER, SHARE
 from fkl.errors import FklError
-from fkl.network.packets import from_bits, to_bits
+from fkl.network.wire import from_bits, to_bits
 
 Words = NDArray[np.uint64]
 PRIME = 2**256 + 297

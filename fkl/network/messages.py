@@ -6,9 +6,9 @@ R replicates run at once, so payloads of all replicates, and of all K clients, a
 receives is its part of it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from math import prod
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
+from fkl.network.wire import Part, array_of, of_array
 
 Array = NDArray[np.floating]
 Counts = NDArray[np.int64]
@@ -41,6 +42,19 @@ class Payload(Protocol):
         ...
 
 
+class Dense(Payload, Protocol):
+    """A payload that is the arrays that travel."""
+
+    def packed(self, k: int, width: int) -> Part:
+        """Client k's, of the only replicate, as bytes."""
+        ...
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> Any:
+        """One of several clients, of what each has sent."""
+        ...
+
+
 @dataclass(frozen=True)
 class Shared:
     """The same for every client.
@@ -60,6 +74,15 @@ class Shared:
     def dense(self) -> "Shared":
         """Itself."""
         return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`."""
+        return of_array(Shared, self.values[0], width)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Shared":
+        """As `Dense.joined`: every client was sent the same."""
+        return cls(array_of(parts[0])[None])
 
 
 @dataclass(frozen=True)
@@ -87,6 +110,21 @@ class Each:
         """Itself."""
         return self
 
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
+        values = self.values[0, k]
+        if self.chosen is None:
+            return of_array(Each, values, width)
+        chosen = self.chosen[0, k]
+        mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
+        sent = of_array(Each, values[np.broadcast_to(chosen, len(values))], width)
+        return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Each":
+        """As `Dense.joined`; 0 where nothing has travelled."""
+        return cls(np.stack([_spread(part) for part in parts])[None])
+
     def mean(self, share: Array) -> NDArray[np.float64]:
         """Sum over clients, weighted by their share (K,), 0 of whoever is absent: (R, ...)."""
         R, K = self.values.shape[:2]
@@ -113,155 +151,6 @@ class Each:
 
 
 @dataclass(frozen=True)
-class Quantised:
-    """Every client's array in few bits a scalar; a vector is what lies along the last axis, and has a unit of its own.
-
-    Parameters
-    ----------
-    codes : (R, K, ..., P) int16
-        Whole numbers from -(2^(bits - 1) - 1) to 2^(bits - 1) - 1; of one bit -1 and 1.
-    unit : (R, K, ..., 1)
-        What 1 stands for in each vector; in full precision.
-    bits : int
-        From 1 to 16.
-    chosen : (R, K, n) bool, or None
-        As in `Each`; a vector of which nothing travels has unit 0, which does not travel either.
-    adds : bool
-        Whether it is what is to be added to all that was sent before.
-    """
-
-    codes: NDArray[np.int16]
-    unit: Array
-    bits: int
-    chosen: NDArray[np.bool_] | None = None
-    adds: bool = False
-
-    @classmethod
-    def nearest(
-        cls, values: Array, bits: int, chosen: NDArray[np.bool_] | None = None, adds: bool = False
-    ) -> "Quantised":
-        """Nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector, 0 among them."""
-        unit, steps = _in_steps(values, bits)
-        return cls(np.rint(steps).astype(np.int16), unit, bits, chosen, adds)
-
-    @classmethod
-    def stochastic(
-        cls, values: Array, bits: int, uniform: Array, chosen: NDArray[np.bool_] | None = None, adds: bool = False
-    ) -> "Quantised":
-        """The step below or above, as `uniform` in [0, 1) has it: the nearer the likelier, without bias."""
-        unit, steps = _in_steps(values, bits)
-        below = np.floor(steps)
-        codes = below + (uniform >= 1 - (steps - below))  # not floor(steps + uniform), which rounding may take too far
-        return cls(codes.astype(np.int16), unit, bits, chosen, adds)
-
-    @cached_property
-    def values(self) -> Array:
-        """The vectors (R, K, ..., P)."""
-        return self.unit * self.codes
-
-    def travels(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which codes (R, K, scalars), and which units (R, K, vectors)."""
-        R, K, *rest = self.codes.shape
-        chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
-        every = np.broadcast_to(_wide(chosen, self.codes), self.codes.shape)
-        return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
-
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`: each vector's scale, the bits of each code, in whole bytes, and a mask as `Each`'s."""
-        codes, units = (part.sum(axis=2) for part in self.travels())
-        mask = 0 if self.chosen is None or self.chosen.shape[2] == 1 else -(-self.chosen.shape[2] // 8) * (codes > 0)
-        return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
-
-    def dense(self) -> "Quantised":
-        """Itself."""
-        return self
-
-    def mean(self, share: Array) -> NDArray[np.float64]:
-        """As `Each.mean`."""
-        return Each(self.values).mean(share)
-
-    def of(self, senders: NDArray[np.int64]) -> "Quantised":
-        """As `Each.of`."""
-        chosen = None if self.chosen is None else self.chosen[:, senders]
-        return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits, chosen, self.adds)
-
-    def upon(self, held: Array) -> Array:
-        """What a receiver holds from now on, who held (R, K, ...): the message, or both together."""
-        return held + self.values if self.adds else self.values
-
-
-@dataclass(frozen=True)
-class Few:
-    """A few entries of every client's array; what tells which these are is a bit each, or numbers, whichever is less.
-
-    Parameters
-    ----------
-    values : (R, K, ...)
-        0 where not kept.
-    kept : (R, K, ...) bool
-    adds : bool
-        As in `Quantised`.
-    """
-
-    values: Array
-    kept: NDArray[np.bool_]
-    adds: bool = False
-
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
-        R, K, *rest = self.kept.shape
-        scalars = self.kept.reshape(R, K, -1).sum(axis=2)
-        return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
-
-    def dense(self) -> "Few":
-        """Itself."""
-        return self
-
-    def mean(self, share: Array) -> NDArray[np.float64]:
-        """As `Each.mean`."""
-        return Each(self.values).mean(share)
-
-    def of(self, senders: NDArray[np.int64]) -> "Few":
-        """As `Each.of`."""
-        return Few(self.values[:, senders], self.kept[:, senders], self.adds)
-
-    def upon(self, held: Array) -> Array:
-        """As `Quantised.upon`."""
-        return held + self.values if self.adds else self.values
-
-
-def position_bits(kept: Counts, size: int) -> Counts:
-    """Bits that tell which `kept` of so many entries travel: a mask, or a number of ceil(log2 size) bits for each."""
-    return np.minimum(size * (kept > 0), kept * (size - 1).bit_length())
-
-
-@dataclass(frozen=True)
-class ForAll:
-    """What `Shared` is to `Each`: one code for every client.
-
-    Parameters
-    ----------
-    code : Quantised or Few
-        Of one sender, K = 1.
-    """
-
-    code: Quantised | Few
-
-    @property
-    def values(self) -> Array:
-        """What it stands for, (R, ...)."""
-        return self.code.values[:, 0]
-
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
-        return self.code.measured(width)
-
-    def dense(self) -> "ForAll":
-        """Itself."""
-        return self
-
-
-@dataclass(frozen=True)
 class OnLinks:
     """A vector from every agent to each of its neighbours, another one on each link; no other payload goes with it.
 
@@ -280,6 +169,15 @@ class OnLinks:
     def dense(self) -> "OnLinks":
         """Itself."""
         return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`, of the link at place k."""
+        return of_array(OnLinks, self.values[0, k], width)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "OnLinks":
+        """As `Dense.joined`."""
+        return cls(np.stack([array_of(part) for part in parts])[None])
 
     def of(self, places: NDArray[np.int64]) -> "OnLinks":
         """That of some links, in this order."""
@@ -311,53 +209,15 @@ class Ragged:
         """Itself."""
         return self
 
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`."""
+        [of_clients] = self.values
+        return of_array(Ragged, of_clients[k if len(of_clients) > 1 else 0], width)
 
-@dataclass(frozen=True)
-class Residues:
-    """Every client's whole numbers modulo 2^bits.
-
-    Parameters
-    ----------
-    values : (R, K, ...) uint64
-    bits : int
-        From 1 to 64.
-    """
-
-    values: NDArray[np.uint64]
-    bits: int
-
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`: so many bits each, in whole bytes."""
-        R, count = len(self.values), prod(self.values.shape[2:])
-        return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
-
-    def dense(self) -> "Residues":
-        """Itself."""
-        return self
-
-
-@dataclass(frozen=True)
-class Padding:
-    """Bytes that a protocol needs beside what is said, the same number for every client; what they hold is its own.
-
-    Parameters
-    ----------
-    replicates : int
-    size : int
-        Bytes; they count as the scalars that would take as many.
-    """
-
-    replicates: int
-    size: int
-
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
-        size = np.full((self.replicates, 1), self.size)
-        return Size(-(-size // width), size)
-
-    def dense(self) -> "Padding":
-        """Itself."""
-        return self
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Ragged":
+        """As `Dense.joined`."""
+        return cls((tuple(array_of(part) for part in parts),))
 
 
 @dataclass(frozen=True)
@@ -535,6 +395,17 @@ def measured(parts: tuple[Payload, ...], width: int) -> Size:
     return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
 
 
+def _spread(part: Part) -> NDArray[Any]:
+    """Array of a part of `Each`, 0 where nothing has travelled."""
+    if not part.bits:
+        return array_of(part)
+    shape, dtype = part.known
+    values, chosen = np.zeros(shape, dtype), np.unpackbits(np.frombuffer(part.bits, np.uint8), count=shape[0])
+    there = chosen.astype(np.bool_)
+    values[there] = array_of(part._replace(known=((int(there.sum()), *shape[1:]), dtype)))
+    return values
+
+
 def _all(shape: tuple[int, ...], width: int) -> Size:
     """Of clients that send all of an array (R, K, ...)."""
     scalars = np.full((shape[0], 1), prod(shape[2:]))
@@ -547,20 +418,3 @@ def _of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
     n = chosen.shape[2]
     bits = -(-n // 8) * (scalars > 0) if n > 1 else 0
     return Size(scalars, scalars * width + bits)
-
-
-def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
-    """What a step is in each vector, and how many steps its scalars are."""
-    largest, most = np.abs(values).max(axis=-1, keepdims=True), 2 ** (bits - 1) - 1
-    unit = largest / most
-    share = np.divide(values, largest, out=np.zeros_like(values), where=unit > 0)  # of the largest exactly 1
-    return unit, share * most
-
-
-def _wide(chosen: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.bool_]:
-    """With as many axes as the values that it is chosen among."""
-    return chosen.reshape(chosen.shape + (1,) * (values.ndim - 3))
-
-
-Dense = Shared | Each | Quantised | Few | ForAll | Ragged | OnLinks | Residues | Padding
-"""Payloads that are the arrays that travel."""

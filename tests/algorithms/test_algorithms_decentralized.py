@@ -29,8 +29,9 @@ from fkl.kernels import Dictionary
 from fkl.kernels.losses import LOSSES
 from fkl.kernels.rows import Ridge, Rows
 from fkl.network import Ledger, Network, Topology
+from fkl.network.codes import Quantised
 from fkl.network.ledger import BETWEEN_PEERS
-from fkl.network.messages import Each, Quantised, Size
+from fkl.network.messages import Each, Size
 from fkl.network.topology import connected
 from fkl.simulation import Experiment, make_world
 from fkl.streams import Streams

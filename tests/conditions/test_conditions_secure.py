@@ -16,7 +16,7 @@ from fkl.conformance import PROMISES, Conformance, scenario
 from fkl.errors import BadValue, FklError
 from fkl.execution import prepare
 from fkl.network.messages import Each
-from fkl.network.packets import from_bits, to_bits
+from fkl.network.wire import from_bits, to_bits
 from fkl.simulation import make_world
 
 pytest.importorskip("cryptography")

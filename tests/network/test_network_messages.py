@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary
 
 from fkl.conditions.compression import Sign, TopK
-from fkl.network.messages import Each, FeatureGradients, ForAll, Payload, Quantised, RankOne, Shared, kinds, measured
+from fkl.network.codes import ForAll, Quantised
+from fkl.network.messages import Each, FeatureGradients, Payload, RankOne, Shared, kinds, measured
 from fkl.network.packets import packed, unpacked
 from fkl.streams import Streams
 

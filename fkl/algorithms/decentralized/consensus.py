@@ -10,7 +10,8 @@ from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.world import Common
 from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import Each, Few, Quantised, Shared
+from fkl.network.codes import Few, Quantised
+from fkl.network.messages import Each, Shared
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,62 @@
+"""Numbers as bytes."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Part(NamedTuple):
+    """One payload as bytes.
+
+    Parameters
+    ----------
+    kind : type
+        Of payload, which makes it of parts again.
+    known : tuple
+        What both ends know before anything is sent, such as shape and type.
+    body : bytes
+        Scalars.
+    bits : bytes
+        Numbers of less than a scalar's bits; masks that say which scalars these are.
+    """
+
+    kind: type[Any]
+    known: tuple[Any, ...]
+    body: bytes
+    bits: bytes = b""
+
+
+def of_array(kind: type[Any], values: Array, width: int) -> Part:
+    """All of an array, each scalar in so many bytes."""
+    return Part(kind, (values.shape, values.dtype.str), values.astype(f"{_letter(values.dtype)}{width}").tobytes())
+
+
+def array_of(part: Part) -> Array:
+    """As it went into `of_array`; 0 if nothing has travelled."""
+    shape, dtype = part.known
+    values = np.zeros(shape, dtype)
+    if part.body:
+        width = len(part.body) // values.size
+        values[...] = np.frombuffer(part.body, f"{_letter(values.dtype)}{width}").reshape(shape)
+    return values
+
+
+def to_bits(values: Array, bits: int) -> bytes:
+    """Whole numbers (n,) modulo 2^bits, so many bits each, one after another, in whole bytes."""
+    each = np.unpackbits(values.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)[:, 64 - bits :]
+    return np.packbits(each).tobytes()
+
+
+def from_bits(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
+    """So many numbers that `to_bits` wrote."""
+    each = np.unpackbits(np.frombuffer(packed, np.uint8), count=count * bits).reshape(count, bits)
+    whole = np.pad(each, ((0, 0), (64 - bits, 0)))
+    return np.packbits(whole, axis=1).view(">u8").ravel().astype(np.uint64)
+
+
+def _letter(dtype: np.dtype[Any]) -> str:
+    """Of the numbers that values travel as, whatever their width."""
+    return "i" if dtype.kind in "iub" else "f"
