@@ -9,13 +9,14 @@ from conftest import Answer
 from numpy.random import default_rng
 
 PROGRESS = re.compile("round/s|s/round")
-GIVEN = {"own.csv", "edges.txt"}
+GIVEN = {"own.csv", "edges.txt", "trace.csv"}
 
 
 def give_files(folder: Path) -> None:
     """Write the files that small runs with a user's own data read."""
     (folder / "own.csv").write_bytes(written(good(default_rng(0))))
     (folder / "edges.txt").write_text("0 1\n1 2\n2 3\n")
+    (folder / "trace.csv").write_text("round,client,present\n1,0,0\n")
 
 
 def lines(err: str) -> list[str]:

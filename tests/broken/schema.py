@@ -11,10 +11,11 @@ import yaml
 from conftest import SMALL, small
 
 from fkl import conf_folder
+from fkl.composing.names import CONDITIONS
 from fkl.config import Paths, Settings
 from fkl.network import Network
 
-GROUPS = ("algo", "dataset", "partition", "kernels", "topology")
+GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS)
 AGENTS = small("dkla")
 SUITS = {"coke": "dkla", "rbf_single": "ofskl", "omkr": "omkr", "poly_2": "poly_2", "rbf_1": "rbf_1"}
 """Algorithm for a dictionary; POF-MKL suits the others."""
@@ -90,9 +91,12 @@ def base(group: str, choice: str) -> tuple[str, ...]:
         return (*AGENTS, f"topology={choice}", *(["topology.path=edges.txt"] if choice == "edge_list" else []))
     if group == "kernels":
         return (*small(SUITS.get(choice, "pof_mkl")), f"kernels={choice}")
+    if group == "links":
+        return (*AGENTS, f"links={choice}")
     if choice == "vertical":
         return small("fdskl")
-    return (*SMALL, f"partition={choice}")
+    own = ("participation.path=trace.csv",) if choice == "trace" else ()
+    return (*SMALL, f"{group}={choice}", *own)
 
 
 def _keys(base: tuple[str, ...], group: str, owner: type) -> Iterator[Key]:

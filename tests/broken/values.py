@@ -21,9 +21,11 @@ ANY_WORD = {("Settings", "out"), ("Settings", "objective"), *(("Paths", key) for
 """Keys that any word will do for; a column is looked for once there is a summary."""
 ANY_SIGN = {("Uji", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")}
 """Numbers that may be below 0."""
-AFTER_LOADING = {("EdgeList", "path"), ("PofMkl", "M")}
+AFTER_LOADING = {("EdgeList", "path"), ("PofMkl", "M"), ("Trace", "path")}
 AFTER_LOADING |= {("TableFile", key) for key in ("path", "target", "site", "time", "test_path")}
-"""Keys that are compared with files, data or the dictionary, so not before a run begins; some lists are, too."""
+AFTER_LOADING |= {(owner, "kinds") for owner in ("Sign", "TopK", "Uniform")}
+"""Keys that are compared with files, data, the dictionary or what a method sends, so not before a run begins; some
+lists are, too."""
 
 
 OUTSIDE = {
@@ -101,6 +103,20 @@ OUTSIDE = {
     "topology.branching": ("0",),
     "topology.neighbours": ("0", "1", "3"),
     "topology.rewire": ("1.01",),
+    "participation.share": ("1.01",),
+    "participation.leave": ("1.01",),
+    "participation.back": ("0", "1.01"),
+    "participation.clients": ("0",),
+    "participation.period": ("0",),
+    "privacy.clip": ("0",),
+    "privacy.delta": ("0", "1"),
+    "compression.bits": ("0", "1", "17", "31", "33"),
+    "compression.share": ("0", "1.01"),
+    "secure.bits": ("0", "65"),
+    "secure.neighbours": ("0", "1", "3"),
+    "late.rounds": ("1000000001",),
+    "links.p": ("1.01",),
+    "links.radius": ("0",),
 }
 """Numbers outside the documented ranges; a new key may do without, and is drawn by its type alone."""
 
