@@ -1,10 +1,12 @@
-"""Draws docs/network/bits.png: error against bytes, by what `compression` does to four methods.
+"""Draws error against bytes, by what `compression` does to four methods, or against the bits of `secure`.
 
 python scripts/figure_bits.py docs/network/bits.png
+python scripts/figure_bits.py docs/network/secure_sums.png
 """
 
 import sys
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -36,6 +38,10 @@ FEW = {
 }
 
 
+RESIDUES = (12, 13, 14, 15, 16, 18, 24, 32)
+"""Bits of an entry of a secure sum."""
+WHOLE = 12
+"""Of these, how many are before the point, with the sign: 6 clients' values up to 341 each."""
 ON_A_GRAPH = ("compression.rounding=nearest",)
 """Of few bits: rounding at random adds to a change of 2 bits more than it has, so that it never gets smaller."""
 
@@ -51,8 +57,35 @@ def played(words: tuple[str, ...]) -> tuple[Any, Any]:
     return size / experiment.problem.clients / 1000, error
 
 
+def secure_sums(file: Path) -> None:
+    """Play with sums of so many bits, and without; print what the runs end with, and draw."""
+    figure = Figure(figsize=(7.6, 3.2), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for panel, (method, words) in zip(panels, list(METHODS.items())[:2], strict=True):
+        asked: list[tuple[str, ...]] = [
+            ("secure=pairwise", f"secure.bits={bits}", f"secure.fraction={bits - WHOLE}") for bits in RESIDUES
+        ]
+        ends = []
+        for few in ((), *asked):
+            size, error = played((*words, "algo.eta=0.1", *few))
+            ends.append((error[-1].mean(), error[-1].std(ddof=1), size[-1].mean()))
+            print(method, *few, "{:.5f} +- {:.5f}, {:.1f} kB".format(*ends[-1]), flush=True)
+        (plain, spread, _), *rest = ends
+        mean, deviation, _ = zip(*rest, strict=True)
+        panel.axhline(plain, color="#000000", lw=1.2, ls="--", label="without secure sums")
+        panel.axhspan(plain - spread, plain + spread, color="#000000", alpha=0.1, lw=0)
+        panel.errorbar(RESIDUES, mean, deviation, color="#0072B2", marker="o", ms=4, capsize=3, lw=1.4, label="secure")
+        panel.set(title=method, xlabel="bits of an entry", ylabel="mse so far (scaled target)", yscale="log")
+        panel.grid(alpha=0.3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(file, dpi=75)
+
+
 def main() -> None:
     """Play, print what the runs end with, and draw."""
+    if Path(sys.argv[1]).stem == "secure_sums":
+        secure_sums(Path(sys.argv[1]))
+        return
     figure = Figure(figsize=(7.6, 6.2), layout="constrained")
     panels = figure.subplots(2, 2, sharey="row")
     for panel, (method, words) in zip(panels.flat, METHODS.items(), strict=True):

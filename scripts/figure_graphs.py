@@ -12,6 +12,7 @@ from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.algorithms.decentralized.link_dkla import LinkDkla
+from fkl.algorithms.decentralized.push_cta import PushCta
 from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.execution import prepare
@@ -35,6 +36,13 @@ CHANGES: dict[str, dict[str, Any]] = {
     "gossip, a matching": {"links": Gossip()},
     "mobility, radius 0.5": {"links": Mobility()},
 }
+LAM_ONE_WAY, ITERATIONS = 0.5, 6000
+ONE_WAY = (
+    *("algo=cta", "dataset=energy", "partition=dirichlet", "partition.clients=10", "partition.alpha=0.1"),
+    *("partition.rounds=500", "topology=directed", "kernels.D=20", f"algo.iterations={ITERATIONS}"),
+    *(f"algo.lam={LAM_ONE_WAY}", f"replicates={REPLICATES}", "precision=float64"),
+)
+STEPS: dict[str, dict[str, Any]] = {f"step {eta:g}": {"algorithm": {"eta": eta}} for eta in (0.1, 0.03, 0.01)}
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # Okabe and Ito
 STYLES = ("-", "--", "-.", ":")
 
@@ -42,7 +50,7 @@ STYLES = ("-", "--", "-.", ":")
 def distances(experiment: Experiment) -> np.ndarray:
     """Root mean square over agents of the distance of theta from the optimum of all, (T, R)."""
     world, _ = make_world(experiment, tuple(range(REPLICATES)))
-    optimum = world.loss.optimum(world.training, LAM)[:, None]
+    optimum = world.loss.optimum(world.training, experiment.algorithm.lam)[:, None]
     state, history = experiment.algorithm.init(world), []
     for t in range(experiment.problem.rounds):
         world.channel.open_round(t, experiment.problem.present[t])
@@ -52,14 +60,19 @@ def distances(experiment: Experiment) -> np.ndarray:
 
 
 def draw(base: Experiment, methods: tuple[Any, ...], cases: dict[str, dict[str, Any]], name: str) -> None:
-    """A panel a method, side by side; prints where each line ends."""
+    """A panel a method, side by side; prints where each line is half way and where it ends.
+
+    What a case says of `algorithm`, its method is given.
+    """
     figure, panels = plt.subplots(1, len(methods), figsize=(2.6 * len(methods), 3), sharey=True, layout="constrained")
     for panel, method in zip(panels, methods, strict=True):
         for (label, case), colour, style in zip(cases.items(), COLOURS, STYLES, strict=False):
-            distance = distances(replace(base, algorithm=method, **case))
+            keys = case.get("algorithm", {})
+            distance = distances(replace(base, **case | {"algorithm": replace(method, **keys)}))
             mean, sd = distance.mean(axis=1), distance.std(axis=1, ddof=1)
             half = student.ppf(0.975, REPLICATES - 1) * sd / REPLICATES**0.5
-            print(f"| {method.label} | {label} | {mean[499]:.1e} | {mean[-1]:.1e} ± {half[-1]:.1e} |", flush=True)
+            half_way = mean[len(mean) // 2 - 1]
+            print(f"| {method.label} | {label} | {half_way:.1e} | {mean[-1]:.1e} ± {half[-1]:.1e} |", flush=True)
             iteration = np.arange(1, len(mean) + 1)
             panel.semilogy(iteration, mean, style, color=colour, label=label, linewidth=1.3)
             band = np.maximum(mean - half, mean / 100), mean + half
@@ -75,3 +88,5 @@ if __name__ == "__main__":
     prepared = prepare(load(compose(*WORDS)))
     draw(prepared, (DKLA, COKE, LINKS), LOSSES, "graphs_loss.png")
     draw(prepared, (CTA, DKLA, COKE, LINKS), CHANGES, "graphs_links.png")
+    keys = {"lam": LAM_ONE_WAY, "iterations": ITERATIONS}
+    draw(prepare(load(compose(*ONE_WAY))), (Cta(**keys), PushCta(**keys)), STEPS, "graphs_one_way.png")

@@ -1,6 +1,6 @@
 """Draws late.png, drift.png and local_steps.png of docs/network, and prints the numbers in them.
 
-python scripts/figure_late.py docs/network
+python scripts/figure_late.py docs/network [drift] [late] [local_steps]
 """
 
 import sys
@@ -30,6 +30,10 @@ LATE = {
     "labels, d rounds late": (lambda d: LateLabels(d), "#009E73", "v-"),
 }
 STEPS = (1, 2, 4, 8, 16)
+ENERGY = ("algo=cta", "dataset=energy", "partition=agents", "topology=gnm", "topology.edges=20", "kernels.D=20")
+ENERGY += ("algo.lam=0.01", "algo.iterations=200", "replicates=5", "precision=float64")
+AS_CTA = (0.99, "#000000", "^-")
+"""Its default step."""
 KINDS = {"sudden": ("#0072B2", "-"), "gradual": ("#D55E00", "--"), "recurring": ("#009E73", "-.")}
 
 
@@ -52,16 +56,25 @@ def error(experiment: Experiment, method: Any, what: str) -> tuple[float, float]
     return last.mean(), last.std(ddof=1)
 
 
+def distance(experiment: Experiment, method: Any) -> tuple[float, float]:
+    """Root mean square distance of the agents' theta from the optimum, and its deviation over replicates."""
+    told = judge_of(experiment, method).by_round
+    last, test = told["distance"][-1], told["test_mse"][-1]
+    what = f"CTA, eta = {method.eta}, local_steps = {method.local_steps}"
+    print(f"{what:55} {last.mean():.4f} +- {last.std(ddof=1):.4f}, test mse {test.mean():.5f}", flush=True)
+    return last.mean(), last.std(ddof=1)
+
+
 def band(panel: Any, x: Any, mean: Any, spread: Any, colour: str, style: str, label: str) -> None:
     """A line, and one standard deviation about it."""
     panel.plot(x, mean, style, color=colour, label=label, lw=1.4, ms=4)
     panel.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
 
 
-def panels(sharey: bool = True) -> tuple[Figure, Any]:
-    """Two, side by side."""
-    figure = Figure(figsize=(7.6, 3.5), layout="constrained")
-    return figure, figure.subplots(1, 2, sharey=sharey)
+def panels(count: int = 2, sharey: bool = True) -> tuple[Figure, Any]:
+    """So many, side by side."""
+    figure = Figure(figsize=(3.8 * count, 3.5), layout="constrained")
+    return figure, figure.subplots(1, count, sharey=sharey)
 
 
 def save(figure: Figure, axes: Any, file: Path) -> None:
@@ -90,7 +103,12 @@ def draw_late(file: Path) -> None:
 
 def draw_local_steps(file: Path) -> None:
     """Error by local steps, by the size of a step."""
-    figure, axes = panels()
+    figure, axes = panels(3, sharey=False)
+    axes[1].sharey(axes[0])
+    agents = prepare(load(compose(*ENERGY)))
+    for eta, colour, style in ((0.01, "#0072B2", "o-"), (0.05, "#D55E00", "s-"), (0.2, "#009E73", "v-"), AS_CTA):
+        shown = [distance(agents, replace(agents.algorithm, eta=eta, local_steps=steps)) for steps in STEPS]  # type: ignore[type-var]
+        band(axes[2], STEPS, *np.array(shown).T, colour, style, f"eta = {eta}")
     for number, label, experiment in experiments(*NAVAL, *FEW):
         for eta, colour, style in ((0.01, "#0072B2", "o-"), (0.05, "#D55E00", "s-"), (0.2, "#009E73", "v-")):
             methods = [replace(experiment.algorithm, eta=eta, local_steps=steps) for steps in STEPS]  # type: ignore[type-var]
@@ -99,11 +117,12 @@ def draw_local_steps(file: Path) -> None:
                 for method, steps in zip(methods, STEPS, strict=True)
             ]
             band(axes[number], STEPS, *np.array(told).T, colour, style, f"eta = {eta}")
-        axes[number].set(title=f"{label}, naval", xlabel="local steps a round", xscale="log", yscale="log")
-        axes[number].set_xticks(STEPS, STEPS)
-        axes[number].minorticks_off()
-    axes[0].set_ylabel("mse (scaled target)")
-    save(figure, axes, file)
+    for panel, title in zip(axes, ("POF-MKL, naval", "vM-KOFL, naval", "CTA, energy"), strict=True):
+        panel.set(title=title, xlabel="local steps a round", xscale="log", yscale="log", ylabel="mse (scaled target)")
+        panel.set_xticks(STEPS, STEPS)
+        panel.minorticks_off()
+    axes[2].set_ylabel("distance from the optimum")
+    save(figure, axes[[2, 0, 1]], file)
 
 
 def draw_drift(file: Path) -> None:
@@ -123,11 +142,12 @@ def draw_drift(file: Path) -> None:
 
 
 def main() -> None:
-    """All three."""
-    folder = Path(sys.argv[1])
-    draw_drift(folder / "drift.png")
-    draw_late(folder / "late.png")
-    draw_local_steps(folder / "local_steps.png")
+    """All three, or those that are named."""
+    folder, *names = map(Path, sys.argv[1:])
+    for draw in (draw_drift, draw_late, draw_local_steps):
+        name = draw.__name__.removeprefix("draw_")
+        if not names or Path(name) in names:
+            draw(folder / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,11 @@ from fkl.simulation import simulate
 
 COMMON = ("dataset=naval", "partition=iid", "partition.clients=10", "partition.rounds=150", "kernels.D=20")
 COMMON += ("replicates=5", "algo.lam=0")  # no fit in hindsight, which takes longer than all of this
-METHODS = {"pof_mkl": ("POF-MKL", "#0072B2", "o"), "vm_kofl": ("vM-KOFL", "#D55E00", "s")}
+STAR = {"pof_mkl": ("POF-MKL", "#0072B2", "o"), "vm_kofl": ("vM-KOFL", "#D55E00", "s")}
+ON_A_GRAPH = ("dataset=energy", "partition=agents", "topology=gnm", "topology.edges=20", "kernels.D=20")
+ON_A_GRAPH += ("algo.iterations=500", "algo.lam=0.01", "replicates=5", "precision=float64")
+GRAPH = {"dkla": ("DKLA", "#009E73", "^"), "coke": ("COKE", "#CC79A7", "v"), "cta": ("CTA", "#000000", "D")}
+METHODS = STAR | GRAPH
 SHARES = (0.1, 0.3, 0.6, 1.0)
 ABSENCE = 20
 """Rounds that an absence lasts in the mean, of the chain."""
@@ -28,7 +32,8 @@ DEADLINES = (0.4, 0.7, 1.5, 1000.0)
 
 def summary(*words: str) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation over replicates of each column of a run's summary."""
-    experiment = prepare(load(compose(*COMMON, *words)))
+    common = ON_A_GRAPH if words[0].removeprefix("algo=") in GRAPH else COMMON
+    experiment = prepare(load(compose(*common, *words)))
     table = make_records(experiment, simulate(experiment, None, None, lambda _: None)).summary
     return {name: (float(table[name].mean()), float(table[name].std(ddof=1))) for name in table}
 
@@ -41,11 +46,37 @@ def panel(axes: object, x: list[float], found: list[tuple[float, float]], method
     axes.fill_between(x, np.maximum(mean - spread, mean / 10), mean + spread, color=colour, alpha=0.2, lw=0)  # type: ignore[attr-defined]
 
 
+COLUMNS = {
+    False: ("mse", "mse_worst_tenth", "mse_gini", "uplink_bytes"),
+    True: ("test_mse", "distance", "test_mse_worst_tenth", "link_bytes"),
+}
+"""What is printed of a method, by whether it is on a graph; the first two are drawn."""
+
+
+def told(*found: object, row: dict[str, tuple[float, float]], columns: tuple[str, ...]) -> None:
+    """Print a run."""
+    print(*found, *(f"{name} {row[name][0]:.4g} +- {row[name][1]:.2g}" for name in columns), flush=True)
+
+
+def both() -> tuple[Figure, np.ndarray]:
+    """Two panels for methods of a star, and below these two for those on a graph."""
+    figure = Figure(figsize=(7.5, 6.2), layout="constrained")
+    return figure, figure.subplots(2, 2)
+
+
+def legends(figure: Figure, axes: np.ndarray) -> None:
+    """One above all, in as many columns as there are kinds of line."""
+    for row in axes:
+        row[1].legend(fontsize="x-small", frameon=False)
+        for one in row:
+            one.grid(alpha=0.3)
+
+
 def participation(folder: Path) -> None:
     """Error against the share of rounds that a client takes part in: drawn each round, and in long absences."""
-    figure = Figure(figsize=(7.5, 3.2), layout="constrained")
-    axes = figure.subplots(1, 2)
+    figure, axes = both()
     for method in METHODS:
+        columns, row = COLUMNS[method in GRAPH], axes[int(method in GRAPH)]
         for kind, line in (("share", "-"), ("markov", "--")):
             at, found = [], []
             for share in SHARES:
@@ -56,39 +87,42 @@ def participation(folder: Path) -> None:
                     continue
                 found.append(summary(f"algo={method}", f"participation={kind}", *words))
                 at.append(share)
-                print(method, kind, share, *(f"{n} {found[-1][n][0]:.4g} +- {found[-1][n][1]:.2g}" for n in
-                      ("mse", "mse_worst_tenth", "mse_gini", "uplink_bytes")), flush=True)  # fmt: skip
+                told(method, kind, share, row=found[-1], columns=columns)
             more = "" if kind == "share" else f", absences of {ABSENCE} rounds"
-            for one, name in zip(axes, ("mse", "mse_worst_tenth"), strict=True):
-                panel(one, at, [row[name] for row in found], method, ls=line, more=more)
-    for one, words in zip(axes, ("all clients", "worst tenth of clients"), strict=True):
-        one.set(
-            xlabel="share of rounds that a client takes part in",
-            ylabel=f"mse, {words}\n(of the scaled target, no unit)",
-        )
+            for one, name in zip(row, columns, strict=False):
+                panel(one, at, [of_share[name] for of_share in found], method, ls=line, more=more)
+    words = ("mse, all clients", "mse, worst tenth of clients", "test mse", "distance of theta from the optimum")
+    for one, what in zip(axes.flat, words, strict=True):
+        who = "client" if one in axes[0] else "agent"
+        one.set(xlabel=f"share of rounds that a {who} takes part in".replace("a agent", "an agent"), ylabel=what)
         one.set(xlim=(0, 1.03), yscale="log")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
+    legends(figure, axes)
     figure.savefig(folder / "participation.png", dpi=80)
 
 
 def stragglers(folder: Path) -> None:
     """Error and simulated seconds against the deadline."""
-    figure = Figure(figsize=(7.5, 3.0), layout="constrained")
-    axes = figure.subplots(1, 2)
+    figure, axes = both()
     for method in METHODS:
-        found = []
+        columns, row, found = COLUMNS[method in GRAPH][:2], axes[int(method in GRAPH)], []
         for deadline in DEADLINES:
             found.append(summary(f"algo={method}", *TIMES, f"network.deadline_s={deadline}"))
-            print(method, "deadline", deadline, *(f"{n} {found[-1][n][0]:.4g} +- {found[-1][n][1]:.2g}" for n in
-                  ("mse", "mse_worst_tenth", "communication_s", "uplink_bytes")), flush=True)  # fmt: skip
-        panel(axes[0], [row["communication_s"][0] for row in found], [row["mse"] for row in found], method)
-        at = [*DEADLINES[:-1], 8.0]
-        panel(axes[1], at, [row["communication_s"] for row in found], method, alpha=0.7)
-    axes[0].set(xlabel="simulated seconds of the run (s)", ylabel="mse (scaled target, no unit)", yscale="log")
-    axes[1].set(xlabel="deadline (s)", ylabel="simulated seconds (s)", xscale="log", ylim=(0, None))
-    axes[1].set_xticks([*DEADLINES[:-1], 8.0], [*map("{:g}".format, DEADLINES[:-1]), "none"])
-    axes[1].minorticks_off()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
+            told(method, "deadline", deadline, row=found[-1], columns=(*columns, "communication_s"))
+        seconds = [of_deadline["communication_s"][0] for of_deadline in found]
+        panel(row[0], seconds, [of_deadline[columns[0]] for of_deadline in found], method)
+        if method in GRAPH:
+            panel(row[1], seconds, [of_deadline["distance"] for of_deadline in found], method)
+        else:
+            at = [*DEADLINES[:-1], 8.0]
+            panel(row[1], at, [of_deadline["communication_s"] for of_deadline in found], method, alpha=0.7)
+    words = ("mse", None, "test mse", "distance of theta from the optimum")
+    for one, what in zip(axes.flat, words, strict=True):
+        if what is not None:
+            one.set(xlabel="simulated seconds of the run (s)", ylabel=what, yscale="log")
+    axes[0, 1].set(xlabel="deadline (s)", ylabel="simulated seconds (s)", xscale="log", ylim=(0, None))
+    axes[0, 1].set_xticks([*DEADLINES[:-1], 8.0], [*map("{:g}".format, DEADLINES[:-1]), "none"])
+    axes[0, 1].minorticks_off()
+    legends(figure, axes)
     figure.savefig(folder / "stragglers.png", dpi=80)
 
 
