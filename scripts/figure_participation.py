@@ -1,6 +1,6 @@
 """Draw the figures of docs/network/participation.md and docs/network/stragglers.md, and print what is in them.
 
-python scripts/figure_participation.py docs/network [participation] [stragglers]
+python scripts/figure_participation.py docs/network [participation] [stragglers] [equal_seconds]
 """
 
 import sys
@@ -126,8 +126,17 @@ def stragglers(folder: Path) -> None:
     figure.savefig(folder / "stragglers.png", dpi=80)
 
 
+def equal_seconds(folder: Path) -> None:
+    """Print what agents come to in 1200 simulated seconds, by the deadline; draws nothing."""
+    for method in ("dkla", "cta"):
+        for deadline, iterations in zip(DEADLINES, (3000, 1714, 811, 500), strict=True):
+            words = (f"network.deadline_s={deadline}", f"algo.iterations={iterations}")
+            found = summary(f"algo={method}", *TIMES, *words)
+            told(method, *words, row=found, columns=("test_mse", "distance", "communication_s"))
+
+
 if __name__ == "__main__":
     mpl.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    for draw in (participation, stragglers):
-        if draw.__name__ in (sys.argv[2:] or ("participation", "stragglers")):
+    for draw in (participation, stragglers, equal_seconds):
+        if draw.__name__ in (sys.argv[2:] or ("participation", "stragglers", "equal_seconds")):
             draw(Path(sys.argv[1]))

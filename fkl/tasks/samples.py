@@ -87,7 +87,7 @@ def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | N
     require(decentralized, "topology", type(run.topology).__name__, f"left out: {run.algo.label} is not decentralized")
     with inside("topology"):
         topology: Topology = run.topology.build(agents, generator)
-    fits = topology.both_ways or run.algo.one_way
+    fits = topology.both_ways or getattr(run.algo, "one_way", False)
     require(fits, "topology", type(run.topology).__name__, f"a graph whose links go both ways for {run.algo.label}")
     return topology
 
