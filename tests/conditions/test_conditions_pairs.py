@@ -1,0 +1,51 @@
+"""Every method in every condition, and every two conditions together: the promises are kept, or a line refuses."""
+
+from itertools import combinations
+
+import pytest
+from conftest import ALGORITHMS
+
+from fkl.composing import names
+from fkl.conformance import PROMISES, Conformance
+from fkl.errors import FklError
+
+pytestmark = pytest.mark.slow
+KEYS: dict[str, tuple[str, ...]] = {
+    "privacy=central": ("privacy.clip=0.5", "privacy.noise=0.1"),
+    "privacy=local": ("privacy.clip=0.5", "privacy.noise=0.1"),
+    "compression=uniform": ("compression.bits=4",),
+    "late=labels": ("late.rounds=2",),
+    "late=updates": ("late.rounds=2", "late.drawn=client"),
+    "participation=schedule": ("participation.clients=2",),
+    "secure=pairwise": ("secure.fraction=12",),
+}
+"""Values that make a condition do something in a small run; the others do by themselves."""
+CHOICES = [f"{group}={name}" for group in names.CONDITIONS for name in names.files(group) if name != "trace"]
+"""A trace is a file of the user's: what it says is tested where it is read."""
+AROUND = ("pof_mkl", "vm_kofl", "dkla")
+
+
+def kept_or_refused(algo: str, *choices: str) -> None:
+    """Each promise, as objects and as processes; or a line that names one of the groups."""
+    words = [word for choice in choices for word in (choice, *KEYS.get(choice, ()))]
+    groups = "|".join(choice.partition("=")[0] for choice in choices)
+    try:
+        suite = Conformance.of(f"algo={algo}", "kernels.D=4", *words)
+    except FklError as error:
+        assert any(group in str(error) for group in groups.split("|")), error
+        assert "\n" not in str(error)
+        return
+    for promise in PROMISES:
+        promise(suite)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_a_method_in_a_condition(algo: str, choice: str) -> None:
+    kept_or_refused(algo, choice)
+
+
+@pytest.mark.parametrize(("one", "other"), [two for two in combinations(CHOICES, 2) if two[0].split("=")[0] != two[1].split("=")[0]])
+@pytest.mark.parametrize("algo", AROUND)
+def test_two_conditions_together(algo: str, one: str, other: str) -> None:
+    kept_or_refused(algo, one, other)
