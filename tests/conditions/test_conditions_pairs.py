@@ -22,6 +22,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 """Values that make a condition do something in a small run; the others do by themselves."""
 CHOICES = [f"{group}={name}" for group in names.CONDITIONS for name in names.files(group) if name != "trace"]
 """A trace is a file of the user's: what it says is tested where it is read."""
+TOGETHER = [(a, b) for a, b in combinations(CHOICES, 2) if a.partition("=")[0] != b.partition("=")[0]]
 AROUND = ("pof_mkl", "vm_kofl", "dkla")
 
 
@@ -45,7 +46,7 @@ def test_a_method_in_a_condition(algo: str, choice: str) -> None:
     kept_or_refused(algo, choice)
 
 
-@pytest.mark.parametrize(("one", "other"), [two for two in combinations(CHOICES, 2) if two[0].split("=")[0] != two[1].split("=")[0]])
+@pytest.mark.parametrize(("one", "other"), TOGETHER)
 @pytest.mark.parametrize("algo", AROUND)
 def test_two_conditions_together(algo: str, one: str, other: str) -> None:
     kept_or_refused(algo, one, other)
