@@ -11,6 +11,7 @@ from literal.worlds import Size, make_dictionary, make_problem, run
 from fkl.algorithms.federated.em_kofl import EmKofl
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.algorithms.federated.ofskl import Ofskl
+from fkl.algorithms.federated.perfedavg import PerFedAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.conformance import Conformance, scenario
 from fkl.contract.star import Samples
@@ -104,6 +105,28 @@ def test_a_lone_client_takes_all_steps(feature_map: str) -> None:
     np.testing.assert_allclose(local.state.server.theta, rounds.state.server.theta, rtol=0, atol=1e-12)
 
 
+def test_a_lone_client_of_perfedavg_takes_all_steps() -> None:
+    """As above; and of several clients, the server steps by the mean of what each would have come to by itself."""
+    size, method = replace(SIZE, R=2, K=1, T=8), PerFedAvg(eta=0.05, alpha=0.02, parameters=40)
+    problem, dictionary = make_problem(size, 5), make_dictionary(size)
+    local = run(replace(method, local_steps=5), problem, dictionary)
+    rounds = run(method, repeated(problem, 5), dictionary)
+    np.testing.assert_allclose(local.y_hat, rounds.y_hat[:, ::5], rtol=0, atol=1e-12)
+
+    whole = make_problem(replace(size, K=3), 5)
+
+    def first_round(clients: list[int]) -> Problem:
+        streams = (part[:1, clients] for part in (whole.x, whole.y, whole.present))
+        return Problem(*streams, whole.site[clients])
+
+    steps = replace(method, local_steps=4)
+    together = run(steps, first_round([0, 1, 2]), dictionary).state.server.layers
+    alone = [run(steps, first_round([k]), dictionary) for k in range(3)]
+    for number, layer in enumerate(together):
+        mean = np.mean([one.state.server.layers[number] for one in alone], axis=0)
+        np.testing.assert_allclose(layer, mean, rtol=0, atol=1e-13)
+
+
 def test_copies_at_one_client_are_the_servers_theta() -> None:
     """eM-KOFL of one kernel and one client is OFSKL, with local steps too."""
     size = replace(SIZE, R=2, K=1, N=1, T=8)
@@ -150,6 +173,7 @@ def test_an_agent_of_cta_descends_from_what_it_combined() -> None:
         ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "kernels.N=5"),
         ("algo=vm_kofl", "kernels.map=cosine", "kernels.N=5"),
         ("algo=em_kofl", "kernels.N=5"),
+        ("algo=perfedavg",),
         ("algo=cta",),
     ],
     ids=lambda overrides: overrides[0],

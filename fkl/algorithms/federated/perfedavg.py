@@ -15,10 +15,11 @@ from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome, World
 from fkl.errors import require
 from fkl.kernels.functions import Network
-from fkl.network.messages import RankOne, Shared
+from fkl.network.messages import Each, RankOne, Shared
 from fkl.streams import Role
 
 MOST_PARAMETERS = 10_000_000
+MOST_STEPS = 1000
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,9 @@ class Down:
 
 @dataclass(frozen=True)
 class Up:
-    """A client's gradient at its personal network, a layer each."""
+    """A client's gradient at its personal network, or the sum of its steps' ones, a layer each."""
 
-    network: tuple[RankOne, ...]
+    network: tuple[RankOne | Each, ...]
 
 
 @dataclass
@@ -45,6 +46,8 @@ class Server:
 @dataclass(frozen=True)
 class PerFedAvg(Federated):
     """w <- w - eta mean_k grad l_k(w - alpha grad l_k(w)), with l_k the squared error of client k's newest sample.
+
+    With `local_steps` above 1, tau in Algorithm 1 of Fallah et al., a client takes so many of these steps by itself.
 
     Parameters
     ----------
@@ -59,6 +62,9 @@ class PerFedAvg(Federated):
         even one does, one hidden layer with as many neurons as do.
     lam : float
         Regularisation lambda of the regret that the run reports; the network itself has none.
+    local_steps : int
+        Steps of size eta that a client takes from the global network, on the sample of the round, before it sends the
+        sum of their gradients.
 
     Raises
     ------
@@ -74,6 +80,7 @@ class PerFedAvg(Federated):
     neurons: int = 20
     parameters: int = 1000
     lam: float = 1e-3
+    local_steps: int = 1
 
     def __post_init__(self) -> None:
         for key, value in (("eta", self.eta), ("alpha", self.alpha)):
@@ -82,6 +89,7 @@ class PerFedAvg(Federated):
         allowed = f"an integer from 4 to {MOST_PARAMETERS}"
         require(4 <= self.parameters <= MOST_PARAMETERS, "parameters", self.parameters, allowed)
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+        require(1 <= self.local_steps <= MOST_STEPS, "local_steps", self.local_steps, f"1 to {MOST_STEPS}")
 
     def widths(self, dimension: int) -> list[int]:
         """Sizes of the layers, input and output included."""
@@ -112,17 +120,38 @@ class PerFedAvg(Federated):
     def client(
         self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
     ) -> tuple[None, Up, Outcome]:
-        """Predict with the global network, then take one first-order MAML step."""
+        """Predict with the global network, then take first-order MAML steps."""
         layers = [layer.values for layer in down.network]
-        alpha = self._rate(self.alpha, common)
         x = np.tile(samples.x.astype(common.precision), (layers[0].shape[0], 1, 1))
         target = samples.y.astype(common.precision)
+        y_hat, gradients = self._meta_gradient(layers, x, target, common)
+        up = gradients if self.local_steps == 1 else self._summed(layers, x, target, common)
+        return None, Up(up), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
+
+    def _meta_gradient(
+        self, layers: list[Array], x: Array, target: Array, common: Common
+    ) -> tuple[Array, tuple[RankOne, ...]]:
+        """Predictions (R, K), and grad l(w - alpha grad l(w)) of each layer."""
+        alpha = self._rate(self.alpha, common)
         a, y_hat = forward(layers, x)
         delta = backward(layers, a, 2 * (y_hat - target))
         personal_a, personal_y_hat = forward(layers, x, (alpha, a, delta))
         personal_delta = backward(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
-        gradients = tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
-        return None, Up(gradients), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
+        return y_hat, tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
+
+    def _summed(self, layers: list[Array], x: Array, target: Array, common: Common) -> tuple[Each, ...]:
+        """Sums of the gradients of all local steps, each client's network as if it were a replicate of its own."""
+        (R, K), eta = x.shape[:2], self._rate(self.eta, common)
+        own = [np.repeat(layer, K, axis=0) for layer in layers]
+        total = [np.zeros_like(layer) for layer in own]
+        alone, targets = x.reshape(R * K, 1, -1), np.tile(target, R)[:, None]
+        for _ in range(self.local_steps):
+            _, gradients = self._meta_gradient(own, alone, targets, common)
+            for layer, summed, gradient in zip(own, total, gradients, strict=True):
+                step = gradient.dense().values[:, 0]
+                layer -= eta * step
+                summed += step
+        return tuple(Each(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """W <- w - eta times the clients' mean."""
