@@ -25,7 +25,7 @@ def test_list_has_a_line_for_every_choice(fkl: Callable) -> None:
         for file in (conf_folder() / group).rglob("*.yaml"):
             assert file.relative_to(conf_folder() / group).with_suffix("").as_posix() in names
         assert {*abouts(group)} <= {*names}
-    assert {"pof_mkl/table1", "coke/censored", "frontier", "vm_kofl"} <= {*names}
+    assert {"pof_mkl/table1", "coke/censored", "frontier/judged", "vm_kofl"} <= {*names}
     assert all(len(line.split(maxsplit=1)) == 2 for line in answer.out.splitlines() if line.startswith("  "))
     assert set(ALGORITHMS) <= set(names)
 

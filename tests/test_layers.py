@@ -30,6 +30,8 @@ LAYERS = {
         "fkl.progress",
         "fkl.execution",
         "fkl.sweep",
+        "fkl.papers.frontier.search",
+        "fkl.papers.frontier.__main__",
         "fkl.job",
         "fkl.audit",
         "fkl.conformance",

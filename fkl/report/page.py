@@ -23,7 +23,6 @@ from fkl.errors import FklError
 from fkl.files import write_text
 from fkl.papers.beside import KEY
 from fkl.papers.found import of_a_paper
-from fkl.papers.frontier.entries import belongs
 from fkl.report import prose
 from fkl.report.pictures import Picture, embedded
 from fkl.report.runs import DataSource, add_pictures, data_source, environments, failures, run_views
@@ -263,10 +262,9 @@ def write_page(outputs: Path, store: Store) -> str:
 
 def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
     """The runs beside each other, those of one metric; without the papers' own where these are shown beside theirs."""
-    with_jobs = [paper for paper in papers.PAPERS if paper != "frontier"]  # whose own go by their footing
     runs = found.runs
     if of_papers:
-        runs = [run for run in runs if not (of_a_paper(run, with_jobs) or belongs(run))]
+        runs = [run for run in runs if not of_a_paper(run, papers.PAPERS)]
     by_metric: dict[str, list[FinishedRun]] = {}
     for run in runs:
         by_metric.setdefault(main_metric(run.summary), []).append(run)

@@ -1,44 +1,47 @@
-"""Methods of different families on the same data, the same ledger and the same replicates: no paper has this."""
+"""Methods of all families, each tuned by as many trials on other rows and judged once: no paper has this."""
 
-from itertools import count
+from collections.abc import Iterable, Iterator
+from itertools import count, product
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from fkl.comparison.figures import front
-from fkl.comparison.statistics import LEVEL, interval, pareto_front, ranks
+from fkl.comparison.statistics import half_width
 from fkl.errors import FklError
-from fkl.papers.frontier.entries import FAMILIES, OWN, POOLED_BATCH, Entry, at_the_end, course, entries_of, paired
-from fkl.report.figures import COLOURS, canvas, shaded
+from fkl.papers.frontier.entries import ALONE, POOLED, Entry, by_seed, difference, entries_of, not_worse
+from fkl.papers.frontier.trials import EPSILONS
+from fkl.report.figures import COLOURS, canvas
 from fkl.results.collect import FinishedRun
 
 TITLE = "Frontier"
 TABLES = {
-    "1": "error against scalars sent, and who is beaten by none",
-    "2": "each method against the one of least error, replicate by replicate",
-    "3": "ranks by error",
+    "1": "what to run for a budget of bytes",
+    "2": "what to run for an epsilon",
+    "3": "every method, as it was tuned and judged",
 }
 FIGURES = {
-    "1": "error against scalars on all links",
-    "2": "error over the scalars on all links so far",
-    "3": "error against scalars that clients send themselves",
+    "1": "error against bytes on all links",
+    "2": "error against bytes that a client sends itself",
+    "3": "error against simulated seconds",
+    "4": "error against epsilon",
 }
-UNIT, SCALE = "1e-3", 1e-3
-SHAPES = dict(
-    zip((*FAMILIES.values(), POOLED_BATCH, OWN), zip("soDPv", (":", "-", "--", "", "-."), strict=True), strict=True)
-)
-"""Marker and style of line of each family."""
-FEW = 100
-"""Scalars below which the axis is linear."""
+BUDGETS = {"1 kB": 1e3, "10 kB": 1e4, "100 kB": 1e5, "1 MB": 1e6, "any": np.inf}
+"""Of a client, over the whole run."""
+ON_LINKS = {"bytes": "all links", "sent": "sent by a client"}
 AXES = {
-    "1": ("scalars", "scalars a client, on all links in all directions"),
-    "2": ("scalars", "scalars a client so far, on all links in all directions"),
-    "3": ("sent", "scalars that a client sends itself"),
+    "1": ("bytes", "bytes a client, on all links"),
+    "2": ("sent", "bytes that a client sends itself"),
+    "3": ("seconds", "simulated seconds"),
 }
-LOW, HIGH = f"low_{LEVEL:.0%}".rstrip("%"), f"high_{LEVEL:.0%}".rstrip("%")
+TRUST = {"central": ("central", "local"), "local": ("local",)}
+"""Whose noise will do: whoever trusts the server may have clients add their own all the same."""
+CLASSES = ("ellipses", "phishing")
+MARKERS = {"federated": "o", "decentralized": "s", "parties": "D", ALONE: "*", POOLED: "x"}
+LEAST = {"bytes": 100.0, "sent": 100.0, "seconds": 0.1}
+"""Where the logarithmic axis begins: who sends nothing stands at its left end."""
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
@@ -52,191 +55,184 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        n: replicates; in tables 2 and 3 those that all methods compared have.
     """
     found = entries_of(runs)
-    if number == "3":
-        return _ranked(found)
-    make = {"1": _frontier, "2": _against_the_best}[number]
-    return pd.concat([make(of_dataset) for of_dataset in found.values()], ignore_index=True)
+    make = {"1": _for_bytes, "2": _for_epsilon, "3": _all}[number]
+    rows = [row for of_dataset in found.values() for row in make(of_dataset)]
+    if not rows:
+        raise FklError(
+            f"table: no finished run is of the frontier's table {number}; first fkl run -m +experiment=frontier/judged"
+        )
+    return pd.DataFrame(rows)
 
 
-def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
     """Draw a figure, one panel a data set.
 
     Parameters
     ----------
-    number : {"1", "2", "3"}
+    number : {"1", "2", "3", "4"}
     runs : list of FinishedRun
 
     Returns
     -------
     figure : Figure
-    replicates : int
-        The most that a point or curve is over.
+    what : str
+        What points and bars are.
     """
     found = entries_of(runs)
+    if number == "4":
+        return _against_epsilon(found)
     column, words = AXES[number]
-    figure, panels = canvas(len(found))
-    shades = _shades(found)
+    figure, panels = canvas(len(found), across=2)
+    looks = _looks(found)
     for axes, (dataset, of_dataset) in zip(panels, found.items(), strict=True):
-        if number == "2":
-            _courses(axes, of_dataset, shades)
-        else:
-            _points(axes, of_dataset, column, shades)
-        axes.set(title=dataset, xlabel=words, yscale="log")
-        axes.set_xscale("symlog", linthresh=FEW)  # who sends nothing is shown, too
-        axes.set_xlim(-0.1 * FEW, 2 * _means(of_dataset)[column].max() + FEW)
-    _tell_families(panels[0], found, lines=number == "2")
-    panels[0].set_ylabel(f"mean squared error of samples\nnot learned from ({UNIT})")
-    return figure, max(len(entry.values) for of_dataset in found.values() for entry in of_dataset)
+        plain = [entry for entry in of_dataset if not entry.privacy]
+        at = {entry: max(entry.mean(column), LEAST[column]) for entry in plain}
+        open_to_all = [entry for entry in plain if entry.kind != POOLED]
+        if open_to_all:
+            front(axes, *(np.array(list(of)) for of in ([at[one] for one in open_to_all], map(_error, open_to_all))))
+        for entry in plain:
+            axes.errorbar(at[entry], _error(entry), _half(entry), elinewidth=1, label=entry.name, **looks[entry.name])
+        axes.set(title=dataset, xlabel=words, xscale="log", yscale="log", ylabel=f"error ({_unit(dataset)[0]})")
+    return figure, _told(found)
 
 
-def _frontier(found: list[Entry]) -> pd.DataFrame:
-    """Table 1 of one data set, from few scalars to many."""
-    means = _means(found)
-    everywhere, own = (pareto_front(means[column], means["error"]) for column in ("scalars", "sent"))
-    rows = [
-        {
-            **_named(entry),
-            "unit": UNIT,
-            "error": means["error"][i] / SCALE,
-            "spread": entry.values["error"].std(ddof=1) / SCALE,
+def _against_epsilon(found: dict[str, list[Entry]]) -> tuple[Figure, str]:
+    """A panel for each data set and for whom is trusted, the same methods in the same colours."""
+    private = {dataset: some for dataset, of in found.items() if (some := [entry for entry in of if entry.privacy])}
+    if not private:
+        raise FklError(
+            "figure: no finished run of the frontier has noise; first fkl run -m +experiment=frontier/judged"
+        )
+    figure, panels = canvas(2 * len(private), across=2)
+    looks = _looks(private)
+    places = [(dataset, trust) for dataset in private for trust in TRUST]
+    for axes, (dataset, trust) in zip(panels, places, strict=True):
+        of_method: dict[str, list[Entry]] = {}
+        for entry in private[dataset]:
+            if entry.privacy == trust:
+                of_method.setdefault(entry.name, []).append(entry)
+        for name, several in of_method.items():
+            several.sort(key=lambda entry: entry.mean("epsilon"))
+            x = [entry.mean("epsilon") for entry in several]
+            y, half = ([of(entry) for entry in several] for of in (_error, _half))
+            axes.errorbar(x, y, half, elinewidth=1, label=name, **looks[name] | {"linestyle": "-"})
+        for kind, style in ((ALONE, ":"), (POOLED, "--")):
+            for entry in _anchors(found[dataset], kind)[:1]:
+                axes.axhline(_error(entry), color="0.4", linestyle=style, label=f"{entry.name}, no noise")
+        axes.set(title=f"{dataset}, {trust}", xscale="log", yscale="log")
+        axes.set(xlabel="epsilon of a sample, delta = 1e-5", ylabel=f"error ({_unit(dataset)[0]})")
+    return figure, _told(private)
+
+
+def _for_bytes(found: list[Entry]) -> Iterator[dict[str, Any]]:
+    """Table 1 of one data set."""
+    everybody = [entry for entry in _on_all_seeds(found) if not entry.privacy and entry.kind != POOLED]
+    asked = {"all": everybody, "streams": [entry for entry in everybody if entry.stream]}
+    for (column, where), (who, candidates), (words, budget) in product(
+        ON_LINKS.items(), asked.items(), BUDGETS.items()
+    ):
+        within = [entry for entry in candidates if entry.mean(column) <= budget]
+        if within:
+            about = {"dataset": found[0].dataset, "counted": where, "among": who, "budget": words}
+            yield about | _answer(within, found)
+
+
+def _for_epsilon(found: list[Entry]) -> Iterator[dict[str, Any]]:
+    """Table 2 of one data set: who sends something, beside who keeps to itself."""
+    for trust, enough in TRUST.items():
+        for epsilon in EPSILONS:
+            candidates = [entry for entry in _on_all_seeds(found) if entry.privacy in enough]
+            private = [entry for entry in candidates if entry.mean("epsilon") <= epsilon]
+            if private:
+                yield {"dataset": found[0].dataset, "noise": trust, "epsilon": epsilon, **_answer(private, found)}
+
+
+def _on_all_seeds(found: list[Entry]) -> list[Entry]:
+    """Without those that diverged on some of the seeds, whose mean over the others would flatter them."""
+    most = max(len(entry.values) for entry in found)
+    return [entry for entry in found if len(entry.values) == most]
+
+
+def _answer(within: list[Entry], found: list[Entry]) -> dict[str, Any]:
+    """The entry of least error, those that are not worse by their interval, and the anchors beside."""
+    best = min(within, key=lambda entry: entry.mean("error"))
+    unit, scale = _unit(best.dataset)
+    anchors = {}
+    for kind in (ALONE, POOLED):
+        others = [entry for entry in _anchors(found, kind) if entry is not best]
+        for entry in others[:1]:
+            apart, low, high = (value / scale for value in difference(entry, best))
+            anchors[kind] = f"{entry.name}: {apart:+.3g} [{low:+.3g}, {high:+.3g}]"
+    return {
+        "run": best.name,
+        "unit": unit,
+        "error": _error(best),
+        "half_95": _half(best),
+        "bytes": round(best.mean("bytes")),
+        "not_worse": ", ".join(entry.name for entry in not_worse(within, best)) or "-",
+        "candidates": len(within),
+        "alone_minus_run": anchors.get(ALONE, "-"),
+        "pooled_minus_run": anchors.get(POOLED, "-"),
+        "seeds": len(by_seed(best.values["error"])),
+        "n": len(best.values),
+    }
+
+
+def _all(found: list[Entry]) -> Iterator[dict[str, Any]]:
+    """Table 3 of one data set, from few bytes to many; those with noise last."""
+    unit, scale = _unit(found[0].dataset)
+    for entry in sorted(found, key=lambda one: (one.privacy, one.budget or 0, one.mean("bytes"))):
+        yield {
+            "dataset": entry.dataset,
+            "method": entry.name,
+            "kind": entry.kind,
+            "noise": entry.privacy or "-",
+            "epsilon": entry.mean("epsilon"),
+            "unit": unit,
+            "error": _error(entry),
+            "half_95": _half(entry),
+            "searched": entry.searched / scale,
+            "bytes": round(entry.mean("bytes")),
+            "sent": round(entry.mean("sent")),
+            "seconds": entry.mean("seconds"),
+            "tuned": entry.tuned,
             "n": len(entry.values),
-            "scalars": round(means["scalars"][i]),
-            "on_front": "yes" if everywhere[i] else "no",
-            "sent_by_client": round(means["sent"][i]),
-            "on_front_by_client": "yes" if own[i] else "no",
         }
-        for i, entry in enumerate(found)
-    ]
-    return pd.DataFrame(rows).sort_values("scalars", kind="stable")
 
 
-def _against_the_best(found: list[Entry]) -> pd.DataFrame:
-    """Table 2 of one data set, from the smallest difference to the largest."""
-    compared = at_the_end(found)
-    [errors] = _same_pairs([compared])
-    best = int(errors.mean(axis=0).argmin())
-    rows = []
-    for i, entry in enumerate(compared):
-        difference = errors[:, i] - errors[:, best]
-        low, high = interval(difference)
-        if i != best:
-            rows.append({
-                **_named(entry),
-                "against": f"{compared[best].algorithm} {compared[best].full_setting}".strip(),
-                "unit": UNIT,
-                "difference": difference.mean() / SCALE,
-                LOW: low / SCALE,
-                HIGH: high / SCALE,
-                "worse_in": int((difference > 0).sum()),
-                "n": len(difference),
-            })  # fmt: skip
-    return pd.DataFrame(rows).sort_values("difference", kind="stable") if rows else pd.DataFrame()
+def _anchors(found: Iterable[Entry], kind: str) -> list[Entry]:
+    """Those of a kind, without noise, least error first."""
+    return sorted((one for one in found if one.kind == kind and not one.privacy), key=lambda one: one.mean("error"))
 
 
-def _ranked(found: dict[str, list[Entry]]) -> pd.DataFrame:
-    """Table 3: ranks among the methods that were run on every data set."""
-    by_method = [{entry.method: entry for entry in at_the_end(of_dataset)} for of_dataset in found.values()]
-    everywhere = [method for method in by_method[0] if all(method in methods for methods in by_method)]
-    if not everywhere:
-        raise FklError("table: no method was run on every data set; first fkl run -m +experiment=frontier")
-    compared = [[methods[method] for method in everywhere] for methods in by_method]
-    placed = np.stack([ranks(errors) for errors in _same_pairs(compared)])  # (data sets, replicates, methods)
-    rows = []
-    for i, entry in enumerate(compared[0]):
-        low, high = interval(placed[:, :, i].mean(axis=0))
-        of_dataset = {f"on_{dataset}": placed[s, :, i].mean() for s, dataset in enumerate(found)}
-        named = {key: value for key, value in _named(entry).items() if key != "dataset"}
-        rows.append({**named, "rank": placed[:, :, i].mean(), LOW: low, HIGH: high, **of_dataset, "n": placed.shape[1]})
-    return pd.DataFrame(rows).sort_values("rank", kind="stable", ignore_index=True)
+def _unit(dataset: str) -> tuple[str, float]:
+    """Of errors, and what it is."""
+    return ("%", 1e-2) if dataset in CLASSES else ("1e-3", 1e-3)
 
 
-def _named(entry: Entry) -> dict[str, str]:
-    return {
-        "dataset": entry.dataset,
-        "algorithm": entry.algorithm,
-        "setting": entry.full_setting,
-        "family": entry.family,
-    }
+def _error(entry: Entry) -> float:
+    return entry.mean("error") / _unit(entry.dataset)[1]
 
 
-def _means(found: list[Entry]) -> dict[str, NDArray[np.float64]]:
-    """Error, scalars and sent of each entry, in the mean of its replicates."""
-    return {name: np.array([entry.values[name].mean() for entry in found]) for name in ("error", "scalars", "sent")}
+def _half(entry: Entry) -> float:
+    """Half of the interval over seeds."""
+    return half_width(by_seed(entry.values["error"])) / _unit(entry.dataset)[1]
 
 
-def _same_pairs(compared: list[list[Entry]]) -> list[NDArray[np.float64]]:
-    """Errors (replicates, entries) of each data set, of the replicates that all entries of all data sets have.
-
-    Raises
-    ------
-    fkl.errors.FklError
-        If there is none.
-    """
-    errors = [paired(entries) for entries in compared]
-    shared = errors[0].index
-    for one in errors[1:]:
-        shared = shared.intersection(one.index)
-    if shared.empty:
-        raise FklError("table: the methods have no replicate of the same seed in common")
-    return [one.loc[shared].to_numpy() for one in errors]
+def _looks(found: dict[str, list[Entry]]) -> dict[str, dict[str, Any]]:
+    """How each method looks, in all panels alike: the marker is its kind's, the colour its own, hollow after seven."""
+    kinds = {entry.name: entry.kind for of_dataset in found.values() for entry in of_dataset}
+    number = {kind: count() for kind in MARKERS}
+    looks: dict[str, dict[str, Any]] = {}
+    for name, kind in kinds.items():
+        again, place = divmod(next(number[kind]), len(COLOURS))
+        look = {"marker": MARKERS[kind], "color": COLOURS[place], "linestyle": "none"}
+        looks[name] = look | ({"markerfacecolor": "white"} if again else {})
+    return looks
 
 
-Shade = tuple[str, str, str]
-"""Colour, marker and style of line."""
-
-
-def _shades(found: dict[str, list[Entry]]) -> dict[tuple[str, str], Shade]:
-    """How each method looks, in all panels alike: the shape is its family, the colour is its own within it."""
-    number = {family: count() for family in SHAPES}
-    family_of = {entry.method: entry.family for of_dataset in found.values() for entry in of_dataset}
-    methods = sorted(family_of, key=lambda method: list(SHAPES).index(family_of[method]))
-    return {
-        method: (COLOURS[next(number[family_of[method]]) % len(COLOURS)], *SHAPES[family_of[method]])
-        for method in methods
-    }
-
-
-def _of_methods(found: list[Entry], shades: dict[tuple[str, str], Shade]) -> list[tuple[Shade, list[Entry]]]:
-    """Entries of each method, a method after the other as the legend has them."""
-    mine = {method: [entry for entry in found if entry.method == method] for method in shades}
-    return [(shades[method], some) for method, some in mine.items() if some]
-
-
-def _points(axes: Axes, found: list[Entry], column: str, shades: dict[tuple[str, str], Shade]) -> None:
-    """A point an entry, those of one method joined, and the front as stairs."""
-    means = _means(found)
-    front(axes, means[column], means["error"] / SCALE)
-    for (colour, marker, _), mine in _of_methods(found, shades):
-        of_mine = _means(mine)
-        x, y = of_mine[column], of_mine["error"] / SCALE
-        spread = [np.nan_to_num(entry.values["error"].std(ddof=1)) / SCALE for entry in mine]
-        axes.plot(x, y, color=colour, marker=marker, linewidth=0.8, alpha=0.9, label=mine[0].name)
-        axes.errorbar(x, y, spread, fmt="none", ecolor=colour, elinewidth=1)
-        for entry, point in zip(mine, zip(x, y, strict=True), strict=True):
-            if entry.iterations is not None:
-                words = f"k={entry.iterations}"
-                axes.annotate(words, point, xytext=(3, 3), textcoords="offset points", fontsize=6, color="0.3")
-
-
-def _courses(axes: Axes, found: list[Entry], shades: dict[tuple[str, str], Shade]) -> None:
-    """A curve a method, in the mean of its replicates, with one standard deviation on either side."""
-    for (colour, marker, style), (entry, *_) in _of_methods(at_the_end(found), shades):
-        if not entry.runs:
-            means = _means([entry])
-            axes.plot(means["scalars"], means["error"] / SCALE, marker, color=colour, label=entry.name)
-            continue
-        by_round = pd.concat([course(run) for run in entry.runs]).groupby("round")
-        x, mean, deviation = by_round["scalars"].mean(), by_round["error"].mean(), by_round["error"].std(ddof=1)
-        spread = deviation.fillna(0).to_numpy() / SCALE
-        shaded(axes, x.to_numpy(), mean.to_numpy() / SCALE, spread, entry.name, (colour, style))
-
-
-def _tell_families(axes: Axes, found: dict[str, list[Entry]], lines: bool) -> None:
-    """Name the shapes in the legend."""
-    there = {entry.family for of_dataset in found.values() for entry in of_dataset if entry.runs or not lines}
-    for family, (marker, style) in SHAPES.items():
-        if family in there:
-            axes.plot([], [], style if lines else marker, color="0.5", label=family)
+def _told(found: dict[str, list[Entry]]) -> str:
+    seeds = {len(by_seed(entry.values["error"])) for of_dataset in found.values() for entry in of_dataset}
+    return f"mean over {max(seeds)} seeds of data, bars: 95 % interval over seeds"

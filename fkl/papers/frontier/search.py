@@ -1,0 +1,129 @@
+"""The search: every method of the frontier is tuned by as many trials, on rows and a seed that it is not judged on."""
+
+import math
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from fkl.composing.loader import compose
+from fkl.conditions import Inside
+from fkl.conditions.accountant import INSTALLED, MISSING
+from fkl.config import load
+from fkl.errors import FklError
+from fkl.execution import prepare
+from fkl.files import write_text
+from fkl.papers.frontier.measures import error_of
+from fkl.papers.frontier.trials import BUDGET, TUNED, Entry, append, best_of, cell_of, entries, read_trials, tuned
+from fkl.results.records import make_records
+from fkl.simulation import DivergedError, Experiment, simulate
+from fkl.tasks.samples import told_before
+
+STARTUP = 6
+"""Trials that Optuna's TPE draws blindly before it proposes."""
+APART = ("rows=even", "seed=100", "replicates=3")
+"""What the search sees: the judged rows are the odd ones, and the judged seeds others."""
+DIGITS = 3
+"""Of a value that is tried: what is written down is what was tried."""
+
+
+def main(datasets: Iterable[str]) -> None:
+    """Search for whatever has not all its trials yet, and write down what is best.
+
+    Parameters
+    ----------
+    datasets : iterable of str
+        Those to search on; none for all.
+    """
+    wanted = set(datasets)
+    mine = [entry for entry in entries() if not wanted or entry.dataset in wanted]
+    done = {(dataset, method) for dataset, method, *_ in best_of(read_trials())}
+    for number, entry in enumerate(mine):
+        if (entry.dataset, entry.setting) not in done:
+            begun, rows = time.monotonic(), search(entry)
+            append(rows)
+            error, seconds = min(row[-1] for row in rows), time.monotonic() - begun
+            print(f"[{number + 1}/{len(mine)}] {entry.name}: {error:.4g}, {seconds:.0f} s", flush=True)
+    write_text(TUNED, tuned(read_trials()))
+
+
+def search(entry: Entry) -> list[tuple[Any, ...]]:
+    """All trials of one entry, as rows of trials.csv; one that diverges is infinitely bad."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    words = (*(f"+{group}={choice}" for group, choice in entry.choices.items() if group != "privacy"), *APART)
+    config = compose(*words, *((f"privacy={entry.privacy}",) if entry.privacy else ()))
+    sampler = optuna.samplers.TPESampler(seed=0, n_startup_trials=STARTUP)
+    study, rows = optuna.create_study(sampler=sampler), []
+    space = {key: _distribution(low, high) for key, (low, high) in entry.space.items()}
+    for number in range(BUDGET):
+        trial = study.ask(space)
+        values = {key: _rounded(value) for key, value in trial.params.items()}
+        error, more = _tried(config, entry, values)
+        study.tell(trial, error)
+        rows.append((entry.dataset, entry.setting, number, _words(values | more), float(f"{error:.6g}")))
+    return rows
+
+
+def _distribution(low: float, high: float) -> Any:
+    from optuna.distributions import FloatDistribution, IntDistribution
+
+    if isinstance(low, int) and isinstance(high, int):
+        return IntDistribution(low, high)
+    return FloatDistribution(low, high, log=True)
+
+
+def _rounded(value: float) -> float:
+    return value if isinstance(value, int) else float(f"{value:.{DIGITS}g}")
+
+
+def _tried(config: Any, entry: Entry, values: dict[str, Any]) -> tuple[float, dict[str, float]]:
+    """Error of a run with these values, and the noise that its epsilon takes."""
+    config = config.copy()
+    with told_before():
+        return _error(config, entry, values)
+
+
+def _error(config: Any, entry: Entry, values: dict[str, Any]) -> tuple[float, dict[str, float]]:
+    for key, value in values.items():
+        OmegaConf.update(config, key, value)
+    more: dict[str, float] = {}
+    if entry.epsilon is not None:
+        OmegaConf.update(config, "privacy.noise", 1.0)
+        more = {"privacy.noise": noise_for(prepare(load(config)), entry.epsilon)}
+        OmegaConf.update(config, "privacy.noise", more["privacy.noise"])
+    experiment = prepare(load(config))
+    try:
+        records = make_records(experiment, simulate(experiment, None, None, lambda _: None))
+    except (DivergedError, FklError) as failed:
+        print(f"{entry.name}: {failed}", file=sys.stderr)
+        return math.inf, more
+    error = error_of(records.rounds, records.summary, cell_of(entry.method).get("at_optimum", False)).mean()
+    return (float(error) if math.isfinite(error) else math.inf), more
+
+
+def noise_for(experiment: Experiment, epsilon: float) -> float:
+    """The least noise, to a few digits, by which a sample's epsilon at the end is no more than this."""
+    if not INSTALLED:
+        raise FklError(MISSING)
+    method = experiment.algorithm
+    assert isinstance(method, Inside)
+
+    def told(sigma: float) -> float:
+        columns = replace(method.condition, noise=sigma).columns(method.method, experiment.problem)
+        return float(columns["epsilon_sample"][-1])
+
+    low, high = 1e-2, 1e6
+    while high / low > 1 + 10 ** -(DIGITS + 1):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if told(middle) <= epsilon else (middle, high)
+    power = 10 ** (DIGITS - 1 - math.floor(math.log10(high)))
+    return math.ceil(high * power) / power
+
+
+def _words(values: dict[str, Any]) -> str:
+    return "; ".join(f"{key}={value:g}" for key, value in values.items())
