@@ -20,7 +20,7 @@ HEADER = f"""\
 # Written by `python -m fkl.papers.frontier search` from trials.csv:
 # of {BUDGET} trials each the best, on rows and a seed that are not judged.
 """
-PRIVATE_ON = ("wave_farm",)
+PRIVATE_ON = ("wave_farm", "energy")
 EPSILONS = (1, 4, 16)
 """Of a sample, for delta = 1e-5."""
 CLIP = "privacy.clip"
