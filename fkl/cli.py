@@ -55,10 +55,19 @@ def main() -> None:
         print("fkl: interrupted; the same command goes on from where it was", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
     except OSError as error:
+        try:
+            sys.stdout.flush()
+        except OSError:  # or Python would try once more when it ends, and end with a code of its own
+            _forget_output()
         where = f"{shown(error.filename)}: " if error.filename else ""
         sys.exit(refuse(FklError(f"{where}{error.strerror or error}")))
+
+
+def _forget_output() -> None:
+    """Let what is still to be written go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _words(command: str = "help", *rest: str) -> list[str]:

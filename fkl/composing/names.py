@@ -88,7 +88,9 @@ def known(group: str) -> list[str]:
 def not_known(path: str, names: Iterable[str]) -> str:
     """One line about a choice GROUP/NAME that there is not, beside those that there are."""
     group, _, name = path.rpartition("/")
-    there, more = ", ".join(sorted(names)), ", and what `fkl list` names" if experiments.groups_in(group) else ""
+    inside = sorted(experiments.groups_in(group))
+    there = ", ".join(sorted(names) or [f"{group_inside}/..." for group_inside in inside])
+    more = ", and what `fkl list` names" if inside else ""
     return f"{group or 'config'}={name}: not known" + (f"; there are {there}{more}" if there else "")
 
 

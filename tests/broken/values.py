@@ -131,7 +131,10 @@ def broken_values(key: Key) -> list[str]:
         values = [value for value in values if value not in ("-1.0", "-1e300")]
     if key.place == ("TableFile", "delimiter"):
         values.remove("' '")
-    return [*values, *OUTSIDE.get(key.name, ())]
+    outside = OUTSIDE.get(key.name, ())
+    if key.place == ("Directed", "p"):  # without any other link there is the round trip
+        outside = tuple(value for value in outside if float(value) > 1)
+    return [*values, *outside]
 
 
 def refused_on_load(key: Key, value: str) -> bool:

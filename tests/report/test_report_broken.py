@@ -252,6 +252,7 @@ def test_on_a_full_disk_what_was_there_stays(fkl: Callable[..., Answer], good: P
     assert all(file.read_bytes().endswith(b"%%EOF\n") for file in Path("outputs").rglob("*.pdf"))
 
 
+@pytest.mark.slow
 def test_two_reports_at_once_do_not_break_each_other(fkl: Callable[..., Answer], good: Path) -> None:
     """Both end well, and leave a whole page and whole figures."""
     both = [Command(Path.cwd(), "report") for _ in range(2)]

@@ -48,6 +48,7 @@ def play(engine: str, *algorithms: str) -> str:
     return done.stderr if done.returncode else ""
 
 
+@pytest.mark.slow
 def test_numpy_calls_nothing_compiled() -> None:
     """No method that engine=numpy may play calls a compiled loop."""
     assert play("numpy", *(algo for algo in ALGORITHMS if algo not in COMPILED)) == ""
