@@ -19,8 +19,10 @@ BY_TYPE: dict[Any, tuple[str, ...]] = {
 EMPTY_OR_LIST = ("''", "' '", "[a]", "{a: 1}")
 ANY_WORD = {("Settings", "out"), ("Settings", "objective"), *(("Paths", key) for key in ("data", "outputs", "cache"))}
 """Keys that any word will do for; a column is looked for once there is a summary."""
-ANY_SIGN = {("Uji", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")}
-"""Numbers that may be below 0."""
+BELOW_0 = {("Uji", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")}
+TAKES = dict.fromkeys(BELOW_0, ("-1.0", "-1e300"))
+TAKES |= {("TableFile", "delimiter"): ("' '",), ("Directed", "p"): ("0", "1e-300")}
+"""What a key may be all the same, which others of its type or name cannot."""
 AFTER_LOADING = {("EdgeList", "path"), ("PofMkl", "M"), ("Trace", "path")}
 AFTER_LOADING |= {("TableFile", key) for key in ("path", "target", "site", "time", "test_path")}
 AFTER_LOADING |= {(owner, "kinds") for owner in ("Sign", "TopK", "Uniform")}
@@ -127,14 +129,7 @@ def broken_values(key: Key) -> list[str]:
     values = [*BY_TYPE[kind], *(() if optional else ("null",))]
     if key.place in ANY_WORD:
         values = [value for value in values if value in EMPTY_OR_LIST]
-    if key.place in ANY_SIGN:
-        values = [value for value in values if value not in ("-1.0", "-1e300")]
-    if key.place == ("TableFile", "delimiter"):
-        values.remove("' '")
-    outside = OUTSIDE.get(key.name, ())
-    if key.place == ("Directed", "p"):  # without any other link there is the round trip
-        outside = tuple(value for value in outside if float(value) > 1)
-    return [*values, *outside]
+    return [value for value in (*values, *OUTSIDE.get(key.name, ())) if value not in TAKES.get(key.place, ())]
 
 
 def refused_on_load(key: Key, value: str) -> bool:

@@ -124,9 +124,9 @@ class PerFedAvg(Federated):
         layers = [layer.values for layer in down.network]
         x = np.tile(samples.x.astype(common.precision), (layers[0].shape[0], 1, 1))
         target = samples.y.astype(common.precision)
-        y_hat, gradients = self._meta_gradient(layers, x, target, common)
-        up = gradients if self.local_steps == 1 else self._summed(layers, x, target, common)
-        return None, Up(up), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
+        steps = self._meta_gradient if self.local_steps == 1 else self._summed
+        y_hat, gradients = steps(layers, x, target, common)
+        return None, Up(gradients), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
 
     def _meta_gradient(
         self, layers: list[Array], x: Array, target: Array, common: Common
@@ -139,19 +139,24 @@ class PerFedAvg(Federated):
         personal_delta = backward(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
         return y_hat, tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
 
-    def _summed(self, layers: list[Array], x: Array, target: Array, common: Common) -> tuple[Each, ...]:
-        """Sums of the gradients of all local steps, each client's network as if it were a replicate of its own."""
+    def _summed(self, layers: list[Array], x: Array, target: Array, common: Common) -> tuple[Array, tuple[Each, ...]]:
+        """Predictions before the first local step, and the sums of all steps' gradients, of each layer.
+
+        Each client's network is played as if it were a replicate of its own.
+        """
         (R, K), eta = x.shape[:2], self._rate(self.eta, common)
         own = [np.repeat(layer, K, axis=0) for layer in layers]
         total = [np.zeros_like(layer) for layer in own]
         alone, targets = x.reshape(R * K, 1, -1), np.tile(target, R)[:, None]
+        shown = []
         for _ in range(self.local_steps):
-            _, gradients = self._meta_gradient(own, alone, targets, common)
+            y_hat, gradients = self._meta_gradient(own, alone, targets, common)
+            shown.append(y_hat)
             for layer, summed, gradient in zip(own, total, gradients, strict=True):
                 step = gradient.dense().values[:, 0]
                 layer -= eta * step
                 summed += step
-        return tuple(Each(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
+        return shown[0].reshape(R, K), tuple(Each(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """W <- w - eta times the clients' mean."""
