@@ -65,6 +65,7 @@ def blame(algorithm: Any, rounds: int) -> str:
     rounds : int
         T, since eta=null is 1/sqrt(T).
     """
+    algorithm = getattr(algorithm, "innermost", algorithm)  # conditions have no step size
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     size = next((name for name in STEP_SIZES if name in values), None)
     if size is None:

@@ -43,6 +43,17 @@ ONLINE, DECENTRALIZED, PARSIMONIOUS = _of("online"), _of("decentralized"), _of("
 VERTICAL = _of("vertical")
 
 
+def _on_streams() -> set[str]:
+    """Decentralized algorithms whose agents learn from streams."""
+    from hydra.utils import get_class
+
+    nodes = {name: yaml.safe_load((conf_folder() / "algo" / f"{name}.yaml").read_text()) for name in DECENTRALIZED}
+    return {name for name, node in nodes.items() if get_class(node["_target_"]).online}
+
+
+AGENTS_ON_STREAMS = _on_streams()
+
+
 def small(algo: str) -> tuple[str, ...]:
     """Overrides of a run that takes a moment, as `fkl.conformance.small` has them for the algorithm's class."""
     from hydra.utils import get_class

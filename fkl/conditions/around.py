@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.graph import Agents, Decentralized
-from fkl.contract.samples import BatchSamples
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.errors import require
@@ -98,6 +97,11 @@ class Inside:
         if name.startswith("__") or name in ("method", "condition"):  # which copies ask for before there is a method
             raise AttributeError(name)
         return getattr(self.method, name)
+
+    @property
+    def innermost(self) -> Any:
+        """The method itself, whatever it is in."""
+        return getattr(self.method, "innermost", self.method)
 
     def columns(self, problem: Any) -> dict[str, NDArray[np.float64]]:
         """What all conditions tell of every round (T,), by name."""
@@ -193,13 +197,23 @@ class OnGraph(Inside, Decentralized):
         """The method's."""
         return str(self.method.label)
 
+    @property
+    def online(self) -> bool:  # type: ignore[override]
+        """The method's."""
+        return bool(self.method.online)
+
     def start(self, common: Common, agents: int) -> tuple[Held, Any]:
         """The method's states, and what the condition has agents remember."""
         own, known = self.method.start(common, agents)
         return Held(own, self.condition.agent_starts(known, agents)), known
 
+    def learn(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Outcome | None]:
+        """As the method's."""
+        state, outcome = self.method.learn(common, own.method, inbox, samples, turn)
+        return Held(state, own.memory), outcome
+
     def send(
-        self, common: Common, own: Held, inbox: Inbox, samples: BatchSamples, turn: Turn
+        self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn
     ) -> tuple[Held, Any, NDArray[np.bool_]]:
         """What an agent sends, through the condition."""
         state, message, sends = self.method.send(common, own.method, inbox, samples, turn)
@@ -215,7 +229,7 @@ class OnGraph(Inside, Decentralized):
         kept: Array = self.method.keep(held, came)
         return kept
 
-    def receive(self, common: Common, own: Held, inbox: Inbox, samples: BatchSamples, turn: Turn) -> tuple[Held, Array]:
+    def receive(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Any]:
         """What an agent makes of its neighbours' messages."""
         state, theta = self.method.receive(common, own.method, inbox, samples, turn)
         return Held(state, own.memory), theta

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.samples import BatchSamples
-from fkl.contract.star import Turn
-from fkl.contract.world import Common, World
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Common, Outcome, World
 from fkl.network.inbox import Inbox
 from fkl.network.topology import Neighbours, Topology
 
@@ -49,6 +49,8 @@ class Decentralized:
     """Whether it can learn where links go one way."""
     conserves: ClassVar[bool] = False
     """Whether all that is sent has to be heard as it is: what is lost, or changed, is missing from what agents add."""
+    online: ClassVar[bool] = False
+    """Whether agents see one sample in each iteration and predict it first: those of `OnStreams`."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
         """States of so many agents, and what all hold of every neighbour before it sends: a message of `Shared`.
@@ -60,8 +62,12 @@ class Decentralized:
         """
         raise NotImplementedError
 
+    def learn(self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Any, Outcome | None]:
+        """An agent's new state, and what it shows, before the exchange of messages: of a batch nothing."""
+        return own, None
+
     def send(
-        self, common: Common, own: Any, inbox: Inbox, samples: BatchSamples, turn: Turn
+        self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
         """An agent's new state, a message to all its neighbours, and whether it sends it in this iteration, (R, K)."""
         raise NotImplementedError
@@ -74,7 +80,7 @@ class Decentralized:
         """What an agent holds of a neighbour from now on, who held one and to whom the other came: what came."""
         return came
 
-    def receive(self, common: Common, own: Any, inbox: Inbox, samples: BatchSamples, turn: Turn) -> tuple[Any, Array]:
+    def receive(self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Any, Any]:
         """An agent's new state, once its neighbours' messages are in, and the theta (R, K, P) it has learned."""
         raise NotImplementedError
 
@@ -94,25 +100,56 @@ class Decentralized:
         own, known = self.start(world.common, world.problem.clients)
         return Agents(own, Inbox.before(self._seen(world), known).held)
 
-    def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Array]:
+    def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Any]:
         """One iteration of all agents that are there, whose messages pass the channel; the others stay as they are."""
-        samples, turn = world.samples, Turn(t, 0, world.streams, range(world.problem.clients))
+        samples, turn = self._samples(world, t), Turn(t, 0, world.streams, range(world.problem.clients))
         awake = world.channel.awake(t, _graph(world), world.problem.present) if world.changes else None
         inbox = Inbox(self._seen(world), state.held, awake)
-        own, message, sends = self.send(world.common, state.own, inbox, samples, turn)
+        own, outcome = self.learn(world.common, state.own, inbox, samples, turn)
+        own, message, sends = self.send(world.common, own, inbox, samples, turn)
         own = self.sent(world.common, own, message, sends)
         arrived = world.channel.send_to_neighbours(message, sends, _graph(world), awake)
         inbox = inbox.after(message, arrived, self.keep)
         own, theta = self.receive(world.common, own, inbox, samples, turn)
         if world.changes:
             own = _where(world.problem.present[t], own, state.own)
-            theta = self.learned(own)
-        return Agents(own, inbox.held), theta
+            theta = None if self.online else self.learned(own)
+        return Agents(own, inbox.held), theta if outcome is None else outcome
+
+    def _samples(self, world: World, t: int) -> BatchSamples | Samples:
+        """What the agents hold in iteration t + 1."""
+        if not self.online:
+            return world.samples
+        x, y, share = world.problem.round(t)
+        return Samples(x, y, share > 0)
 
     def _seen(self, world: World) -> Topology | Neighbours:
         """What all agents together know of the graph: link by link where what they hold of one agent may differ."""
         differs = self.on_links or world.changes or world.channel.network.loss > 0
         return _graph(world).neighbours if differs else _graph(world)
+
+
+class OnStreams(Decentralized):
+    """A method whose agents see a sample in every round, predict it, and only then learn from its target.
+
+    As of `Decentralized`, with the round's `Samples` in place of all of them. A round is: `learn`, in which each agent
+    predicts by itself and takes from the sample what it needs; `send`; the exchange of messages; `hear`. Of several
+    kernels, states and messages are arrays (R, K, N, P), which the inbox adds up and mixes as it does (R, K, P).
+    """
+
+    online: ClassVar[bool] = True
+
+    def learn(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[Any, Outcome]:
+        """An agent's new state, and what its prediction, made before it looks at `samples.y`, shows."""
+        raise NotImplementedError
+
+    def hear(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> Any:
+        """An agent's new state, once its neighbours' messages are in."""
+        raise NotImplementedError
+
+    def receive(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[Any, None]:
+        """As `hear`: what is shown of a round was shown by `learn`."""
+        return self.hear(common, own, inbox, samples, turn), None
 
 
 def _where(here: NDArray[np.bool_], new: Any, old: Any) -> Any:

@@ -9,8 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.graph import Decentralized
-from fkl.contract.isolated import Alone, Apart, Carrier, Played, Shown, require_equal, together
+from fkl.contract.isolated import (
+    Alone,
+    Apart,
+    Carrier,
+    Played,
+    Shown,
+    require_equal,
+    samples_of_rounds,
+    shown,
+    together,
+)
 from fkl.contract.samples import BatchSamples
+from fkl.contract.star import Samples
 from fkl.contract.world import Common, World
 from fkl.kernels.losses import LOSSES
 from fkl.network import Inbox, Topology
@@ -28,65 +39,91 @@ class AgentAlone(Alone):
     Parameters
     ----------
     method, common, number : as of `Alone`
-    agents : int
-        How many there are.
     neighbours : Neighbours
-    x, y : (n, d), (n,)
-        Its training samples.
-    loss : str
+    samples : Any
+        Its own, as `_of_round` takes them.
     """
 
     who = "an agent"
 
     def __init__(
-        self,
-        method: Decentralized,
-        common: Common,
-        number: int,
-        agents: int,
-        neighbours: Neighbours,
-        x: Array,
-        y: Array,
-        loss: str,
+        self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *samples: Any
     ) -> None:
         super().__init__(method, common, number)
         self._own, known = method.start(self._common, 1)
         self._inbox = Inbox.before(neighbours, known)
-        self._samples = BatchSamples.of(self._common.bank, x, y, LOSSES[loss], agents)
+        self._samples = samples
+        self._shown: Shown = {}
+
+    def _of_round(self, t: int) -> Any:
+        """Its samples of a round."""
+        raise NotImplementedError
 
     def send(self, t: int, awake: Awake | None) -> list[Packet | None]:
         """What goes to all neighbours, or one after another to each; None for nothing."""
-        self._inbox = replace(self._inbox, awake=awake)
-        with self._reading(own := self._own, self._inbox.held):
-            self._own, message, sends = self._method.send(self._common, own, self._inbox, self._samples, self._turn(t))
+        self._inbox, samples = replace(self._inbox, awake=awake), self._of_round(t)
+        with self._reading(own := self._own, self._inbox.held, self._samples):
+            self._own, outcome = self._method.learn(self._common, own, self._inbox, samples, self._turn(t))
+        self._shown = {} if outcome is None else shown(outcome)
+        with self._reading(own := self._own, self._inbox.held, self._samples):
+            self._own, message, sends = self._method.send(self._common, own, self._inbox, samples, self._turn(t))
         with self._reading(own := self._own, message, sends):
             self._own = self._method.sent(self._common, own, message, sends)
         messages = self._inbox.graph.copies if on_links(message) else 1
         return [self._packed(message, place) if sends[0, 0] else None for place in range(messages)]
 
-    def receive(self, t: int, packets: list[Packet | None]) -> Array:
-        """Hear what came in on each link, and tell theta (P,)."""
+    def receive(self, t: int, packets: list[Packet | None]) -> Shown:
+        """Hear what came in on each link, and tell what was shown: theta (P,), or what a prediction shows."""
         came = [packet for packet in packets if packet is not None]
         if came:
             message = unpacked([packet or came[0] for packet in packets])  # any, where none came: it is not looked at
             arrived = np.array([[packet is not None for packet in packets]])
             self._inbox = self._inbox.after(message, arrived, self._method.keep)
-        with self._reading(own := self._own, self._inbox.held):
-            self._own, theta = self._method.receive(self._common, own, self._inbox, self._samples, self._turn(t))
-        return np.array(theta[0, 0])
+        samples = self._of_round(t)
+        with self._reading(own := self._own, self._inbox.held, self._samples):
+            self._own, theta = self._method.receive(self._common, own, self._inbox, samples, self._turn(t))
+        return self._shown or {"theta": np.array(theta[0])}
+
+
+class OfBatch(AgentAlone):
+    """One that holds its training samples x (n, d) and y (n,) from the start, and how many agents there are."""
+
+    def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
+        super().__init__(method, common, number, neighbours)
+        x, y, loss, agents = own
+        self._batch = BatchSamples.of(self._common.bank, x, y, LOSSES[loss], agents)
+
+    def _of_round(self, t: int) -> BatchSamples:
+        """All of them."""
+        return self._batch
+
+
+class OfStream(AgentAlone):
+    """One that sees a sample in every round: x (T, 1, d), y (T, 1) and whether it is there, (T, 1)."""
+
+    def _of_round(self, t: int) -> Samples:
+        """The round's."""
+        x, y, present = self._samples
+        return Samples(x[t], y[t], present[t])
 
 
 def alone(method: Decentralized, world: World, topology: Topology, party: Apart) -> Played:
     """Every agent on its own; what one tells another goes through bytes."""
     problem, common = world.problem, replace(world.common)  # without features that were drawn already
-    x, y, client = problem.part(True)
+    kind, samples = (OfStream, samples_of_rounds(world)) if method.online else (OfBatch, _of_agents(problem))
     with ExitStack() as ends:
         agents = []
-        for k in range(problem.clients):
-            own = topology.neighbours_of(k), x[client == k], y[client == k], problem.loss
-            agents.append(ends.enter_context(closing(party(AgentAlone, method, common, k, problem.clients, *own))))
+        for k, own in enumerate(samples):
+            known = topology.neighbours_of(k)
+            agents.append(ends.enter_context(closing(party(kind, method, common, k, known, *own))))
         network = Graph(world, topology, agents)
         return Played([network.round(t) for t in range(problem.rounds)], network.by_round, network.by_client)
+
+
+def _of_agents(problem: Any) -> list[tuple[Any, ...]]:
+    """What each agent holds of a batch."""
+    x, y, client = problem.part(True)
+    return [(x[client == k], y[client == k], problem.loss, problem.clients) for k in range(problem.clients)]
 
 
 class Graph(Carrier):
@@ -123,17 +160,24 @@ class Graph(Carrier):
                 self.weigh("lost", t, sender, packet)
             arrived[receiver].append(None if missing else packet)
         here = [int(k) for k in np.flatnonzero(present[t])]
-        theta = {k: self._agents[k].ask("receive", t, arrived[k]) for k in here}
-        if not theta:  # nobody is there, and nothing is shown
+        seen = {k: self._agents[k].ask("receive", t, arrived[k]) for k in here}
+        if not seen:  # nobody is there, and nothing is shown
             return {}
-        away = np.full_like(theta[here[0]], np.nan)
-        return {"theta": np.stack([theta.get(k, away) for k in range(len(self._agents))])}
+        away = {name: np.full_like(part, np.nan) for name, part in seen[here[0]].items()}
+        every = [seen.get(k, away) for k in range(len(self._agents))]
+        return {name: np.concatenate([one[name] for one in every]) for name in away}
 
 
 def require_alone(method: Decentralized, world: Callable[[], World], party: Apart) -> None:
     """As `fkl.contract.isolated.require_alone`, of agents."""
-    expected = together(method, world(), lambda theta: {"theta": theta[0].copy()})
+    read = shown if method.online else _theta
+    expected = together(method, world(), read)
     here = world()
     topology = here.topology
     assert topology is not None
     require_equal(expected, lambda: alone(method, here, topology, party), here.problem.present, party, "agent")
+
+
+def _theta(theta: Any) -> Shown:
+    """What a batch's iteration shows, of the one replicate."""
+    return {"theta": theta[0].copy()}

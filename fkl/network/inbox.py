@@ -23,7 +23,7 @@ class Inbox:
         What the agents know of the graph; the graph itself for all its agents at once where no message is lost, since
         an agent's neighbours then all hold the same of it.
     held : mapping of str to array
-        For each kind (R, links, P), a copy for each link; or (R, K, P), a copy for each agent. All that changes.
+        For each kind (R, links, ...), a copy for each link; or (R, K, ...), a copy for each agent. All that changes.
     awake : Awake or None
         Of the links which are up in this iteration; None where all always are.
     """
@@ -44,8 +44,8 @@ class Inbox:
         return self.graph.degree
 
     def sum(self, kind: str) -> Array:
-        """Sum over each agent's neighbours, (R, K, P)."""
-        return self.graph.neighbour_sum(self.held[kind])
+        """Sum over each agent's neighbours, (R, K, ...)."""
+        return self._summed(self.held[kind])
 
     @property
     def listeners(self) -> NDArray[np.float64]:
@@ -56,14 +56,20 @@ class Inbox:
         """As `sum`, of those whose links are up in this iteration."""
         if self.awake is None:
             return self.sum(kind)
-        return self.graph.neighbour_sum(np.where(self.awake.up[..., None], self.held[kind], 0.0))
+        return self._summed(np.where(_wide(self.awake.up, self.held[kind]), self.held[kind], 0.0))
 
     def mix(self, kind: str, own: Array) -> Array:
-        """Average by Metropolis weights of what agents have themselves, own (R, K, P), and hold of their neighbours."""
-        return self.graph.mix(self.held[kind], own, self.awake)  # type: ignore[arg-type]
+        """Average by Metropolis weights of what agents have, own (R, K, ...), and hold of their neighbours."""
+        mixed: Array = self.graph.mix(_flat(self.held[kind]), _flat(own), self.awake)  # type: ignore[arg-type]
+        return mixed.reshape(own.shape)
+
+    def _summed(self, held: Array) -> Array:
+        """Sums over each agent's neighbours, of arrays of several axes as of their entries one after another."""
+        summed = self.graph.neighbour_sum(_flat(held))
+        return summed.reshape(*summed.shape[:2], *held.shape[2:])
 
     def on_links(self, own: Array) -> Array:
-        """What agents have themselves, own (R, K, P), once for each of their links, (R, links, P)."""
+        """What agents have themselves, own (R, K, ...), once for each of their links, (R, links, ...)."""
         assert isinstance(self.graph, Neighbours)  # of a method that has `on_links`, see fkl.contract.graph
         return own[:, self.graph.receiver]
 
@@ -75,5 +81,15 @@ class Inbox:
         held, everywhere = dict(self.held), bool(arrived.all())
         for kind, (payload,) in kinds(message):
             new = keep(held[kind], self.graph.incoming(payload).upon(held[kind]))
-            held[kind] = new if everywhere else np.where(arrived[..., None], new, held[kind])
+            held[kind] = new if everywhere else np.where(_wide(arrived, new), new, held[kind])
         return replace(self, held=held)
+
+
+def _flat(held: Array) -> Array:
+    """With one axis for all that an agent has, (R, K, P), as graphs sum and mix it."""
+    return held if held.ndim == 3 else held.reshape(*held.shape[:2], -1)
+
+
+def _wide(flags: NDArray[np.bool_], held: Array) -> NDArray[np.bool_]:
+    """Of (R, links) or (R, K), with as many axes as what they are of."""
+    return flags.reshape(flags.shape + (1,) * (held.ndim - 2))

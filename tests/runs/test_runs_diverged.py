@@ -17,6 +17,7 @@ STEPS = {
     "parsimonious_centralized": ("algo.eta=1e300", "algo.rule=printed"),
     "parsimonious_federated": ("algo.eta=1e300", "algo.rule=printed"),
     **dict.fromkeys(("cta", "push_cta"), ("algo.eta=10",)),
+    **dict.fromkeys(("odkla", "qc_odkla"), ("algo.eta=1e18", "algo.rho=1e-18")),
 }
 """Steps that are far too large; 1e18 for all others."""
 STABLE = {

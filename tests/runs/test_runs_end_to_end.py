@@ -7,23 +7,22 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from conftest import ALGORITHMS, DECENTRALIZED, ONLINE, PARSIMONIOUS, SMALL, VERTICAL, small
+from conftest import AGENTS_ON_STREAMS, ALGORITHMS, DECENTRALIZED, ONLINE, PARSIMONIOUS, SMALL, VERTICAL, small
 
 from fkl.results.records import TIMING_COLUMNS
 
 TABLES = {"clients.csv", "config.yaml", "provenance.json", "rounds.csv", "summary.csv"}
 TIMES = ["runtime_s", "runtime_per_client_s"]
 TRAFFIC = [f"{direction}_{unit}" for direction in ("uplink", "downlink") for unit in ("messages", "scalars", "bytes")]
-STREAM_SUMMARY = [
-    "replicate", "mse", "regret_best_kernel", "regret_hindsight", "mse_running_mean", "mse_last_value", *TRAFFIC,
-    "r2", "rmse_in_units", "mse_worst_tenth", "mse_gini", *TIMES,
-]  # fmt: skip
+STREAM_ERRORS = ["replicate", "mse", "regret_best_kernel", "regret_hindsight", "mse_running_mean", "mse_last_value"]
+STREAM_SUMMARY = [*STREAM_ERRORS, *TRAFFIC, "r2", "rmse_in_units", "mse_worst_tenth", "mse_gini", *TIMES]
+PEERS = ["transmissions", "broadcast_scalars", "broadcast_bytes", "link_messages", "link_scalars", "link_bytes"]
 BATCH_SUMMARY = [
     "replicate", "train_mse", "test_mse", "functional_distance", "functional_distance_worst", "consensus_error",
-    "distance", "transmissions", "broadcast_scalars", "broadcast_bytes", "link_messages", "link_scalars", "link_bytes",
-    "train_mse_at_optimum", "test_mse_at_optimum", "test_mse_training_mean", "r2", "rmse_in_units",
+    "distance", *PEERS, "train_mse_at_optimum", "test_mse_at_optimum", "test_mse_training_mean", "r2", "rmse_in_units",
     "test_mse_worst_tenth", "test_mse_gini", *TIMES,
 ]  # fmt: skip
+PEER_SUMMARY = [*STREAM_ERRORS, *PEERS, *STREAM_SUMMARY[len(STREAM_ERRORS) + len(TRAFFIC) :]]
 
 
 FITTED_SUMMARY = [
@@ -53,11 +52,13 @@ def rounds_and_clients(algo: str) -> tuple[int, int]:
         return (1 if algo in AT_ONCE else 20), 2
     if algo in PARSIMONIOUS:
         return 1, 9
-    return (100 if algo in ONLINE | DECENTRALIZED else 40), (1 if algo in ONLINE else 4)
+    return (100 if algo in ONLINE | DECENTRALIZED - AGENTS_ON_STREAMS else 40), (1 if algo in ONLINE else 4)
 
 
 def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tuple[str, ...]]:
     """Figures, columns of the summary, those of them that are errors, and directions of traffic."""
+    if algo in AGENTS_ON_STREAMS:
+        return ("mse", "regret"), PEER_SUMMARY, ("mse",), ("broadcast", "link")
     if algo in DECENTRALIZED:
         return ("mse", "distance", "transmissions"), BATCH_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
     if algo in ("pooled_svm", "cascade_svm"):

@@ -1,0 +1,136 @@
+"""ODKLA: online decentralized kernel learning by linearized ADMM.
+
+Xu, Wang, Chen and Tian, "QC-ODKLA: Quantized and Communication-Censored Online Decentralized Kernel Learning via
+Linearized ADMM", IEEE TNNLS (2023), arXiv 2208.02777. It is DKLA (`fkl.algorithms.decentralized.dkla`, whose equations
+are those of COKE) on streams: in place of all samples an agent has the newest, and of its loss the tangent at theta_t
+with a proximal term |theta - theta_t|^2 / (2 eta). What the paper calls eta is 1 / eta here: a key of that name is a
+step size in all of fkl.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Array, Outcome, World
+from fkl.algorithms.decentralized.consensus import Message
+from fkl.contract.graph import Agents, OnStreams
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Common
+from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
+from fkl.network.inbox import Inbox
+from fkl.network.messages import Each, Shared
+
+
+@dataclass
+class State:
+    """What an agent holds after a round, besides its inbox.
+
+    Parameters
+    ----------
+    theta, gamma : (R, K, N, P)
+        Primal and dual variables of each kernel, N = 1 of ODKLA.
+    theta_hat : (R, K, N, P)
+        What the neighbours hold of theta: theta itself, unless few bits of it travelled.
+    """
+
+    theta: Array
+    gamma: Array
+    theta_hat: Array
+
+
+@dataclass(frozen=True)
+class Odkla(OnStreams):
+    """Agents predict, take one step on the newest sample's loss and towards their neighbours, and broadcast theta.
+
+    With L_t(theta) = (theta'z(x_t) - y_t)^2 + lam |theta|^2, and d neighbours of an agent, who alone descends with the
+    step eta.
+
+    Parameters
+    ----------
+    eta : float or None
+        Step size, the inverse of the proximal term's weight; None for 1 / sqrt(T), with which, and a rho of that order,
+        the regret is O(sqrt(T)).
+    rho : float
+        Penalty of the augmented Lagrangian, the step size of the dual variables.
+    lam : float
+        Regularisation lambda of each sample's loss.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "ODKLA"
+    on_a_graph: ClassVar[bool] = True
+
+    eta: float | None = None
+    rho: float = 0.05
+    lam: float = 1e-3
+
+    def __post_init__(self) -> None:
+        require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for 1/sqrt(T)")
+        require(0 < self.rho < np.inf, "rho", self.rho, "a number > 0")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+
+    def start(self, common: Common, agents: int) -> tuple[State, Message]:
+        """Start from theta = gamma = 0."""
+        require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
+        theta, gamma, theta_hat = (self._zeros(common, agents) for _ in range(3))
+        return State(theta, gamma, theta_hat), Message(Shared(self._zeros(common)))
+
+    def _zeros(self, common: Common, *agents: int) -> Array:
+        """Theta of so many agents, (R, K, N, P), or one for all, (R, N, P)."""
+        bank = common.bank
+        zeros: Array = common.xp.zeros((bank.replicates, *agents, bank.kernels, bank.width))
+        return zeros
+
+    def proximal(self, common: Common) -> float:
+        """Weight 1 / eta of the proximal term, over a horizon of T rounds."""
+        return float(np.sqrt(common.rounds)) if self.eta is None else 1 / self.eta
+
+    def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:
+        """Predict with theta_t, see y, and move to theta_{t+1} beside the neighbours' theta_t."""
+        xp, theta = common.xp, own.theta
+        z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
+        f = xp.einsum("rknp,rknp->rkn", z, theta)
+        residual, squared_norm = f - samples.y[:, None], xp.einsum("rknp,rknp->rkn", theta, theta)
+        outcome = Outcome(f[..., 0], residual**2 + self.lam * squared_norm, lambda: squared_norm[..., 0])
+        return State(self.primal(common, own, inbox, z, residual), own.gamma, own.theta_hat), outcome
+
+    def primal(self, common: Common, own: State, inbox: Inbox, z: Array, residual: Array) -> Array:
+        """Minimise grad L_t'theta + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta - middle_in|^2.
+
+        Middles are (theta_i + theta_n) / 2, of what travelled. So theta_{t+1} is theta_t less
+        (grad L_t + gamma + rho sum_n (theta_i - theta_n)) / (1 / eta + 2 rho d).
+        """
+        near, d = self.proximal(common), inbox.degree[:, None, None]
+        gradient = 2 * residual[..., None] * z + 2 * self.lam * own.theta
+        pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
+        theta: Array = (near * own.theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
+        return theta
+
+    def send(
+        self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        """Broadcast theta_{t+1}."""
+        everyone = common.xp.ones(own.theta.shape[:2], np.bool_)
+        return own, Message(Each(own.theta)), everyone
+
+    def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
+        """What the neighbours hold from now on, and the agent itself in their stead: so duals sum to 0 over agents."""
+        told: Array = message.theta.upon(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
+        theta_hat = told if sends.all() else common.xp.where(sends[..., None, None], told, own.theta_hat)
+        return State(own.theta, own.gamma, theta_hat)
+
+    def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
+        """gamma_i += rho sum_n (theta_i - theta_n), of the theta_{t+1} of those whose links are up, as in DKLA."""
+        apart = inbox.listeners[..., None, None] * own.theta_hat - inbox.heard("theta")
+        return State(own.theta, own.gamma + self.rho * apart, own.theta_hat)
+
+    def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
+        """Theta of every agent."""
+        one = np.ones((world.problem.clients, 1))
+        return tuple(OnFeatures.of(world.bank, r, theta, one) for r, theta in enumerate(state.own.theta))
