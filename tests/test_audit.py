@@ -26,6 +26,7 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "cta": {"test_mse": 0.03107083, "distance": 1.4081144, "transmissions": 400},
     "dkla": {"test_mse": 0.028436395, "distance": 0.095063928, "transmissions": 400},
     "link_dkla": {"test_mse": 0.028436395, "distance": 0.095063928, "transmissions": 800},
+    "domkl": {"mse": 0.082787367, "regret_best_kernel": 0.80465415, "broadcast_scalars": 138720},
     "dsg": {"test_error": 0.36363636, "link_scalars": 0},
     "em_kofl": {"mse": 0.10406909, "regret_hindsight": 3.596003, "uplink_scalars": 10720},
     "fd_svrg": {"test_error": 0.33636364, "link_scalars": 5440},

@@ -134,6 +134,7 @@ THEORY: dict[str, Theory] = {
     "link_dkla": (AGENT, closed_form),
     "coke": ((*AGENT, "algo.v=0.5", "algo.mu=0.8"), closed_form),
     "odkla": (ONE, gradient_descent),
+    "domkl": "test_algorithms_streams_on_graphs.py::test_domkl_alone_takes_proximal_steps_and_hedges",
     "qc_odkla": (ONE, gradient_descent),
     "pooled_raker": (ALONE, partial(alike, ("algo=raker",))),
     "pooled_omkl_gf": (ALONE, partial(alike, ("algo=omkl_gf",))),

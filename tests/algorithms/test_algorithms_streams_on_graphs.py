@@ -10,6 +10,7 @@ from literal import odkla as literal
 from literal.worlds import Size, assert_close, make_dictionary, make_problem
 
 from fkl.algorithms.base import Array, World
+from fkl.algorithms.decentralized.domkl import Domkl
 from fkl.algorithms.decentralized.odkla import Odkla
 from fkl.algorithms.decentralized.qc_odkla import QcOdkla
 from fkl.conditions.around import around
@@ -29,7 +30,7 @@ SIZE = Size(K=5, N=1, T=40)
 GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
 NEIGHBOURS = [sorted(GRAPH[k]) for k in range(len(GRAPH))]
 LAM, ETA, RHO = 0.02, 0.3, 0.1
-FULL = {"odkla": (), "qc_odkla": ("compression.bits=32",)}
+FULL = {"odkla": (), "domkl": (), "qc_odkla": ("compression.bits=32",)}
 """Where a difference may be lost, all bits have to travel."""
 ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60", "precision=float64")
 LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
@@ -105,6 +106,17 @@ def test_without_threshold_and_with_all_bits_qc_odkla_is_odkla_bit_for_bit() -> 
     assert np.array_equal(plain.states[-1].own.gamma, quiet.states[-1].own.gamma)
 
 
+def test_domkl_alone_takes_proximal_steps_and_hedges() -> None:
+    """Without neighbours: theta = argmin L_t + |theta - theta_t|^2 / (2 eta), w = exp(-eta_k sum of losses)."""
+    size, graph = replace(SIZE, K=1, N=3), nx.empty_graph(1)
+    found = play(Domkl(ETA, RHO, LAM, 0.7), size=size, graph=graph)
+    expected = literal.domkl(features(found.world, 0), found.world.problem.y, [[]], LAM, 1 / ETA, RHO, 0.7)
+    assert_close(found.y_hat[:, 0], expected.y_hat, 1e-9, "y_hat")
+    hedge = centred(-0.7 * found.loss[:, 0, 0].sum(axis=0))
+    assert_close(centred(found.states[-1].own.log_w[0, 0]), hedge, 1e-9, "log w")
+    assert found.ledger.tallies["link"].by_round.sum() == 0
+
+
 def test_duals_sum_to_zero_and_silence_costs_no_more_than_the_threshold() -> None:
     """Over agents, in every round: also where some keep silent, send few bits, are absent, or links are down."""
     for method in (Odkla(ETA, RHO, LAM), CENSORED, around(CENSORED, {"compression": Uniform(bits=3)})):
@@ -151,7 +163,50 @@ def test_regret_grows_as_the_square_root_of_rounds_at_most() -> None:
     assert 0 < regrets[2] < 2.2 * regrets[1]
 
 
-@pytest.mark.parametrize("algo", ["odkla", "qc_odkla"])
+def centred(log_w: Array) -> Array:
+    """Logarithms of weights that sum to 1: what is added to all of an agent's does nothing."""
+    return np.log(np.exp(log_w) / np.exp(log_w).sum(axis=-1, keepdims=True))
+
+
+def test_domkl_is_its_literal() -> None:
+    size = replace(SIZE, N=3)
+    found = play(Domkl(ETA, RHO, LAM, eta_k=0.7), size=size)
+    for r in (0, 1):
+        z = features(found.world, r)
+        expected = literal.domkl(z, found.world.problem.y, NEIGHBOURS, LAM, 1 / ETA, RHO, 0.7)
+        assert_close(found.y_hat[:, r], expected.y_hat, 1e-9, "y_hat")
+        assert_close(found.loss[:, r], expected.loss, 1e-9, "loss")
+        own = found.states[-1].own
+        assert_close(own.theta[r], expected.theta, 1e-9, "theta")
+        assert_close(centred(own.log_w[r]), centred(expected.log_w), 1e-9, "log w")
+    scalars = SIZE.K * (3 * 2 * size.D + 3)
+    assert (found.ledger.tallies["broadcast"].by_round[..., 1] == scalars).all()
+
+
+def test_domkl_with_small_steps_is_odkla_of_each_kernel() -> None:
+    """A loss and its tangent are the same to the first order: steps of 1e-5 differ by squares of such."""
+    size = replace(SIZE, N=1)
+    exact, tangent = play(Domkl(1e-5, RHO, LAM), size=size), play(Odkla(1e-5, RHO, LAM), size=size)
+    theta, expected = exact.states[-1].own.theta, tangent.states[-1].own.theta
+    assert np.abs(theta - expected).max() < 1e-3 * np.abs(expected).max()
+
+
+def test_hedge_s_bound_where_everybody_hears_everybody() -> None:
+    """Weights are of mean losses: sum_kt L(f_hat) <= min_i sum_kt L_ik + K (ln N / eta_k + eta_k T B^2 / 8)."""
+    size, eta_k = replace(SIZE, N=4, T=300), 0.5
+    found = play(Domkl(ETA, RHO, LAM, eta_k), make_problem(size, 2), size, nx.complete_graph(SIZE.K))
+    for r in (0, 1):
+        log_w = centred(found.states[-1].own.log_w[r])
+        assert_close(
+            log_w, np.tile(centred(-eta_k * found.loss[:, r].mean(axis=1).sum(axis=0)), (size.K, 1)), 1e-9, "w"
+        )
+        mixed = ((found.y_hat[:, r] - found.world.problem.y) ** 2).sum()
+        most = found.loss[:, r].mean(axis=1).max()
+        slack = size.K * (np.log(size.N) / eta_k + eta_k * size.T * most**2 / 8)
+        assert mixed <= found.loss[:, r].sum(axis=(0, 1)).min() + slack
+
+
+@pytest.mark.parametrize("algo", ["odkla", "qc_odkla", "domkl"])
 @pytest.mark.parametrize("words", [ABSENT, LOSSY, ("links=failing", "links.p=0.4")])
 def test_promises_are_kept_where_agents_are_absent_and_messages_are_lost(algo: str, words: tuple[str, ...]) -> None:
     """Streams whose clients differ in length, lost messages, links that fail; agents as objects."""
@@ -219,6 +274,7 @@ def test_who_looks_at_a_target_before_predicting_it_is_found() -> None:
         (("algo=odkla", "secure=pairwise"), "null for ODKLA"),
         (("algo=odkla", "algo.rho=0"), "rho=0.0: must be a number > 0"),
         (("algo=odkla", "algo.eta=0"), "eta=0.0: must be a number > 0, or null"),
+        (("algo=domkl", "algo.eta_k=0"), "eta_k=0.0: must be a number > 0, or null"),
         (("algo=qc_odkla", "algo.mu=2"), "mu=2.0: must be a number > 0, at most 1"),
         (("algo=qc_odkla", "network.loss=0.1"), "a difference that is lost is never made up"),
     ],

@@ -17,7 +17,7 @@ from fkl.errors import BadValue
 from fkl.execution import prepare
 
 STAR = ("em_kofl", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
-GRAPH = ("coke", "cta", "dkla", "odkla", "qc_odkla")
+GRAPH = ("coke", "cta", "dkla", "domkl", "odkla", "qc_odkla")
 
 
 @dataclass

@@ -1,10 +1,10 @@
 """ODKLA, its censored form and DOMKL's kernels as they are written: one agent, one neighbour, one kernel at a time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from literal.common import Array, gradient, loss
+from literal.common import Array, gradient, loss, normalised
 
 
 @dataclass
@@ -15,6 +15,7 @@ class Run:
     loss: Array
     theta: Array
     sent: list[int]
+    log_w: Array = field(default_factory=lambda: np.zeros(0))
 
 
 def odkla(
@@ -59,3 +60,36 @@ def odkla(
             for n in neighbours[i]:
                 gamma[i] = gamma[i] + rho * (theta_hat[i] - theta_hat[n])
     return Run(y_hat, losses, theta, sent)
+
+
+def domkl(z: Array, y: Array, neighbours: list[list[int]], lam: float, eta: float, rho: float, eta_k: float) -> Run:
+    """Features z (T, K, N, P): every kernel's exact minimiser by a solve, and Hedge with a step of consensus."""
+    T, K, N, P = z.shape
+    theta, gamma, log_w = np.zeros((K, N, P)), np.zeros((K, N, P)), np.zeros((K, N))
+    y_hat, losses, sent = np.zeros((T, K)), np.zeros((T, K, N)), []
+    for t in range(T):
+        new, told = np.zeros((K, N, P)), np.zeros((K, N))
+        for i in range(K):
+            weights = normalised(log_w[i])
+            for p in range(N):
+                y_hat[t, i] += weights[p] * (theta[i, p] @ z[t, i, p])
+                losses[t, i, p] = loss(theta[i, p], z[t, i, p], y[t, i], lam)
+                told[i, p] = log_w[i, p] - eta_k * losses[t, i, p]
+                matrix = 2 * np.outer(z[t, i, p], z[t, i, p]) + (2 * lam + eta) * np.eye(P)
+                right = 2 * y[t, i] * z[t, i, p] + eta * theta[i, p] - gamma[i, p]
+                for n in neighbours[i]:
+                    matrix += 2 * rho * np.eye(P)
+                    right += rho * (theta[i, p] + theta[n, p])
+                new[i, p] = np.linalg.solve(matrix, right)
+        theta = new
+        sent.append(K)
+        for i in range(K):
+            own = 1.0
+            log_w[i] = 0
+            for n in neighbours[i]:
+                weight = 1 / (1 + max(len(neighbours[i]), len(neighbours[n])))
+                log_w[i] += weight * told[n]
+                own -= weight
+                gamma[i] += rho * (theta[i] - theta[n])
+            log_w[i] += own * told[i]
+    return Run(y_hat, losses, theta, sent, log_w)

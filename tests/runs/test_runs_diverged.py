@@ -24,6 +24,7 @@ STABLE = {
     "dkla",
     "coke",
     "link_dkla",
+    "domkl",
     "libsvm",
     "pp_svmv",
     "secureboost",

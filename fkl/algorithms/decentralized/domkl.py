@@ -1,0 +1,113 @@
+"""DOMKL: distributed online learning with multiple kernels, by an online ADMM for each and a distributed Hedge.
+
+Hong and Chae, "Distributed Online Learning with Multiple Kernels", arXiv 2102.12733 (first as 2011.08930). What they
+publish of it beyond the abstract was not at hand: the ADMM is the one of Wang and Banerjee, "Online Alternating
+Direction Method" (ICML 2012), on the graph of DKLA; and how weights get from neighbour to neighbour, a step of
+consensus on their logarithms after each of Hedge, is the reading of "distributed Hedge" here.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Array, Outcome, World, softmax
+from fkl.algorithms.decentralized import odkla
+from fkl.algorithms.decentralized.odkla import Odkla
+from fkl.contract.graph import Agents
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Common
+from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
+from fkl.network.codes import Few, Quantised
+from fkl.network.inbox import Inbox
+from fkl.network.messages import Each, Shared
+
+
+@dataclass(frozen=True)
+class Message:
+    """An agent's theta (R, K, N, P) and log w (R, K, N), the largest of which is 0."""
+
+    theta: Each | Quantised | Few | Shared
+    log_w: Each | Quantised | Few | Shared
+
+
+@dataclass
+class State(odkla.State):
+    """As of ODKLA, and what an agent weighs its kernels with, log w (R, K, N)."""
+
+    log_w: Array
+
+
+@dataclass(frozen=True)
+class Domkl(Odkla):
+    """Every agent learns all kernels beside its neighbours, and weighs them by the losses of all that it hears of.
+
+    Parameters
+    ----------
+    eta_k : float or None
+        Step size of the weights; None for 1 / sqrt(T).
+    """
+
+    label: ClassVar[str] = "DOMKL"
+
+    eta_k: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number > 0, or null")
+
+    def start(self, common: Common, agents: int) -> tuple[State, Message]:  # type: ignore[override]
+        """Start from theta = gamma = 0 and w = 1."""
+        theta, gamma, theta_hat = (self._zeros(common, agents) for _ in range(3))
+        known = Message(Shared(self._zeros(common)), Shared(self._zeros(common)[..., 0]))
+        return State(theta, gamma, theta_hat, theta[..., 0].copy()), known
+
+    def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:  # type: ignore[override]
+        """Predict with all kernels, see y, and let each and its weight follow its loss."""
+        xp, theta = common.xp, own.theta
+        z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
+        f, w = xp.einsum("rknp,rknp->rkn", z, theta), softmax(own.log_w)
+        squared_norm = xp.einsum("rknp,rknp->rkn", theta, theta)
+        loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm
+        outcome = Outcome((w * f).sum(axis=-1), loss, lambda: (w * squared_norm).sum(axis=-1))
+        rate = 1 / np.sqrt(common.rounds) if self.eta_k is None else self.eta_k
+        log_w = own.log_w - rate * loss
+        log_w = log_w - log_w.max(axis=-1, keepdims=True)
+        return State(self._proximal_step(own, inbox, z, samples.y, common), own.gamma, own.theta_hat, log_w), outcome
+
+    def _proximal_step(self, own: State, inbox: Inbox, z: Array, y: Array, common: Common) -> Array:
+        """Minimise L_t + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta - middle_in|^2 of each kernel.
+
+        What is solved is (c I + 2 z z') theta = b, a matrix of rank one beside a multiple of the identity.
+        """
+        xp, near, d = common.xp, self.proximal(common), inbox.degree[:, None, None]
+        pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
+        b = near * own.theta + pull - own.gamma + 2 * y[:, None, None] * z
+        c = near + 2 * self.rho * d + 2 * self.lam
+        along, length = (xp.einsum("rknp,rknp->rkn", z, other)[..., None] for other in (b, z))
+        theta: Array = (b - 2 * along / (c + 2 * length) * z) / c
+        return theta
+
+    def send(  # type: ignore[override]
+        self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        """Broadcast theta_{t+1} and log w."""
+        everyone = common.xp.ones(own.theta.shape[:2], np.bool_)
+        return own, Message(Each(own.theta), Each(own.log_w)), everyone
+
+    def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:  # type: ignore[override]
+        """As of ODKLA."""
+        told: Array = message.theta.upon(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
+        return State(own.theta, own.gamma, told, own.log_w)
+
+    def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:  # type: ignore[override]
+        """Move gamma as ODKLA does; log w_i = sum_j W_ij log w_j by Metropolis weights W."""
+        after = super().hear(common, own, inbox, samples, turn)
+        return State(after.theta, after.gamma, after.theta_hat, inbox.mix("log_w", own.log_w))
+
+    def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
+        """Every agent's mixture of its kernels."""
+        learned = zip(state.own.theta, softmax(state.own.log_w), strict=True)
+        return tuple(OnFeatures.of(world.bank, r, theta, w) for r, (theta, w) in enumerate(learned))
