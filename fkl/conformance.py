@@ -33,7 +33,7 @@ from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.codes import Few, ForAll, Padding, Quantised, Residues
 from fkl.network.ledger import UNITS
-from fkl.network.messages import OnLinks, Ragged, Shared, kinds, on_links
+from fkl.network.messages import OnLinks, Ragged, Selected, Shared, kinds, on_links
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, make_world, simulate
 from fkl.tasks import task_of
@@ -241,6 +241,9 @@ def _numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
         return codes + scales, -(-codes * part.bits // 8) + scales * width + told
     if isinstance(part, Shared):
         scalars, mask = part.values[r].size, 0
+    elif isinstance(part, Selected):
+        sent = part.chosen[r, k]
+        scalars, mask = part.values[r][sent].size, -(-len(sent) // 8) if len(sent) > 1 and sent.any() else 0
     elif isinstance(part, OnLinks):
         scalars, mask = part.values[r, 0].size, 0
     elif isinstance(part, Ragged):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.errors import FklError
 
-STEP_SIZES = ("eta", "gamma", "rho")
+STEP_SIZES = ("step_size", "eta", "gamma", "rho")
 """What methods call the step size."""
 OTHER_STEPS = ("step_factor", "alpha", "eta_k")
 """Keys that multiply it, or are the step size of something else."""
@@ -76,14 +76,15 @@ def blame(algorithm: Any, rounds: int) -> str:
     if usual * values.get("lam", 0.0) > 1:  # too large even if the step were not
         others.append("lam")
     keys = others if others and step <= 1 else [size, *others]
-    told = [f"algo.{key}={_shown(values[key])}" for key in keys]
+    told = [f"algo.{key}={_shown(key, values[key])}" for key in keys]
     if keys == ["lam"]:
         return f"with {told[0]}: lower it, for steps of {usual:.3g} to less than {1 / usual:.3g}"
     return f"with {' and '.join(told)}: lower {'it' if len(keys) == 1 else 'them'}"
 
 
-def _shown(value: object) -> str:
-    return "null, which is 1/sqrt(T)" if value is None else str(value)
+def _shown(key: str, value: object) -> str:
+    usual = "theory's" if key == "step_size" else "1/sqrt(T)"
+    return f"null, which is {usual}" if value is None else str(value)
 
 
 def worse_than_zero(targets: NDArray[Any], mse: NDArray[np.float64]) -> str | None:

@@ -139,6 +139,11 @@ class OnStar(Inside, Federated):
         """The method's."""
         return int(self.method.exchanges)
 
+    @property
+    def draws_for_clients(self) -> bool:  # type: ignore[override]
+        """The method's."""
+        return bool(self.method.draws_for_clients)
+
     def start(self, common: Common, clients: int) -> tuple[Held, Held]:
         """The method's states, and no memory yet."""
         server, client = self.method.start(common, clients)
@@ -265,7 +270,7 @@ def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadli
         if not isinstance(condition, OnMessages):
             continue
         step = type(method).step  # whose round it is: the one that conditions are put into, or one of its own
-        star = step is Federated.step and not method.in_turn
+        star = step is Federated.step and not method.in_turn and not method.silent
         graph = step is Decentralized.step and not method.on_links and not method.conserves
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")

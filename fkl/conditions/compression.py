@@ -58,6 +58,11 @@ class Compression(OnMessages):
         """Of the messages that it is for."""
         return ("uplink", "broadcast") * self.up + ("downlink",) * self.down
 
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """What is left out of a message to all clients is made up for in the next; of one to each nobody keeps it."""
+        alike = not self.down or self.full or not getattr(method, "draws_for_clients", False)
+        require(alike, "compression.down", self.down, f"false for {method.label}, whose server sends each its own")
+
     @property
     def full(self) -> bool:
         """Whether everything travels as it is."""

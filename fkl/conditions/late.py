@@ -119,6 +119,8 @@ class LateUpdates(OnMessages):
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse servers that answer within a round, and what is true of the messages of one round only."""
         require_one_exchange(self, method)
+        at_once = f"labels or null for {method.label}, whose server weighs what comes up by what it drew in the round"
+        require(not method.draws_for_clients, "late", "LateUpdates", at_once)
         secure = conditions.get("secure") is None
         require(secure, "late", "LateUpdates", "null where sums are secure: these are of the updates of one round")
         one_each = conditions.get("privacy") is None or self.drawn != "message"

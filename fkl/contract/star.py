@@ -94,6 +94,10 @@ class Federated:
     """Whether the server serves one client after another, all exchanges of a round with each."""
     uses_sample_once: ClassVar[bool] = False
     """Whether a message follows from what a client was told and its newest sample: each sample is in one round's."""
+    silent: ClassVar[bool] = False
+    """Whether nobody sends anything."""
+    draws_for_clients: ClassVar[bool] = False
+    """Whether the server draws what each client is sent and asked for, and weighs answers by the odds of that round."""
     choices_tell: ClassVar[bool] = False
     """Whether which entries a client sends follows from its data."""
 

@@ -108,7 +108,7 @@ class FeatureBank:
         weight = update.astype(self.precision).swapaxes(1, 2)[:, :, None, :]
         return np.matmul(weight, self.features(x))[:, :, 0].astype(np.float64)
 
-    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> Stepped:
+    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
         """One gradient step on (theta'z - y)^2 + lam |theta|^2 for each client's own copy of each kernel.
 
         Parameters
@@ -118,7 +118,9 @@ class FeatureBank:
             Clients with share 0 are absent and keep their copy.
         theta : (R, N, K, width), in the bank's precision
             Used up.
-        step, lam : float
+        step : float or (R, K, N)
+            One for all, or each client's own of each kernel.
+        lam : float
 
         Returns
         -------
@@ -131,7 +133,8 @@ class FeatureBank:
         f = (z * theta).sum(-1)
         gradient = 2 * (f - y)[..., None] * z + 2 * lam * theta
         squared_norm = (theta**2).sum(-1)
-        theta -= step * (share > 0)[:, None] * gradient
+        own = np.broadcast_to(step, (self.replicates, len(x), self.kernels)).swapaxes(1, 2)[..., None]
+        theta -= own * (share > 0)[:, None] * gradient
         return _by_client(f), _by_client(squared_norm), theta
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
@@ -212,7 +215,7 @@ class CompiledBank(FeatureBank):
         compiled.accumulate(*self._operands(x), update, weight, self.norm, like, self.split(out))
         return out
 
-    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float, lam: float) -> Stepped:
+    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
         """As `FeatureBank.descend`."""
         from fkl.kernels import compiled
 
@@ -220,7 +223,8 @@ class CompiledBank(FeatureBank):
         squared_norm = np.empty_like(f)
         samples, *draws = self._operands(x)
         wake_for(theta.size)
-        compiled.descend(samples, y, share, *draws, self.norm, step, lam, self.split(theta), f, squared_norm)
+        steps = np.broadcast_to(step, f.shape)  # also where it is an array: one type, compiled once
+        compiled.descend(samples, y, share, *draws, self.norm, steps, lam, self.split(theta), f, squared_norm)
         return f, squared_norm, theta
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:

@@ -214,8 +214,8 @@ def _descend_tile(x, y, share, rho, scale, phase, norm, step, lam, theta, out, s
     z = np.empty((maps, x.shape[0], features), theta.dtype)
     feature_map(projection, scale, phase, z)
     narrow = theta.dtype.type
-    decay = narrow(1 - 2 * step * lam)
     for k in range(x.shape[0]):
+        decay = narrow(1 - 2 * step[k] * lam)
         f = 0.0
         size[k] = 0.0
         for m in range(maps):
@@ -223,7 +223,7 @@ def _descend_tile(x, y, share, rho, scale, phase, norm, step, lam, theta, out, s
             size[k] += np.dot(theta[k, m], theta[k, m])
         out[k] = f
         if share[k] > 0:
-            pull = narrow(2 * step * norm * (f - y[k]))
+            pull = narrow(2 * step[k] * norm * (f - y[k]))
             for m in range(maps):
                 for q in range(features):
                     theta[k, m, q] = decay * theta[k, m, q] - pull * z[m, k, q]
@@ -238,7 +238,8 @@ def descend(x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
     x, rho, scale, phase, norm : as in `predict`
     y, share : (K,) float64
         A client with share 0 is absent and does not step.
-    step, lam : float
+    step : (R, K, N) float64
+    lam : float
     theta : (R, N, K, maps, D), in the precision of the features
         Read, and written: theta <- theta - step * (2 (f - y) z + 2 lam theta).
     out, size : (R, K, N) float64, written
@@ -252,6 +253,6 @@ def descend(x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
             _descend_tile(
-                x[tile], y[tile], share[tile], rho[r, b], scale[i], phase[r, b], norm, step, lam,
+                x[tile], y[tile], share[tile], rho[r, b], scale[i], phase[r, b], norm, step[r, tile, i], lam,
                 theta[r, i, tile], out[r, tile, i], size[r, tile, i],
             )  # fmt: skip

@@ -151,6 +151,45 @@ class Each:
 
 
 @dataclass(frozen=True)
+class Selected:
+    """Some entries, other ones for each client, of what is the same for all who are sent it.
+
+    Parameters
+    ----------
+    values : (R, n, ...)
+        The sender's; at a receiver NaN where nothing has travelled.
+    chosen : (R, K, n) bool
+        Which entries each client is sent; a bit each tells the client which, as in `Each`.
+    """
+
+    values: Array
+    chosen: NDArray[np.bool_]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        return _of_entries(self.chosen, prod(self.values.shape[2:]), width)
+
+    def dense(self) -> "Selected":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
+        values, chosen = self.values[0], self.chosen[0, k]
+        mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
+        return of_array(Selected, values[chosen], width)._replace(known=(values.shape, values.dtype.str), bits=mask)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Selected":
+        """As `Dense.joined`: what any of them was sent."""
+        shape, dtype = parts[0].known
+        values, chosen = np.full(shape, np.nan, dtype), np.stack([_there(part) for part in parts])
+        for part, there in zip(parts, chosen, strict=True):
+            values[there] = _sent(part, there)
+        return cls(values[None], chosen[None])
+
+
+@dataclass(frozen=True)
 class OnLinks:
     """A vector from every agent to each of its neighbours, another one on each link; no other payload goes with it.
 
@@ -399,11 +438,24 @@ def _spread(part: Part) -> NDArray[Any]:
     """Array of a part of `Each`, 0 where nothing has travelled."""
     if not part.bits:
         return array_of(part)
-    shape, dtype = part.known
-    values, chosen = np.zeros(shape, dtype), np.unpackbits(np.frombuffer(part.bits, np.uint8), count=shape[0])
-    there = chosen.astype(np.bool_)
-    values[there] = array_of(part._replace(known=((int(there.sum()), *shape[1:]), dtype)))
+    there, (shape, dtype) = _there(part), part.known
+    values = np.zeros(shape, dtype)
+    values[there] = _sent(part, there)
     return values
+
+
+def _there(part: Part) -> NDArray[np.bool_]:
+    """Which entries have travelled, of those along the first axis; without bits that say so, all or none."""
+    entries = part.known[0][0]
+    if not part.bits:
+        return np.full(entries, bool(part.body))
+    return np.unpackbits(np.frombuffer(part.bits, np.uint8), count=entries).astype(np.bool_)
+
+
+def _sent(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
+    """The entries that have travelled, one after another."""
+    shape, dtype = part.known
+    return array_of(part._replace(known=((int(there.sum()), *shape[1:]), dtype)))
 
 
 def _all(shape: tuple[int, ...], width: int) -> Size:

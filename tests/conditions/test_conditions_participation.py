@@ -15,7 +15,7 @@ from fkl.execution import prepare
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Experiment, make_world, simulate
 
-STAR = ("em_kofl", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
+STAR = ("em_kofl", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
 GRAPH = ("coke", "cta", "dkla", "domkl", "link_dkla", "odkla", "push_cta", "qc_odkla")
 SMALL = ("kernels.D=6", "partition.rounds=30", "replicates=3", "precision=float64")
 HALF = ("participation=share", "participation.share=0.3")
@@ -39,7 +39,7 @@ def test_a_run_whose_clients_are_all_there_is_the_plain_run_bit_for_bit(algo: st
         pd.testing.assert_frame_equal(table, plain[name], check_exact=True)
 
 
-@pytest.mark.parametrize("algo", ["em_kofl", "perfedavg", "pof_mkl", "vm_kofl"])
+@pytest.mark.parametrize("algo", ["em_kofl", "fomd_oms", "nco_oms", "perfedavg", "pof_mkl", "vm_kofl"])
 def test_parties_on_their_own_miss_the_same_rounds(algo: str) -> None:
     """In a quarter of these 30 rounds none of 4 clients takes part."""
     suite = Conformance.of(f"algo={algo}", *SMALL, *HALF)
@@ -67,7 +67,7 @@ def test_nothing_is_sent_or_learned_in_a_round_without_clients(algo: str) -> Non
             assert repr(state.server) == before
             assert all((tally.by_round[t] == 0).all() for tally in ledger.tallies.values())
     assert empty > 2
-    assert (ledger.tallies["downlink"].by_client[0, :, 0] >= present.sum(axis=0)).all()
+    assert method.silent or (ledger.tallies["downlink"].by_client[0, :, 0] >= present.sum(axis=0)).all()
 
 
 def test_every_replicate_has_absences_of_its_own_whatever_runs_with_it() -> None:

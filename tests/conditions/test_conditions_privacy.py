@@ -22,7 +22,7 @@ from fkl.network.messages import Each, FeatureGradients, RankOne, kinds
 from fkl.simulation import make_world
 from fkl.streams import Role, Streams
 
-STAR = ("em_kofl", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
+STAR = ("em_kofl", "fomd_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
 NOISY: dict[str, Any] = {"clip": 0.3, "noise": 0.2}
 IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
 
@@ -72,6 +72,8 @@ WIRED = {
     "pof_mkl, central": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "privacy=central"),
     "pof_mkl, local": ("algo=pof_mkl", "algo.M=2", "privacy=local"),
     "em_kofl, local": ("algo=em_kofl", "privacy=local"),
+    "fomd_oms, local": ("algo=fomd_oms", "privacy=local"),
+    "fomd_oms, central": ("algo=fomd_oms", "privacy=central"),
     "vm_kofl, central": ("algo=vm_kofl", "privacy=central"),
     "perfedavg, central": ("algo=perfedavg", "privacy=central"),
 }

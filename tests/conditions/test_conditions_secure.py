@@ -293,6 +293,7 @@ WIRED = {
     ),
     "em_kofl": ("algo=em_kofl", "kernels.N=6"),
     "vm_kofl": ("algo=vm_kofl", "kernels.N=6"),
+    "fomd_oms": ("algo=fomd_oms", "kernels.N=6"),
     "perfedavg": ("algo=perfedavg",),
 }
 

@@ -42,7 +42,7 @@ def test_a_deadline_that_nobody_misses_changes_no_bit(algo: str) -> None:
         pd.testing.assert_frame_equal(table, plain[name], check_exact=True)
 
 
-@pytest.mark.parametrize("algo", ["em_kofl", "perfedavg", "pof_mkl", "vm_kofl"])
+@pytest.mark.parametrize("algo", ["em_kofl", "fomd_oms", "perfedavg", "pof_mkl", "vm_kofl"])
 def test_parties_on_their_own_are_late_alike(algo: str) -> None:
     """Of 4 clients about half are late, at times all of them; the server is told the shares of those who were not."""
     words = ("network.latency_s=0.1", "network.bandwidth_bytes_per_s=10000", "network.link_spread=0.5")

@@ -158,6 +158,24 @@ def test_absent_clients_keep_their_copy() -> None:
         assert (after[:, :, 1::3] != own[:, :, 1::3]).any(axis=-1).all()
 
 
+@pytest.mark.parametrize("which", ["bank", "reference"])
+def test_a_step_may_be_each_client_s_own_of_each_kernel(which: str) -> None:
+    """One for all is the same step written out, to the bit; 0 leaves the parameters of that client and kernel alone."""
+    pair = make_pair(300)
+    bank: FeatureBank = getattr(pair, which)
+    shape = bank.replicates, 300, bank.kernels
+    y, share, theta = np.linspace(-1, 1, 300), np.ones(300), pair.theta[:, :, None] * np.ones((300, 1))
+
+    def after(step: Any, lam: float = 0.05) -> Array:
+        return bank.descend(pair.x, y, share, theta.astype(bank.precision), step, lam)[2]
+
+    assert after(0.3).tobytes() == after(np.full(shape, 0.3)).tobytes()
+    steps = np.random.default_rng(0).random(shape) * (np.arange(300) % 3 > 0)[:, None]
+    found, one = after(steps, 0.0), after(1.0, 0.0)
+    assert found[:, :, ::3].tobytes() == theta.astype(bank.precision)[:, :, ::3].tobytes()
+    assert_close(found - theta, steps.swapaxes(1, 2)[..., None] * (one - theta))
+
+
 def all_bytes(pair: Pair) -> list[bytes]:
     arrays = (pair.bank.predict(pair.x, pair.theta), pair.bank.accumulate(pair.x, pair.update))
     return [array.tobytes() for array in (*arrays, *descend(pair.bank, pair))]

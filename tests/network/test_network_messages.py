@@ -11,7 +11,7 @@ from literal.worlds import Size, make_dictionary
 
 from fkl.conditions.compression import Sign, TopK
 from fkl.network.codes import ForAll, Quantised
-from fkl.network.messages import Each, FeatureGradients, Payload, RankOne, Shared, kinds, measured
+from fkl.network.messages import Each, FeatureGradients, Payload, RankOne, Selected, Shared, kinds, measured
 from fkl.network.packets import packed, unpacked
 from fkl.streams import Streams
 
@@ -92,6 +92,28 @@ def test_a_code_for_all_comes_through_bytes_as_it_was(bits: int) -> None:
     assert packet is not None
     np.testing.assert_allclose(unpacked([packet]).theta.values, code.values, rtol=1e-6)
     assert packet.size == code.measured(4).size.item() + 4 == -(-12 * bits // 8) + 4 * 4 + 4
+
+
+@pytest.mark.parametrize("n", [1, 6, 11])
+def test_of_what_is_selected_a_client_is_sent_its_own_entries_and_nothing_else(n: int) -> None:
+    """NaN is where nothing has travelled: whoever reads on would notice."""
+    chosen, values = some_of(n), RANDOM.standard_normal((1, n, 3))
+    payload = Selected(values, chosen)
+    size = np.broadcast_to(payload.measured(8).size, (1, K))
+    for k in range(K):
+        packet = packed(Message(payload, Shared(np.array([3])), ()), k, 8)
+        assert packet is not None
+        assert (
+            packet.size - 8
+            == size[0, k]
+            == 8 * 3 * chosen[0, k].sum() + (-(-n // 8) if n > 1 and chosen[0, k].any() else 0)
+        )
+        arrived = unpacked([packet]).theta
+        np.testing.assert_array_equal(arrived.chosen, chosen[:, [k]])
+        np.testing.assert_array_equal(arrived.values, np.where(chosen[0, k][:, None], values, np.nan))
+    together = unpacked([packed(Message(payload, Shared(np.array([3])), ()), k, 8) for k in (0, 2, 3)]).theta
+    some = chosen[0, [0, 2, 3]].any(axis=0)
+    np.testing.assert_array_equal(together.values, np.where(some[:, None], values, np.nan))
 
 
 @given(st.integers(1, 40), st.integers(1, 5), st.sampled_from([4, 8]))

@@ -32,8 +32,10 @@ STABLE = {
     "vertical_ridge",
     "pooled_svm",
     "cascade_svm",
+    "fomd_oms",
+    "nco_oms",
 }
-"""Minimisers of convex functions and sums of trees, which no step size drives away."""
+"""Minimisers of convex functions, sums of trees and projections on balls, which no step size drives away."""
 AT_ONCE = {"parsimonious_centralized", "parsimonious_federated"}
 """Methods of one round."""
 

@@ -1,0 +1,165 @@
+"""What FOMD-OMS and its non-cooperative twin share: how kernels are drawn, the rates of theory, and both mirror steps.
+
+Li, Wu, Xu and King, On the Necessity of Collaboration for Online Model Selection with Decentralized Data, NeurIPS 2024,
+and the authors' R scripts. N kernels are their K hypothesis spaces, K clients their M.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import namespace
+from fkl.contract.star import Federated
+from fkl.contract.world import Array, Common
+from fkl.errors import require
+
+MOST_STEPS = 200
+"""Of Newton's method, which needs one where all C_i are equal."""
+ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class ModelSelection(Federated):
+    """Of N kernels J are looked at in a round: A_1, drawn by p, predicts, the others are drawn evenly from the rest.
+
+    Parameters
+    ----------
+    J : int
+        Kernels that a client looks at in a round, 2 to N; of one kernel 1.
+    U : float
+        Most norm of a kernel's theta, which is projected on that ball.
+    norms : list of float or None
+        U_i, one for each kernel, in place of U: hypothesis spaces of different sizes; the first p is then nearly all on
+        the smallest.
+    Y : float
+        Largest target that the rates of theory reckon with.
+    eta : float or None
+        Rate of p; None for that of theory. Only eta / C_i matters, with C_i = (U_i + Y)^2: the authors' script for
+        kernels has 16 / 2, which is eta=32.
+    step_size : float or None
+        Step lambda of theta, the same in every round; None for that of theory, which falls. The authors' script for
+        kernels has 0.5.
+    lam : float
+        Regularisation lambda of the regret that the run reports; the method itself has none.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    J: int = 2
+    U: float = 1.0
+    norms: list[float] | None = None
+    Y: float = 1.0
+    eta: float | None = None
+    step_size: float | None = None
+    lam: float = 1e-3
+
+    def __post_init__(self) -> None:
+        require(self.J >= 1, "J", self.J, "an integer from 2 to kernels.N, or 1 of one kernel")
+        require(0 < self.U < np.inf, "U", self.U, "a norm > 0")
+        positive = self.norms is None or all(0 < norm < np.inf for norm in self.norms)
+        require(positive, "norms", self.norms, "norms > 0, one for each kernel, or null for U")
+        require(0 <= self.Y < np.inf, "Y", self.Y, "a number >= 0")
+        require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for theory's")
+        size = self.step_size
+        require(size is None or 0 < size < np.inf, "step_size", size, "a number > 0, or null for theory's")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+
+    def require_fits(self, N: int) -> None:
+        """Refuse a J or a U that do not fit so many kernels."""
+        allowed = f"an integer from {min(N, 2)} to kernels.N={N}"
+        require(min(N, 2) <= self.J <= N, "J", self.J, allowed)
+        fits = self.norms is None or len(self.norms) == N
+        require(fits, "norms", self.norms, f"kernels.N={N} norms, one for each kernel, or null for U")
+
+    def bounds(self, N: int) -> NDArray[np.float64]:
+        """U_i of every kernel, (N,)."""
+        return np.full(N, self.U) if self.norms is None else np.array(self.norms, np.float64)
+
+    def complexities(self, N: int) -> NDArray[np.float64]:
+        """C_i = (U_i + Y)^2, the most that a kernel's loss can be."""
+        most: NDArray[np.float64] = (self.bounds(N) + self.Y) ** 2
+        return most
+
+    def spread(self, N: int) -> float:
+        """(N - J) / (J - 1): how much looking at J kernels rather than all makes estimates vary."""
+        return 0.0 if self.J == N else (N - self.J) / (self.J - 1)
+
+    def rate(self, N: int, rounds: int, clients: int) -> float:
+        """Eta of p over a horizon of T rounds: theory's, of so many clients whose losses are averaged."""
+        if self.eta is not None:
+            return self.eta
+        a = self.spread(N)
+        eta = np.sqrt(np.log(max(N * rounds, 2))) / (2 * np.sqrt(rounds * (1 + a / clients)))
+        return float(min(eta, 1 / (2 * a)) if a else eta)
+
+    def steps(self, N: int, t: int, clients: int) -> NDArray[np.float64]:
+        """lambda_{t,i} of theta in round t, counted from 0, (N,)."""
+        if self.step_size is not None:
+            return np.full(N, self.step_size)
+        U, a = self.bounds(N), self.spread(N)
+        G = 2 * (U + self.Y)  # of |theta|_i <= U_i, |z| = 1 and targets up to Y: the most that a gradient can be
+        steps: NDArray[np.float64] = U / (2 * G * np.sqrt(1 + a / clients)) / np.sqrt(max(a**2, t + 1))
+        return steps
+
+    def first(self, common: Common) -> Array:
+        """Logarithms of the first p, (N,): even, or nearly all on the smallest U_i where these differ."""
+        N = common.bank.kernels
+        p, smallest = np.full(N, 1 / N), int(np.argmin(self.bounds(N)))
+        if np.ptp(self.bounds(N)) > 0:
+            p[:] = min(1 / np.sqrt(N * common.rounds), 1 / N)
+            p[smallest] = 1 - p.sum() + p[smallest]
+        return common.xp.asarray(np.log(p))
+
+    def chances(self, log_p: Array) -> Array:
+        """P_i = P[i in {A_1, ..., A_J}] = (N - J) / (N - 1) p_i + (J - 1) / (N - 1)."""
+        xp, N = namespace(log_p), log_p.shape[-1]
+        if self.J == N:
+            return xp.ones_like(log_p)
+        return (N - self.J) / (N - 1) * xp.exp(log_p) + (self.J - 1) / (N - 1)
+
+    def draw(self, log_p: Array, uniform: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """A_1 (R, K), and whether a kernel is one of A_1 to A_J, (R, K, N).
+
+        Parameters
+        ----------
+        log_p : (R, K or 1, N)
+        uniform : (R, K, 1 + N)
+            The first draws A_1 by the inverse of p; of the others the smallest are those of A_2 to A_J.
+        """
+        xp, N = namespace(log_p), log_p.shape[-1]
+        drawn = (uniform[..., :1] >= xp.cumsum(xp.exp(log_p), axis=-1)).sum(axis=-1)
+        index = xp.minimum(drawn, N - 1)
+        keys = xp.where(xp.arange(N) == index[..., None], -1.0, uniform[..., 1:])
+        return index, keys <= xp.sort(keys, axis=-1)[..., self.J - 1 : self.J]
+
+
+def projected(theta: Array, U: Array) -> Array:
+    """Each theta_i (..., N, P), or its multiple of norm U_i where that is shorter."""
+    xp = namespace(theta)
+    norm = xp.sqrt((theta**2).sum(axis=-1))
+    factor = xp.where(norm > U, U / xp.where(norm > 0, norm, 1.0), 1.0)
+    return theta * factor[..., None].astype(theta.dtype)
+
+
+def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
+    """Argmin over p of <p, c> + D(p, p_t), D the Bregman divergence of sum_i (C_i / eta) p_i ln p_i: in logarithms.
+
+    p_i <- p_i exp(-eta (c_i + mu) / C_i), with the mu in [-max c, 0] that makes their sum 1. The logarithm of that sum
+    is convex in mu and falls; at -max c it is not below 0, so Newton's steps from there rise to where it is 0.
+    """
+    xp = namespace(log_p)
+    rate, mu = eta / C, -c.max(axis=-1, keepdims=True)
+    start = log_p - rate * c
+    for _ in range(MOST_STEPS):
+        exponents = start - rate * mu
+        top = exponents.max(axis=-1, keepdims=True)
+        weights = xp.exp(exponents - top)
+        total = weights.sum(axis=-1, keepdims=True)
+        excess = top + xp.log(total)
+        if (excess <= ROUNDING).all():
+            break
+        mu = mu + excess * total / (rate * weights).sum(axis=-1, keepdims=True)
+    return exponents - excess  # what rounding left
