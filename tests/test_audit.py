@@ -31,6 +31,7 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "em_kofl": {"mse": 0.10406909, "regret_hindsight": 3.596003, "uplink_scalars": 10720},
     "fd_svrg": {"test_error": 0.33636364, "link_scalars": 5440},
     "fdskl": {"test_error": 0.36363636, "link_scalars": 6596},
+    "fed_poe": {"mse": 0.078079532, "regret_hindsight": 2.5576236, "uplink_scalars": 130560},
     "fomd_oms": {"mse": 0.19987503, "regret_hindsight": 7.422226, "uplink_scalars": 5440},
     "libsvm": {"test_error": 0.22727273, "link_scalars": 0},
     "odkla": {"mse": 0.065146838, "regret_hindsight": 1.535527, "transmissions": 160},

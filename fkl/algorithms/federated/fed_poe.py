@@ -1,0 +1,115 @@
+"""Fed-POE: every client mixes what all have learned together with what it has learned alone.
+
+Ghari and Shen, Personalized Federated Learning with Mixture of Models for Adaptive Prediction and Model Fine-Tuning,
+NeurIPS 2024, for convex models (its regression on random features), and the authors' scripts air.py and wec.py.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fkl.algorithms.base import softmax, squared_norms
+from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
+from fkl.contract.star import Samples, Star, Turn
+from fkl.contract.world import Array, Common, Outcome, World
+from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
+
+
+@dataclass
+class Client:
+    """A learner of its own, theta (R, N, K, P) in the bank's precision, and the logarithms of three kinds of weights.
+
+    Parameters
+    ----------
+    theta : (R, N, K, P)
+    log_w : (R, K, 2, N)
+        Of kernels: the server's, and its own.
+    log_ab : (R, K, 2)
+        Of both mixtures: a of the server's kernels, b of its own.
+    """
+
+    theta: Array
+    log_w: Array
+    log_ab: Array
+
+
+@dataclass(frozen=True)
+class FedPoe(Descent):
+    """Two mixtures of all kernels at every client, one of the server's theta and one of its own, and their mixture.
+
+    The server's kernels are learned as in OFMKL-Avg, the client's own by the same steps on its own samples; weights of
+    kernels shrink by exp(-eta_k L_i), those of both mixtures by exp(-eta_k (f - y)^2). So a client does nearly as well
+    as the better of learning together and alone, whichever that is.
+
+    Parameters
+    ----------
+    eta_k : float or None
+        Learning rate of all weights; None for 1 / sqrt(T).
+    local_steps : int
+        Gradient steps on the sample of the round, of the server's theta before their sum is sent and of its own alike.
+    eta, step_factor, lam : see `Descent`
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "Fed-POE"
+    uses_sample_once: ClassVar[bool] = True
+
+    eta_k: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number > 0, or null")
+
+    def start(self, common: Common, clients: int) -> tuple[Server, Client]:
+        """All theta are 0, and all weights 1."""
+        bank, xp = common.bank, common.xp
+        R, N, P = bank.replicates, bank.kernels, bank.width
+        own = Client(
+            xp.zeros((R, N, clients, P), bank.precision), xp.zeros((R, clients, 2, N)), xp.zeros((R, clients, 2))
+        )
+        return Server(xp.zeros((R, N, P))), own
+
+    def client(
+        self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
+    ) -> tuple[Client, Gradients, Outcome]:
+        """Predict with both mixtures together, weigh all anew, learn alone, and send the gradients of the server's."""
+        bank, xp, theta, y = common.bank, common.xp, down.theta.values, samples.y[:, None]
+        together = bank.predict(samples.x, theta)
+        alone, own_norm, own = self._learned(common, client.theta, samples)
+        f = xp.stack([together, alone], axis=2)  # (R, K, 2, N)
+        norms = xp.stack([xp.broadcast_to(squared_norms(theta)[:, None], alone.shape), own_norm], axis=2)
+        w, ab = softmax(client.log_w), softmax(client.log_ab)
+        mixed = (w * f).sum(axis=-1)  # f_fed and f_loc, (R, K, 2)
+        y_hat = (ab * mixed).sum(axis=-1)
+        loss = (f - y[..., None]) ** 2 + self.lam * norms
+        eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
+        here = eta_k * samples.present[:, None]
+        learned = Client(own, client.log_w - here[..., None] * loss, client.log_ab - here * (mixed - y) ** 2)
+        gradients = Gradients(self.gradients(common, samples, theta, together - y))
+        every = loss.reshape(*loss.shape[:2], -1)
+        return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """Of every client sum_i (a w_i theta_i + b v_i theta_ik)'z_i."""
+        client: Client = state.client
+        weights = softmax(client.log_ab)[..., None] * softmax(client.log_w)  # (R, K, 2, N)
+        learned = []
+        for r, (server, own) in enumerate(zip(state.server.theta, client.theta, strict=True)):
+            a, b = np.moveaxis(weights[r], 1, 0)[..., None]
+            both = a * server + b * own.swapaxes(0, 1)
+            learned.append(OnFeatures.of(world.bank, r, both, np.ones(both.shape[:2])))
+        return tuple(learned)
+
+    def _learned(self, common: Common, theta: Array, samples: Samples) -> tuple[Array, Array, Array]:
+        """Predictions and |theta|^2 of a client's own kernels before its steps, and theta after them."""
+        bank, here = common.bank, samples.present.astype(np.float64)
+        keys = self.step_factor * self.rate(common.rounds), self.lam
+        f, squared_norm, theta = bank.descend(samples.x, samples.y, here, theta, *keys)
+        for _ in range(self.local_steps - 1):
+            theta = bank.descend(samples.x, samples.y, here, theta, *keys)[2]
+        return f, squared_norm, theta
