@@ -227,10 +227,13 @@ def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
     """Digest of the decisive configuration, whatever some free keys of it are, for example ``dataset.rows``.
 
     A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that was not there
-    yet when a run was made has its default.
+    yet when a run was made has its default, and a key of the kernels that had another name has the one of today.
     """
     settings = {one.name: one.default for one in fields(Settings)}
     keys = _without_points(decisive(settings | resolved))
+    kernels = keys.get("kernels")
+    if isinstance(kernels, dict) and "orthogonal" in kernels:  # what is kernels.draw now
+        kernels["draw"] = "orthogonal" if kernels.pop("orthogonal") else "iid"
     for key in free:
         *nodes, last = key.split(".")
         node: Any = keys

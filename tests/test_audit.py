@@ -21,6 +21,7 @@ from fkl.simulation import simulate
 from fkl.streams import Role, shared_generator
 
 ALGORITHMS: dict[str, dict[str, float] | str] = {
+    "ada_raker": {"mse": 0.06478788, "regret_hindsight": 5.8243843},
     "cascade_svm": {"test_error": 0.1792, "support_vectors": 49.8, "sent_samples": 68.4},
     "coke": {"test_mse": 0.028480369, "distance": 0.46474585, "transmissions": 74},
     "cta": {"test_mse": 0.03107083, "distance": 1.4081144, "transmissions": 400},

@@ -146,7 +146,7 @@ class Outcome:
     squared_norm: Callable[[], Array]
 
 
-FEATURE_KEYS = ("kernels.D", "kernels.map", "kernels.orthogonal", "kernels.shared")
+FEATURE_KEYS = ("kernels.D", "kernels.map", "kernels.draw", "kernels.shared")
 """Keys of random features, which do nothing for a method that has none."""
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.errors import require
 from fkl.kernels.bank import BANKS, FeatureBank
+from fkl.kernels.draws import DRAWS, MOST_SOBOL, OF_ANY_FAMILY
 from fkl.memory import require_memory
 from fkl.streams import Role, Streams
 
@@ -48,8 +49,10 @@ class Dictionary:
         Random features a kernel.
     map : {"pairs", "cosine"}
         D^-1/2 [sin(rho'x), cos(rho'x)] of length 2D, or (2/D)^1/2 cos(rho'x + b) of length D.
-    orthogonal : bool
-        Draw the frequencies of an rbf in orthogonal blocks (Yu et al. 2016, Orthogonal Random Features).
+    draw : {"iid", "orthogonal", "structured", "quasi", "quadrature"}
+        How frequencies are drawn: independently, in orthogonal blocks, as products of Hadamard matrices and random
+        signs, by quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.draws`. Laplacian kernels have
+        iid and quasi.
     shared : bool
         One draw for all kernels, rescaled by each bandwidth: fewer projections, kernels no longer independent.
 
@@ -66,7 +69,7 @@ class Dictionary:
     bandwidth_convention: str = "variance"
     D: int = 100
     map: str = "pairs"
-    orthogonal: bool = False
+    draw: str = "iid"
     shared: bool = False
 
     def __post_init__(self) -> None:
@@ -98,8 +101,9 @@ class Dictionary:
         )
         require(1 <= self.D <= MOST_FEATURES, "D", self.D, f"an integer from 1 to {MOST_FEATURES}")
         require(self.map in ("pairs", "cosine"), "map", self.map, "pairs or cosine")
-        rbf_only = self.family == "rbf" and not mixed
-        require(rbf_only or not self.orthogonal, "orthogonal", self.orthogonal, "false unless all kernels are rbf")
+        require(self.draw in DRAWS, "draw", self.draw, ", ".join(DRAWS))
+        fits = "laplacian" not in self.families or self.draw in OF_ANY_FAMILY
+        require(fits, "draw", self.draw, f"{' or '.join(OF_ANY_FAMILY)} unless all kernels are rbf")
         require(not mixed or not self.shared, "shared", self.shared, "false where laplacians are among rbf kernels")
 
     @cached_property
@@ -150,6 +154,8 @@ class Dictionary:
         require(
             self.family != "polynomial", "kernels.family", self.family, "rbf or laplacian: it has no random features"
         )
+        known = self.draw != "quasi" or dimension <= MOST_SOBOL
+        require(known, "kernels.draw", self.draw, f"another for samples of more than {MOST_SOBOL} features")
         # The heavy tail of the Laplacian's Cauchy frequencies would cost float32 angles all their digits.
         narrow: type[np.floating] = np.float64 if precision == "float64" or "laplacian" in self.families else np.float32
         R, one = len(streams.replicates), (1 if self.shared else self.N) * dimension * self.D
@@ -168,13 +174,9 @@ class Dictionary:
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """One replicate: frequencies (N or 1, d, D) and phases (N or 1, D or 0), drawn in float64 and then narrowed."""
         count = 1 if self.shared else self.N
-        shape = (count, dimension, self.D)
-        if self.orthogonal:
-            rho = np.stack([_orthogonal_gaussian(dimension, self.D, generator) for _ in range(count)])
-        else:
-            gaussian = 0 if self.family == "laplacian" else count - self.laplacians
-            normal = generator.standard_normal((gaussian, dimension, self.D))
-            rho = np.concatenate([normal, generator.standard_cauchy((count - gaussian, *shape[1:]))])
+        rho = np.empty((count, dimension, self.D))
+        for i in range(count):
+            rho[i] = DRAWS[self.draw](self.families[i], dimension, self.D, generator)
         if not self.shared:
             rho *= self.scales[:, None, None]
         phase = generator.uniform(0, 2 * np.pi, (count, self.D if self.map == "cosine" else 0))
@@ -198,14 +200,3 @@ def gram(family: str, scale: float, a: NDArray[np.float64], b: NDArray[np.float6
     if family == "polynomial":
         return polynomial_kernel(a, b, degree=scale, gamma=1, coef0=0)
     return rbf_kernel(a, b, gamma=0.5 * scale**2)
-
-
-def _orthogonal_gaussian(dimension: int, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    """`count` columns, orthogonal within blocks of `dimension`, each with the length of a Gaussian vector."""
-    blocks = []
-    for _ in range(-(-count // dimension)):
-        q, r = np.linalg.qr(generator.standard_normal((dimension, dimension)))
-        q *= np.sign(np.diag(r))  # makes q uniform over the orthogonal matrices
-        lengths = np.linalg.norm(generator.standard_normal((dimension, dimension)), axis=0)
-        blocks.append(q * lengths)
-    return np.concatenate(blocks, axis=1)[:, :count]

@@ -156,7 +156,8 @@ THEORY: dict[str, Theory] = {
     ),
     **dict.fromkeys(("dsg", "libsvm", "parsimonious_centralized", "pooled_svm"), "is a centralized case itself"),
     **dict.fromkeys(
-        ("omkl_gf", "omkl_sfg", "omkl_sfg_r", "omkr", "poly_2", "raker", "rbf_1", "rfomkr"), "is one learner alone"
+        ("ada_raker", "omkl_gf", "omkl_sfg", "omkl_sfg_r", "omkr", "poly_2", "raker", "rbf_1", "rfomkr"),
+        "is one learner alone",
     ),
 }
 """Overrides that leave one client, and what it then is; or the test that says so, or why there is nothing to say."""

@@ -39,6 +39,7 @@ MORE = {
     "raker, mixed families": ("algo=raker", "kernels.N=7", "kernels.laplacians=3"),
     "raker, one draw": ("algo=raker", "kernels.shared=true", "kernels.laplacians=0"),
     "raker, cosines": ("algo=raker", "kernels.map=cosine"),
+    "ada_raker, anew": ("algo=ada_raker", "algo.restart=true"),
     "rfomkr, as published": ("algo=rfomkr", "algo.normalised=false"),
     "omkl_gf, mixed families, frozen": ("algo=omkl_gf", "kernels.N=11", "kernels.laplacians=5", "algo.exploring=20"),
     "omkl_sfg, settled": ("algo=omkl_sfg", "algo.exploring=20"),

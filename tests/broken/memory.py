@@ -29,7 +29,7 @@ class TooLarge(NamedTuple):
 
 RANDOM_FEATURES = (
     "pof_mkl", "ofskl", "ofmkl_avg", "vm_kofl", "em_kofl", "pooled_raker", "pooled_omkl_gf", "raker", "rfomkr",
-    "omkl_gf", "omkl_sfg", "omkl_sfg_r", "coke", "dkla", "cta", "fomd_oms", "nco_oms", "fed_poe",
+    "omkl_gf", "omkl_sfg", "omkl_sfg_r", "coke", "dkla", "cta", "fomd_oms", "nco_oms", "fed_poe", "ada_raker",
 )  # fmt: skip
 """Methods that keep something for each of a kernel's features."""
 MANY_KERNELS = ("pof_mkl", "vm_kofl", "raker", "omkl_gf")
@@ -48,7 +48,10 @@ def _features() -> list[TooLarge]:
         ("kernels.shared=true",),
         ("kernels.family=laplacian",),
         ("kernels.laplacians=20",),
-        ("kernels.orthogonal=true", "kernels.N=5"),
+        ("kernels.draw=orthogonal", "kernels.N=5"),
+        ("kernels.draw=structured",),
+        ("kernels.draw=quasi",),
+        ("kernels.draw=quadrature",),
         ("precision=float64",),
         ("chunk=2",),
         ("partition.clients=1",),

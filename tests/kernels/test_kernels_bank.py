@@ -19,9 +19,9 @@ OPTIONS: list[dict[str, Any]] = [
     for mapping in ("pairs", "cosine")
     for draw in (
         {},
-        {"orthogonal": True},
+        {"draw": "orthogonal"},
         {"shared": True},
-        {"shared": True, "orthogonal": True},
+        {"shared": True, "draw": "orthogonal"},
         {"family": "laplacian"},
         {"family": "laplacian", "shared": True},
         {"laplacians": 2},

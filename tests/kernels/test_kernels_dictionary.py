@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from literal.common import Array
+from scipy.special import hyp1f1, ndtr
+from scipy.stats import qmc
 
 from fkl.errors import BadValue
-from fkl.kernels import Dictionary
+from fkl.kernels import Dictionary, draws
+from fkl.kernels.draws import DRAWS, OF_ANY_FAMILY
 from fkl.streams import Streams
 
 
@@ -99,20 +102,24 @@ def test_error_falls_with_the_root_of_features(options: dict[str, Any], mapping:
 def test_orthogonal_columns(dimension: int, D: int, shared: bool) -> None:
     """Within each block of d frequencies all are orthogonal; independent draws are not."""
     settings = {"N": 2, "smallest": 0.1, "largest": 1, "D": D, "shared": shared}
-    for orthogonal in (True, False):
-        rho = Dictionary(**settings, orthogonal=orthogonal).bank(dimension, Streams(0, (0, 1)), "float64").rho
+    for draw in ("orthogonal", "quadrature", "iid"):
+        rho = Dictionary(**settings, draw=draw).bank(dimension, Streams(0, (0, 1)), "float64").rho
         assert rho.shape == (2, 1 if shared else 2, dimension, D)
         unit = rho / np.linalg.norm(rho, axis=2, keepdims=True)
         cosines = np.abs(np.matmul(unit.swapaxes(-1, -2), unit))
         block = np.arange(D) // dimension
         together = (block[:, None] == block) & ~np.eye(D, dtype=bool)
-        assert (cosines[..., together].max() < 1e-12) == orthogonal
+        assert (cosines[..., together].max() < 1e-12) == (draw != "iid")
 
 
-def test_orthogonal_frequencies_are_gaussian_in_length_and_direction() -> None:
+OF_BLOCKS = ("orthogonal", "structured", "quadrature")
+
+
+@pytest.mark.parametrize("draw", [*OF_BLOCKS, "quasi"])
+def test_frequencies_are_gaussian_in_length_and_direction(draw: str) -> None:
     """Mean 0 in every coordinate, squared lengths of mean d and variance 2 d, as of a standard Gaussian vector."""
     dimension, D, replicates = 5, 50, 40
-    dictionary = Dictionary(N=1, smallest=1, largest=1, D=D, orthogonal=True)
+    dictionary = Dictionary(N=1, smallest=1, largest=1, D=D, draw=draw)
     rho = dictionary.bank(dimension, Streams(0, tuple(range(replicates))), "float64").rho[:, 0]
     lengths, count = (rho**2).sum(axis=1), D * replicates
     assert abs(lengths.mean() - dimension) < 5 * np.sqrt(2 * dimension / count)
@@ -120,12 +127,91 @@ def test_orthogonal_frequencies_are_gaussian_in_length_and_direction() -> None:
     assert np.abs(rho.mean(axis=(0, 2))).max() < 5 / np.sqrt(count)
 
 
-def test_orthogonal_draws_err_less() -> None:
-    """With D = d = 16 the kernel error of orthogonal draws is clearly below that of independent ones."""
+def estimates(draw: str, dimension: int, D: int, family: str = "rbf") -> tuple[Array, Array, Array]:
+    """z(x)'z(0) of 2000 draws, (draws, n), their kernel values (n,), and the |x| (n,) that they are of."""
+    x = np.random.default_rng(5).standard_normal((5, dimension)) * np.linspace(0.4, 2, 5)[:, None] / np.sqrt(dimension)
+    dictionary = Dictionary(family=family, N=1, smallest=1, largest=1, D=D, draw=draw)
+    rho = dictionary.bank(dimension, Streams(3, tuple(range(2000))), "float64").rho[:, 0]
+    found = np.cos(np.matmul(x, rho)).mean(axis=-1)
+    return found, dictionary.gram(0, x, np.zeros((1, dimension)))[:, 0], np.linalg.norm(x, axis=1)
+
+
+@pytest.mark.parametrize(("dimension", "D"), [(1, 7), (2, 5), (3, 20), (7, 10), (16, 40)])
+@pytest.mark.parametrize("draw", DRAWS)
+def test_draws_are_unbiased(draw: str, dimension: int, D: int) -> None:
+    """The mean of 2000 is the exact kernel within 5 of its standard errors; of Hadamard products, within 0.01."""
+    found, exact, _ = estimates(draw, dimension, D)
+    error = found.std(axis=0) / np.sqrt(len(found))
+    room = 0.01 if draw == "structured" else 0.0
+    assert (np.abs(found.mean(axis=0) - exact) < 5 * error + room).all()
+
+
+@pytest.mark.parametrize("dimension", [1, 4])
+@pytest.mark.parametrize("draw", OF_ANY_FAMILY)
+def test_draws_of_the_laplacian_are_unbiased(draw: str, dimension: int) -> None:
+    """As those of the Gaussian."""
+    found, exact, _ = estimates(draw, dimension, 16, "laplacian")
+    assert (np.abs(found.mean(axis=0) - exact) < 5 * found.std(axis=0) / np.sqrt(len(found))).all()
+
+
+@pytest.mark.parametrize(("dimension", "D"), [(2, 2), (3, 20), (16, 40)])
+def test_variances_are_those_of_theory(dimension: int, D: int) -> None:
+    """Of independent draws (1 - k^2)^2 / (2 D); of orthogonal ones also covariances, of closed form, within a block.
+
+    The sum of two orthogonal frequencies has the length of a Gaussian vector of 2 d entries and a uniform direction, so
+    that cos(a) cos(b) has the mean 1F1(d; d/2; -|x|^2 / 2) in place of k^2. Where that is below k^2, fewer errors.
+    """
+    found, k, length = estimates("iid", dimension, D)
+    independent = (1 - k**2) ** 2 / (2 * D)
+    np.testing.assert_allclose(found.var(axis=0), independent, rtol=0.2)
+    blocks = [min(dimension, D - begin) for begin in range(0, D, dimension)]
+    pairs = sum(size * (size - 1) for size in blocks)
+    together = hyp1f1(dimension, dimension / 2, -(length**2) / 2) - k**2
+    expected = independent + pairs * together / D**2
+    np.testing.assert_allclose(estimates("orthogonal", dimension, D)[0].var(axis=0), expected, rtol=0.2)
+    assert (expected < independent).all()
+    if dimension == 16:  # a power of two: a structured block is as orthogonal as others
+        np.testing.assert_allclose(estimates("structured", dimension, D)[0].var(axis=0), expected, rtol=0.2)
+    assert (estimates("quadrature", dimension, D)[0].var(axis=0) < 1.1 * expected).all()
+
+
+@pytest.mark.parametrize("draw", ["orthogonal", "structured", "quadrature"])
+def test_blocks_err_less(draw: str) -> None:
+    """With D = d = 16 the kernel error is clearly below that of independent draws."""
     dictionary = {"N": 2, "smallest": 0.5, "largest": 2, "D": 16}
     independent = kernel_error(Dictionary(**dictionary), 60, dimension=16)
-    orthogonal = kernel_error(Dictionary(**dictionary, orthogonal=True), 60, dimension=16)
-    assert (orthogonal < 0.85 * independent).all()
+    assert (kernel_error(Dictionary(**dictionary, draw=draw), 60, dimension=16) < 0.85 * independent).all()
+
+
+@pytest.mark.parametrize("draw", ["quasi", "quadrature"])
+def test_few_dimensions_need_few_features(draw: str) -> None:
+    """On a line the error of points that avoid each other falls like 1 / D, not like its root."""
+    settings = {"N": 1, "smallest": 0.1, "largest": 0.1, "draw": draw}
+    few, many = (kernel_error(Dictionary(**settings, D=D), 40, dimension=1) for D in (16, 128))
+    assert (few / many > 5).all()
+
+
+def test_quasi_points_are_sobols() -> None:
+    """Their distribution function's values, with the shift taken away again, are scipy's own points."""
+    base = qmc.Sobol(3, scramble=False).random_base2(3)[:6].T
+    drawn = draws.quasi("rbf", 3, 6, np.random.default_rng(2))
+    integers = np.floor(ndtr(drawn) * 2**30).astype(np.int64)
+    shift = np.random.default_rng(2).integers(0, 2**30, 3)[:, None]
+    np.testing.assert_array_equal(integers ^ shift, (base * 2**30).astype(np.int64))
+
+
+def test_structured_draws_are_hadamard_products() -> None:
+    """Unit vectors of a block of 16 are orthogonal, and their entries those of three products of whole numbers."""
+    rho = draws.structured("rbf", 16, 16, np.random.default_rng(4))
+    unit = rho / np.linalg.norm(rho, axis=0)
+    np.testing.assert_allclose(unit.T @ unit, np.eye(16), atol=1e-12)
+    np.testing.assert_allclose(unit * 64, np.rint(unit * 64), atol=1e-10)
+
+
+def test_quasi_points_have_so_many_dimensions() -> None:
+    """Sobol' numbers end somewhere, and the key that asked for them is told."""
+    with pytest.raises(BadValue, match=r"kernels\.draw"):
+        Dictionary(N=1, smallest=1, largest=1, D=1, draw="quasi").bank(30000, Streams(0, (0,)), "float64")
 
 
 def test_a_shared_draw_is_one_draw() -> None:
@@ -142,7 +228,9 @@ def test_a_shared_draw_is_one_draw() -> None:
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize("options", [{}, {"orthogonal": True}, {"family": "laplacian", "map": "cosine"}], ids=repr)
+@pytest.mark.parametrize(
+    "options", [*({"draw": draw} for draw in DRAWS), {"family": "laplacian", "map": "cosine"}], ids=repr
+)
 def test_same_seed_same_bytes(options: dict[str, Any], precision: str) -> None:
     """Equal seeds draw equal bytes; another seed or another replicate draws others."""
     dictionary = Dictionary(N=2, D=5, **options)
@@ -180,8 +268,10 @@ def test_precision_rounds_the_same_draw() -> None:
         ("bandwidth_convention", {"bandwidth_convention": "width"}),
         ("D", {"D": 0}),
         ("map", {"map": "sine"}),
-        ("orthogonal", {"family": "laplacian", "orthogonal": True}),
-        ("orthogonal", {"laplacians": 2, "orthogonal": True}),
+        ("draw", {"draw": "orthogonaly"}),
+        ("draw", {"family": "laplacian", "draw": "orthogonal"}),
+        ("draw", {"laplacians": 2, "draw": "structured"}),
+        ("draw", {"laplacians": 52, "N": 52, "draw": "quadrature"}),
         ("shared", {"laplacians": 2, "shared": True}),
         ("laplacians", {"laplacians": 52}),
         ("laplacians", {"laplacians": -1}),

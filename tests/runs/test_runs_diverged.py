@@ -21,6 +21,7 @@ STEPS = {
 }
 """Steps that are far too large; 1e18 for all others."""
 STABLE = {
+    "ada_raker",
     "dkla",
     "coke",
     "link_dkla",
@@ -35,7 +36,7 @@ STABLE = {
     "fomd_oms",
     "nco_oms",
 }
-"""Minimisers of convex functions, sums of trees and projections on balls, which no step size drives away."""
+"""Minimisers of convex functions, sums of trees, projections on balls and steps that end at 1/2: nothing drives them away."""
 AT_ONCE = {"parsimonious_centralized", "parsimonious_federated"}
 """Methods of one round."""
 
