@@ -1,0 +1,147 @@
+"""AdaRaker: instances of Raker on intervals of many lengths, combined by a second layer of weights.
+
+Shen, Chen and Giannakis, Random Feature-based Online Multi-kernel Learning in Environments with Unknown Dynamics,
+JMLR 20 (2019), section 4, on the intervals of Daniely, Gonen and Shalev-Shwartz, Strongly Adaptive Online Learning,
+ICML 2015.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fkl.algorithms.base import Array, World, softmax
+from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
+
+
+@dataclass
+class State:
+    """Of the instance on the present interval of each length 2^j: theta (R, J, N, P), log w (R, J, N), log h (R, J)."""
+
+    theta: Array
+    log_w: Array
+    log_h: Array
+    played: Played | None = None
+
+
+@dataclass(frozen=True)
+class AdaRaker(Learner):
+    """On every I = [m 2^j, (m + 1) 2^j), m >= 1, an instance of Raker learns, with the one step eta_I.
+
+    eta_I = min(1/2, eta / |I|^(1/2)), f_hat = sum_I h_I f_I / sum_I h_I over the intervals that hold t, of which there
+    are 1 + floor(log2 t); h_I = eta_I where I begins, and then h_I <- h_I exp(-eta_I (L(f_I) - L(f_hat))), with
+    L(f) = (f - y)^2 + lam |f|^2.
+
+    The authors' program (N1cekiko/AdaRaker) differs in more than `restart`: it brings the losses of every round to
+    [-1, 1] before they are exponents, its steps are a tenth, those of theta another tenth of these, and its intervals
+    begin a round later.
+
+    Parameters
+    ----------
+    eta : float
+        eta_0 of eta_I.
+    lam : float
+        Regularisation lambda.
+    restart : bool
+        Whether an instance begins anew with its interval, as strongly adaptive learning has it, or only its h does, as
+        in the authors' program: then there is one Raker for each step size. Anew, those of short intervals, whose h
+        begin highest, predict 0 or little more, which costs more than any drift where targets are far from 0.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "AdaRaker"
+
+    lam: float = 1e-3
+    restart: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+
+    def init(self, world: World) -> State:
+        """No interval has begun."""
+        self.require_one(world)
+        bank = world.bank
+        R, N, J = bank.replicates, bank.kernels, _lengths(world)
+        return State(np.zeros((R, J, N, bank.width), bank.precision), np.zeros((R, J, N)), np.full((R, J), -np.inf))
+
+    def lengthened(self, world: World, state: State) -> State:
+        """With intervals that are longer than what was foreseen."""
+        R, J, N, P = state.theta.shape
+        more = _lengths(world) - J
+        return replace(
+            state,
+            theta=np.concatenate([state.theta, np.zeros((R, more, N, P), state.theta.dtype)], axis=1),
+            log_w=np.concatenate([state.log_w, np.zeros((R, more, N))], axis=1),
+            log_h=np.concatenate([state.log_h, np.full((R, more), -np.inf)], axis=1),
+        )
+
+    def play(self, world: World, state: State, rounds: slice) -> State:
+        """The instances do not see each other, so each follows the block alone; then they are combined."""
+        x, y = samples(world, rounds)
+        theta, log_w, log_h = state.theta.copy(), state.log_w.copy(), state.log_h.copy()
+        R, J = log_h.shape
+        f, squared_norm = np.zeros((R, len(y), J)), np.zeros((R, len(y), J))
+        for j in range(J):
+            own, step = np.ascontiguousarray(theta[:, j]), self._step(j)
+            for part, begins in _intervals(j, rounds):
+                if begins and self.restart:
+                    own[:], log_w[:, j] = 0, 0
+                eta = np.full(part.stop - part.start, step)
+                of_kernels, squared, own = world.bank.follow(x[part], y[part], eta, self.lam, own)
+                losses = (of_kernels - y[part, None]) ** 2 + self.lam * squared
+                before, log_w[:, j] = falling(log_w[:, j], step * losses)
+                w = softmax(before)
+                f[:, part, j] = (w * of_kernels).sum(axis=-1)
+                squared_norm[:, part, j] = (w * squared).sum(axis=-1)
+            theta[:, j] = own
+        y_hat, norm = np.empty((R, len(y))), np.empty((R, len(y)))
+        steps = np.array([self._step(j) for j in range(J)])
+        for b, t in enumerate(range(rounds.start, rounds.stop)):
+            log_h[:, _beginning(J, t)] = np.log(steps[_beginning(J, t)])
+            h = softmax(log_h)
+            y_hat[:, b], norm[:, b] = (h * f[:, b]).sum(axis=1), (h * squared_norm[:, b]).sum(axis=1)
+            losses = (f[:, b] - y[b]) ** 2 + self.lam * squared_norm[:, b]
+            log_h -= steps * (losses - ((y_hat[:, b] - y[b]) ** 2 + self.lam * norm[:, b])[:, None])
+        return State(theta, log_w, log_h, Played(y_hat, norm))
+
+    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+        """The mixture of all kernels of all instances, of which some begin in round t."""
+        theta, log_w, log_h = state.theta.astype(np.float64), state.log_w.copy(), state.log_h.copy()
+        for j in np.flatnonzero(_beginning(log_h.shape[1], t)).tolist():
+            log_h[:, j] = np.log(self._step(j))
+            if self.restart:
+                theta[:, j] = 0
+        together = np.einsum("rj,rjn,rjnp->rnp", softmax(log_h), softmax(log_w), theta).astype(state.theta.dtype)
+        ones = np.ones((1, together.shape[1]))
+        return tuple(OnFeatures.of(world.bank, r, theta[None], ones) for r, theta in enumerate(together))
+
+    def _step(self, j: int) -> float:
+        """eta_I of an interval of length 2^j."""
+        return min(0.5, float(self.eta / 2 ** (j / 2)))
+
+
+def _lengths(world: World) -> int:
+    """How many lengths have begun by the round after the last, which a learned function is of: t = T + 1, from 1."""
+    rounds: int = world.problem.rounds
+    return (rounds + 1).bit_length()
+
+
+def _beginning(J: int, t: int) -> Array:
+    """For which lengths (J,) an interval begins in round t, from 0."""
+    return (t + 1) % 2 ** np.arange(J) == 0
+
+
+def _intervals(j: int, rounds: slice) -> Iterator[tuple[slice, bool]]:
+    """Parts of a block that are of one interval of length 2^j, from the block's first round, and if it begins there."""
+    size, begin = 2**j, max(rounds.start, 2**j - 1)
+    while begin < rounds.stop:
+        end = min(rounds.stop, (begin + 1) // size * size + size - 1)
+        yield slice(begin - rounds.start, end - rounds.start), (begin + 1) % size == 0
+        begin = end
