@@ -36,7 +36,7 @@ STABLE = {
     "fomd_oms",
     "nco_oms",
 }
-"""Minimisers of convex functions, sums of trees, projections on balls and steps that end at 1/2: nothing drives them away."""
+"""Convex minimisers, sums of trees, projections on balls and steps that end at 1/2, which no step size drives away."""
 AT_ONCE = {"parsimonious_centralized", "parsimonious_federated"}
 """Methods of one round."""
 
