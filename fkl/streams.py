@@ -35,6 +35,7 @@ class Role(IntEnum):
     LINKS = 14
     COMPRESSION_DOWN = 15
     PRIVACY_OF_SERVER = 16
+    OWN_FEATURES = 17
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "cascade_svm": {"test_error": 0.1792, "support_vectors": 49.8, "sent_samples": 68.4},
     "coke": {"test_mse": 0.028480369, "distance": 0.46474585, "transmissions": 74},
     "cta": {"test_mse": 0.03107083, "distance": 1.4081144, "transmissions": 400},
+    "dekrr_ddrf": {"train_mse": 0.039683132, "test_mse": 0.035335013, "link_scalars": 7776},
     "dkla": {"test_mse": 0.028436395, "distance": 0.095063928, "transmissions": 400},
     "link_dkla": {"test_mse": 0.028436395, "distance": 0.095063928, "transmissions": 800},
     "domkl": {"mse": 0.082787367, "regret_best_kernel": 0.80465415, "broadcast_scalars": 138720},

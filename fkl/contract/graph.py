@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.samples import BatchSamples
+from fkl.contract.samples import BatchSamples, OwnSamples
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common, Outcome, World
 from fkl.network.inbox import Inbox
@@ -51,6 +51,8 @@ class Decentralized:
     """Whether all that is sent has to be heard as it is: what is lost, or changed, is missing from what agents add."""
     online: ClassVar[bool] = False
     """Whether agents see one sample in each iteration and predict it first: those of `OnStreams`."""
+    own_features: ClassVar[bool] = False
+    """Whether agents draw features of their own, and hold `OwnSamples` in place of samples in features of all."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
         """States of so many agents, and what all hold of every neighbour before it sends: a message of `Shared`.
@@ -116,10 +118,10 @@ class Decentralized:
             theta = None if self.online else self.learned(own)
         return Agents(own, inbox.held), theta if outcome is None else outcome
 
-    def _samples(self, world: World, t: int) -> BatchSamples | Samples:
+    def _samples(self, world: World, t: int) -> BatchSamples | OwnSamples | Samples:
         """What the agents hold in iteration t + 1."""
         if not self.online:
-            return world.samples
+            return world.own_samples if self.own_features else world.samples
         x, y, share = world.problem.round(t)
         return Samples(x, y, share > 0)
 

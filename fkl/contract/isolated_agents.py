@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from fkl.contract.isolated import (
     shown,
     together,
 )
-from fkl.contract.samples import BatchSamples
+from fkl.contract.samples import BatchSamples, OwnSamples
 from fkl.contract.star import Samples
 from fkl.contract.world import Common, World
 from fkl.kernels.losses import LOSSES
@@ -82,7 +82,7 @@ class AgentAlone(Alone):
         samples = self._of_round(t)
         with self._reading(own := self._own, self._inbox.held, self._samples):
             self._own, theta = self._method.receive(self._common, own, self._inbox, samples, self._turn(t))
-        return self._shown or {"theta": np.array(theta[0])}
+        return self._shown or _learned(theta)
 
 
 class OfBatch(AgentAlone):
@@ -94,6 +94,19 @@ class OfBatch(AgentAlone):
         self._batch = BatchSamples.of(self._common.bank, x, y, LOSSES[loss], agents)
 
     def _of_round(self, t: int) -> BatchSamples:
+        """All of them."""
+        return self._batch
+
+
+class OfOwn(AgentAlone):
+    """The same of one that makes features of its own."""
+
+    def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
+        super().__init__(method, common, number, neighbours)
+        x, y, _, _ = own
+        self._batch = OwnSamples.of(x, y, np.array([len(y)]))
+
+    def _of_round(self, t: int) -> OwnSamples:
         """All of them."""
         return self._batch
 
@@ -110,7 +123,8 @@ class OfStream(AgentAlone):
 def alone(method: Decentralized, world: World, topology: Topology, party: Apart) -> Played:
     """Every agent on its own; what one tells another goes through bytes."""
     problem, common = world.problem, replace(world.common)  # without features that were drawn already
-    kind, samples = (OfStream, samples_of_rounds(world)) if method.online else (OfBatch, _of_agents(problem))
+    kind: type[AgentAlone] = OfStream if method.online else OfOwn if method.own_features else OfBatch
+    samples = samples_of_rounds(world) if method.online else _of_agents(problem)
     with ExitStack() as ends:
         agents = []
         for k, own in enumerate(samples):
@@ -170,14 +184,13 @@ class Graph(Carrier):
 
 def require_alone(method: Decentralized, world: Callable[[], World], party: Apart) -> None:
     """As `fkl.contract.isolated.require_alone`, of agents."""
-    read = shown if method.online else _theta
-    expected = together(method, world(), read)
+    expected = together(method, world(), _learned)
     here = world()
     topology = here.topology
     assert topology is not None
     require_equal(expected, lambda: alone(method, here, topology, party), here.problem.present, party, "agent")
 
 
-def _theta(theta: Any) -> Shown:
-    """What a batch's iteration shows, of the one replicate."""
-    return {"theta": theta[0].copy()}
+def _learned(outcome: Any) -> Shown:
+    """What an iteration shows, of the one replicate: theta (K, P), or the arrays of an outcome."""
+    return shown(outcome) if is_dataclass(outcome) else {"theta": np.array(outcome[0])}

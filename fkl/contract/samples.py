@@ -61,3 +61,42 @@ class BatchSamples:
             self.factored.clear()
             self.factored[key] = self.loss.minimiser(self.rows, c)
         return self.factored[key](v, start)
+
+
+@dataclass(frozen=True)
+class OwnSamples:
+    """The training samples of the agents that play, as they are, of a method that makes features of its own of them.
+
+    Parameters
+    ----------
+    x : (K, n, d)
+        Zero where an agent has fewer than n.
+    y : (K, n)
+        Zero there too.
+    count : (K,) int64
+
+    Attributes
+    ----------
+    kept : dict
+        What a method derived from the samples, to use it again; large, and no part of a state.
+    """
+
+    x: Array
+    y: NDArray[np.float64]
+    count: NDArray[np.int64]
+    kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, x: Array, y: NDArray[np.float64], count: NDArray[np.int64]) -> "OwnSamples":
+        """Those of x (n, d) and y (n,), agent after agent."""
+        padded, targets = np.zeros((len(count), int(count.max()), x.shape[1])), np.zeros((len(count), int(count.max())))
+        ends = np.cumsum(count)
+        for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
+            padded[k, : end - start], targets[k, : end - start] = x[start:end], y[start:end]
+        return cls(padded, targets, count)
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """Whether it is a sample, (K, n)."""
+        there: NDArray[np.bool_] = np.arange(self.y.shape[1]) < self.count[:, None]
+        return there

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.samples import BatchSamples
+from fkl.contract.samples import BatchSamples, OwnSamples
 from fkl.kernels import BANKS, Dictionary, FeatureBank
 from fkl.kernels.losses import LOSSES, Loss
 from fkl.kernels.rows import Rows
@@ -120,6 +120,12 @@ class World:
     def samples(self) -> BatchSamples:
         """The clients' training samples, as agents on a graph hold them."""
         return BatchSamples(self.training, self.loss, self.problem.clients)
+
+    @cached_property
+    def own_samples(self) -> OwnSamples:
+        """The same as they are, of agents that make features of their own."""
+        x, y, client = self.problem.part(True)
+        return OwnSamples.of(x, y, np.bincount(client, minlength=self.problem.clients))
 
     def _rows(self, training: bool) -> Rows:
         x, y, client = self.problem.part(training)

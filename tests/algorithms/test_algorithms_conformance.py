@@ -139,6 +139,7 @@ THEORY: dict[str, Theory] = {
     "dkla": (AGENT, closed_form),
     "link_dkla": (AGENT, closed_form),
     "coke": ((*AGENT, "algo.v=0.5", "algo.mu=0.8"), closed_form),
+    "dekrr_ddrf": "test_algorithms_dekrr_ddrf.py::test_without_others_it_is_ridge_on_its_own_features",
     "odkla": (ONE, gradient_descent),
     "domkl": "test_algorithms_streams_on_graphs.py::test_domkl_alone_takes_proximal_steps_and_hedges",
     "qc_odkla": (ONE, gradient_descent),

@@ -20,6 +20,7 @@ from fkl.execution import prepare
 from fkl.simulation import Experiment, make_world
 from fkl.tasks import task_of
 from fkl.tasks.batch import BatchTask
+from fkl.tasks.own_features import OwnFeaturesTask
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import few
@@ -132,7 +133,13 @@ def per_replicate(experiment: Experiment, near: float) -> None:
         assert np.array_equal(function.predict(points)[0], predict(points), equal_nan=True)
 
 
-ORACLES = {StreamTask: stream, BatchTask: batch, VerticalTask: vertical, PerReplicateTask: per_replicate}
+ORACLES = {
+    StreamTask: stream,
+    BatchTask: batch,
+    OwnFeaturesTask: batch,
+    VerticalTask: vertical,
+    PerReplicateTask: per_replicate,
+}
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ STABLE = {
     "coke",
     "link_dkla",
     "domkl",
+    "dekrr_ddrf",
     "libsvm",
     "pp_svmv",
     "secureboost",

@@ -22,6 +22,10 @@ BATCH_SUMMARY = [
     "distance", *PEERS, "train_mse_at_optimum", "test_mse_at_optimum", "test_mse_training_mean", "r2", "rmse_in_units",
     "test_mse_worst_tenth", "test_mse_gini", *TIMES,
 ]  # fmt: skip
+OWN_SUMMARY = [
+    "replicate", "train_mse", "test_mse", *PEERS, "test_mse_training_mean", "r2", "rmse_in_units",
+    "test_mse_worst_tenth", "test_mse_gini", *TIMES,
+]  # fmt: skip
 PEER_SUMMARY = [*STREAM_ERRORS, *PEERS, *STREAM_SUMMARY[len(STREAM_ERRORS) + len(TRAFFIC) :]]
 
 
@@ -59,6 +63,8 @@ def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tu
     """Figures, columns of the summary, those of them that are errors, and directions of traffic."""
     if algo in AGENTS_ON_STREAMS:
         return ("mse", "regret"), PEER_SUMMARY, ("mse",), ("broadcast", "link")
+    if algo == "dekrr_ddrf":
+        return ("mse", "transmissions"), OWN_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
     if algo in DECENTRALIZED:
         return ("mse", "distance", "transmissions"), BATCH_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
     if algo in ("pooled_svm", "cascade_svm"):

@@ -1,0 +1,265 @@
+"""DeKRR-DDRF: decentralized kernel ridge regression whose nodes have features of their own, chosen by their data.
+
+Yang, He, He, Yang and Huang, "Decentralized Kernel Ridge Regression Based on Data-Dependent Random Feature", IEEE TNNLS
+(2024), arXiv 2405.07791. Equations are those of the authors' code (github.com/Yruikk/DeKRR-DDRF), in its names; node j
+has X_j and Y_j, N_j samples, neighbours p in N_j, and Z_pj = Z_p(X_j) are features of p at samples of j.
+
+What crosses a link is what a node cannot make by itself. In the first iteration everybody broadcasts its frequencies
+and phases; in the second j, who can then make Z_pj, tells each p the two Gram matrices of its samples that have Z_pj in
+them; from then on theta is broadcast. In the authors' code, which plays all nodes, none of this is a message.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from fkl.algorithms.base import Array, Batched, World
+from fkl.contract.graph import Agents, Decentralized
+from fkl.contract.samples import OwnSamples
+from fkl.contract.star import Turn
+from fkl.contract.world import Common
+from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
+from fkl.network.inbox import Inbox
+from fkl.network.messages import Each, OnLinks, Shared
+from fkl.streams import Role
+from fkl.tasks.own_features import OwnFeaturesTask, OwnFunctions
+from fkl.tasks.task import Task
+
+PROXIMAL = 5.0
+"""Times c_j: how near a Jacobi step stays to Z_jj'theta_j, so that all nodes may step at once."""
+SMALLEST = 2.0**-54
+"""In place of 0, which one number in 2^53 is, where a normal number is made of it."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What agents hold of a neighbour before it sends anything: a message of zeros."""
+
+    omega: Shared
+    phase: Shared
+    grams: Shared
+    theta: Shared
+
+
+@dataclass(frozen=True)
+class Features:
+    """Frequencies (R, K, d, D) and phases (R, K, D) of an agent, to all its neighbours."""
+
+    omega: Each
+    phase: Each
+
+
+@dataclass(frozen=True)
+class Grams:
+    """To neighbour p: c_j Z_pj Z_pj', the upper triangle, and c_j Z_pj Z_jj', (R, links, D (D + 1) / 2 + D^2)."""
+
+    grams: OnLinks
+
+
+@dataclass(frozen=True)
+class Theta:
+    """Theta (R, K, D), to all neighbours."""
+
+    theta: Each
+
+
+@dataclass
+class State:
+    """What an agent holds: theta (R, K, D), and its features' omega (R, K, d, D) and phase (R, K, D)."""
+
+    theta: Array
+    omega: Array
+    phase: Array
+
+
+@dataclass(frozen=True)
+class System:
+    """What the iterations are made of: `kept` of the samples.
+
+    Parameters
+    ----------
+    pull : (R, K, D)
+        Z_jj Y_j.
+    stay : (R, K, D, D)
+        5 c_j Z_jj Z_jj'.
+    inverse : (R, K, D, D)
+        M_j^-1.
+    coupled : (R, links, D, D)
+        c_j Z_jj Z_pj' + c_p Z_jp Z_pp', which multiplies the neighbour's theta.
+    """
+
+    pull: Array
+    stay: Array
+    inverse: Array
+    coupled: Array
+
+
+@dataclass(frozen=True)
+class DekrrDdrf(Batched, Decentralized):
+    """Nodes agree on what their functions say at their samples, c_j |Z_jj'theta_j - Z_pj'theta_p|^2, and not on theta.
+
+    Minimised is sum_j (|Z_jj'theta_j - Y_j|^2 + lam N_j |theta_j|^2 + c_j sum_p |Z_jj'theta_j - Z_pj'theta_p|^2), with
+    c_j = c / |N_j|. The paper has lam N / J for lam N_j, which is the same where nodes have as many samples.
+
+    Parameters
+    ----------
+    iterations : int
+        The first exchanges features, the second Gram matrices before its step; so there is a step less.
+    lam : float
+        Regularisation lambda.
+    c : float
+        What agreement weighs.
+    candidates : int
+        Frequencies that a node draws for each that it keeps: those with the largest |Z Y|, of features with random
+        phases, which are then drawn anew. 1 for features that do not depend on data.
+    """
+
+    label: ClassVar[str] = "DeKRR-DDRF"
+    on_a_graph: ClassVar[bool] = True
+    on_links: ClassVar[bool] = True
+    conserves: ClassVar[bool] = True
+    own_features: ClassVar[bool] = True
+    task: ClassVar[type[Task]] = OwnFeaturesTask
+
+    c: float = 1.0
+    candidates: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.loss == "square", "loss", self.loss, "square: ridge regression has no other")
+        require(0 <= self.c < np.inf, "c", self.c, "a number >= 0")
+        require(1 <= self.candidates <= 1000, "candidates", self.candidates, "an integer from 1 to 1000")
+
+    def init(self, world: World) -> Agents:
+        """All agents before the first iteration, on links that are always up."""
+        given = type(world.channel.links).__name__
+        require(
+            world.channel.links is None, "links", given, f"null for {self.label}: what is told once has to be heard"
+        )
+        return super().init(world)
+
+    def start(self, common: Common, agents: int) -> tuple[State, Known]:
+        """Start from theta = 0; features are yet to be drawn."""
+        kernels = common.dictionary
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+        require(kernels.families == ("rbf",), "kernels.family", kernels.families[0], f"rbf for {self.label}")
+        require(kernels.map == "cosine", "kernels.map", kernels.map, f"cosine for {self.label}")
+        R, d, D = len(common.streams.replicates), common.dimension, kernels.D
+        theta, omega = np.zeros((R, agents, D)), np.zeros((R, agents, d, D))
+        nothing, grams = Shared(np.zeros((R, D))), Shared(np.zeros((R, D * (D + 1) // 2 + D * D)))
+        return State(theta, omega, theta.copy()), Known(Shared(np.zeros((R, d, D))), nothing, grams, nothing)
+
+    def send(
+        self, common: Common, own: State, inbox: Inbox, samples: OwnSamples, turn: Turn
+    ) -> tuple[State, Any, NDArray[np.bool_]]:
+        """Features, then Gram matrices, then theta."""
+        everyone = np.ones(own.theta.shape[:2], np.bool_)
+        if turn.t == 0:
+            own = self._drawn(common, own, samples, turn)
+            return own, Features(Each(own.omega), Each(own.phase)), everyone
+        if turn.t == 1:
+            return own, Grams(OnLinks(self._grams(own, inbox, samples))), everyone
+        return own, Theta(Each(own.theta)), everyone
+
+    def receive(
+        self, common: Common, own: State, inbox: Inbox, samples: OwnSamples, turn: Turn
+    ) -> tuple[State, OwnFunctions]:
+        """theta_j = M_j^-1 (Z_jj Y_j + sum_p (c_j Z_jj Z_pj' + c_p Z_jp Z_pp') theta_p + 5 c_j Z_jj Z_jj' theta_j)."""
+        if turn.t > 0:
+            system = self._system(own, inbox, samples)
+            told = (system.coupled @ inbox.held["theta"][..., None])[..., 0]
+            right = system.pull + inbox.graph.neighbour_sum(told) + (system.stay @ own.theta[..., None])[..., 0]
+            own = State((system.inverse @ right[..., None])[..., 0], own.omega, own.phase)
+        return own, OwnFunctions(own.theta, own.omega, own.phase)
+
+    def _drawn(self, common: Common, own: State, samples: OwnSamples, turn: Turn) -> State:
+        """The D of `candidates` D frequencies whose features have the largest |z'Y| / N_j, and D new phases."""
+        R, K, d, D = own.omega.shape
+        many = self.candidates * D
+        uniform = turn.vectors(Role.OWN_FEATURES, d * many)
+        trial, phase = (2 * np.pi * turn.vectors(Role.OWN_FEATURES, size, draw) for draw, size in ((1, many), (2, D)))
+        scale, omega = float(common.dictionary.scales[0]), np.empty_like(own.omega)
+        for r, k in np.ndindex(R, K):
+            drawn = scale * ndtri(np.maximum(uniform[r, k], SMALLEST)).reshape(d, many)
+            n = samples.count[k]
+            score = np.abs(samples.y[k, :n] @ np.cos(samples.x[k, :n] @ drawn + trial[r, k]))
+            omega[r, k] = drawn[:, np.argsort(-score, kind="stable")[:D]]
+        return State(own.theta, omega, phase)
+
+    def _weights(self, inbox: Inbox) -> Array:
+        """c_j = c / |N_j|, (K,); 0 of a node without neighbours."""
+        c: Array = np.divide(self.c, inbox.degree, out=np.zeros_like(inbox.degree), where=inbox.degree > 0)
+        return c
+
+    def _grams(self, own: State, inbox: Inbox, samples: OwnSamples) -> Array:
+        """What each neighbour p is told: c_j Z_pj Z_pj' and c_j Z_pj Z_jj', by links of j."""
+        R, D = len(own.theta), own.theta.shape[-1]
+        upper, told, c = np.triu_indices(D), [], self._weights(inbox)
+        for r in range(R):
+            mine = _features(samples, own.omega[r], own.phase[r])
+            for link, j in enumerate(_receiver(inbox)):
+                theirs = _of(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
+                both = c[j] * (theirs.T @ np.concatenate([theirs, mine[j]], axis=1))
+                told.append(np.concatenate([both[:, :D][upper], both[:, D:].ravel()]))
+        return np.array(told).reshape(R, -1, D * (D + 1) // 2 + D * D)
+
+    def _system(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
+        """The matrices of these features, made once."""
+        key = own.omega[..., 0].tobytes()
+        if key not in samples.kept:
+            samples.kept.clear()
+            samples.kept[key] = self._made(own, inbox, samples)
+        system: System = samples.kept[key]
+        return system
+
+    def _made(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
+        R, K, D = own.theta.shape
+        c, split, upper = self._weights(inbox), D * (D + 1) // 2, np.triu_indices(D)
+        pull, stay, inverse = np.empty((R, K, D)), np.empty((R, K, D, D)), np.empty((R, K, D, D))
+        coupled = np.empty((R, inbox.graph.copies, D, D))
+        for r in range(R):
+            mine = _features(samples, own.omega[r], own.phase[r])
+            matrix = np.empty((K, D, D))
+            for j, z in enumerate(mine):
+                gram, degree = z.T @ z, inbox.degree[j]
+                pull[r, j], stay[r, j] = samples.y[j] @ z, PROXIMAL * c[j] * gram
+                matrix[j] = (1 + c[j] * degree + PROXIMAL * c[j]) * gram + self.lam * samples.count[j] * np.eye(D)
+            for link, j in enumerate(_receiver(inbox)):
+                theirs = _of(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
+                told = inbox.held["grams"][r, link]
+                gram = np.zeros((D, D))
+                gram[upper] = told[:split]
+                matrix[j] += gram + np.triu(gram, 1).T
+                coupled[r, link] = c[j] * mine[j].T @ theirs + told[split:].reshape(D, D)
+            inverse[r] = np.linalg.inv(matrix)
+        return System(pull, stay, inverse, coupled)
+
+    def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
+        """Every agent's own: kernel k of as many is that of agent k."""
+        own, K = state.own, world.problem.clients
+        zero, one = np.array(0.0), np.ones(K)
+        return tuple(
+            OnFeatures(omega, one, phase, np.array(0), theta[None], np.eye(K), zero)
+            for theta, omega, phase in zip(own.theta, own.omega, own.phase, strict=True)
+        )
+
+
+def _receiver(inbox: Inbox) -> NDArray[np.int64]:
+    """Which of the agents hears on each link."""
+    receiver: NDArray[np.int64] = inbox.graph.receiver  # type: ignore[union-attr]  # of a method that has `on_links`
+    return receiver
+
+
+def _features(samples: OwnSamples, omega: Array, phase: Array) -> list[Array]:
+    """Z_jj' (n, D) of each agent, zero where there is no sample."""
+    return [_of(samples, j, one, b) for j, (one, b) in enumerate(zip(omega, phase, strict=True))]
+
+
+def _of(samples: OwnSamples, j: int, omega: Array, phase: Array) -> Array:
+    """Features (n, D) of omega (d, D) and phase (D,) at the samples of agent j, zero where there is none."""
+    z: Array = np.sqrt(2 / len(phase)) * np.cos(samples.x[j] @ omega + phase) * samples.there[j][:, None]
+    return z
