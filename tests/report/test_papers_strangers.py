@@ -13,7 +13,12 @@ from fkl.papers import PAPERS, paper_module
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS
 from fkl.results.collect import FinishedRun
 
-OTHERS = {"fdskl": (DATASETS, FOLDERS), "frontier": (("naval", "wave_farm"), ("Own", "POF-MKL"))}
+OTHERS = {
+    "fdskl": (DATASETS, FOLDERS),
+    "fomd_oms": (("toms_hardware", "twitter"), ("FOMD-OMS", "POF-MKL")),
+    "fed_poe": (("air", "wec"), ("Fed-POE", "POF-MKL")),
+    "frontier": (("naval", "wave_farm"), ("Own", "POF-MKL")),
+}
 """Data sets and systems of papers whose tables are not of published cells alone."""
 ROUNDS = {"naval": 500, "airfoil": 1503, "concrete": 1030, "energy": 500}
 CLIENTS = {"pof_mkl": {"naval": 23, "uji": 42, "air": 240, "wec": 560}, "graph_omkl": dict.fromkeys(ROUNDS, 1)}

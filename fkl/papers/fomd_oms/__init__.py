@@ -1,0 +1,25 @@
+"""Li, Wu, Xu and King, On the Necessity of Collaboration for Online Model Selection with Decentralized Data, 2024."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fkl.errors import FklError
+from fkl.papers import script
+from fkl.results.collect import FinishedRun
+
+TITLE = "FOMD-OMS (Li, Wu, Xu and King 2024)"
+TABLES = {"4": "errors of methods with kernels, beside what the authors' scripts print"}
+FIGURES: dict[str, str] = {}
+UNOBTAINABLE = {
+    "elevators, bank, slice, Year, ailerons, calhousing": "the authors' files are not at hand, nor how they scaled them"
+}
+
+
+def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+    """Every run of the paper's experiments beside the scripts; see `fkl.papers.script.table`."""
+    return script.table(__file__, number, runs)
+
+
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+    """There is none."""
+    raise FklError(f"figure {number}: there is none of {TITLE}")
