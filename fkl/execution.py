@@ -196,6 +196,9 @@ def prepare(run: Run) -> Experiment:
     if topology is not None:
         fits = topology.both_ways or not getattr(changing, "in_pairs", False)
         require(fits, "links", type(changing).__name__, "null, failing or mobility where links go one way")
+        fits = changing is None or not getattr(run.algo, "told_once", False)
+        allowed = f"null for {run.algo.label}, whose agents tell once what has to be heard"
+        require(fits, "links", type(changing).__name__, allowed)
         what = "edges" if topology.both_ways else "links that go one way"
         links = f", {topology.edges} {what}, spectral gap {topology.spectral_gap:.3g}"
     print(f"{run.dataset.name}: {task.describe()}{links}")

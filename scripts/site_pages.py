@@ -19,7 +19,7 @@ from fkl.composing import names
 from fkl.describe import Description, of_choice
 
 ROOT = Path(__file__).resolve().parents[1]
-PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "fomd_oms", "fed_poe", "frontier")
+PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "fomd_oms", "fed_poe", "dekrr", "frontier")
 COPIED = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"} | {
     f"papers/{paper}.md": f"fkl/papers/{paper}/differences.md" for paper in PAPERS
 }

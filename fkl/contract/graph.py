@@ -49,6 +49,8 @@ class Decentralized:
     """Whether it can learn where links go one way."""
     conserves: ClassVar[bool] = False
     """Whether all that is sent has to be heard as it is: what is lost, or changed, is missing from what agents add."""
+    told_once: ClassVar[bool] = False
+    """Whether agents tell once what has to be heard, so that all links have to be up."""
     online: ClassVar[bool] = False
     """Whether agents see one sample in each iteration and predict it first: those of `OnStreams`."""
     own_features: ClassVar[bool] = False

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.data.problem import Table
-from fkl.data.reading import read_mat, read_table
+from fkl.data.reading import between_ends, read_mat, read_table
 from fkl.data.store import DataFile, Store
 from fkl.errors import require
 
@@ -20,6 +20,8 @@ SENSORS = (
 )  # fmt: skip
 COLUMNS = ("Date", "Time", TARGET, *SENSORS)
 PUBLISHED_FEATURES = ("Time", *SENSORS)
+OZONE = "PT08.S5(O3)"
+INPUTS = ("published", "raw", "dekrr")
 RAW_FEATURES = tuple(name for name in SENSORS if name != NMHC)
 
 
@@ -29,13 +31,15 @@ class AirQuality:
 
     Parameters
     ----------
-    input : {"published", "raw"}
+    input : {"published", "raw", "dekrr"}
         ``published`` is AirData.mat, which the published numbers of COKE come from. Its 13 features are the time as a
         fraction of the day and the 12 sensors, NMHC(GT) with them, and its rows those of UCI's first 9000 that have a
         target. Holes are in it as the value -200 that UCI's file writes for them; all features are then (value + 200)
         / 2975, the target (value - 0.1) / 11.8. Others made it; it lies in public repositories, such as
         JeongminChae/MKL_Online_Federated_Learning. ``raw`` is UCI's file, nothing scaled: 11 features, without date
-        and time, which are text, and without NMHC(GT), which is missing in 8443 of the 9357 rows.
+        and time, which are text, and without NMHC(GT), which is missing in 8443 of the 9357 rows. ``dekrr`` is UCI's
+        file as the published numbers of DeKRR-DDRF have it: all rows, holes as -200, the target PT08.S5(O3), and 13
+        features, the hour and all other columns, each taken to [0, 1], and the target to [-1, 1].
     missing : {"drop", "previous"}
         Of the raw file, leave out the rows that miss a value, or put the column's last measured value into the holes of
         features. Rows without a target are left out either way: a target that was never measured is nothing to learn.
@@ -71,11 +75,11 @@ class AirQuality:
     missing: str = "drop"
 
     def __post_init__(self) -> None:
-        require(self.input in ("published", "raw"), "input", self.input, "published or raw")
+        require(self.input in INPUTS, "input", self.input, ", ".join(INPUTS))
         require(self.missing in ("drop", "previous"), "missing", self.missing, "drop or previous")
         # Or the key would promise to mend what it leaves as it is.
         possible = self.input == "raw" or self.missing == "drop"
-        require(possible, "missing", self.missing, "drop unless dataset.input=raw: AirData.mat is read as it is")
+        require(possible, "missing", self.missing, "drop unless dataset.input=raw: others are read as they are")
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Read the input's file; `rng` is not used.
@@ -83,7 +87,8 @@ class AirQuality:
         Returns
         -------
         Table
-            x of shape (7322, 13) in file order, or of the raw file (6941, 11) with drop and (7674, 11) with previous.
+            x of shape (7322, 13) in file order, or of the raw file (6941, 11) with drop, (7674, 11) with previous, and
+            (9357, 13) with ``dekrr``.
 
         Raises
         ------
@@ -96,6 +101,11 @@ class AirQuality:
             return Table.of_one_site(x, y, PUBLISHED_FEATURES)
         text = _plain(store.read(raw))
         frame = read_table(text, raw.name, COLUMNS, separator=";", header=True, text=("Date", "Time"))
+        if self.input == "dekrr":
+            names = (TARGET, *(name for name in SENSORS if name != OZONE))
+            hour = frame["Time"].str.slice(0, 2).astype(np.float64)
+            x = np.column_stack([hour, frame[list(names)].to_numpy(np.float64)])
+            return Table.of_one_site(*between_ends(x, frame[OZONE].to_numpy(np.float64)), ("Time", *names))
         numbers = frame[[*RAW_FEATURES, TARGET]]
         numbers = numbers.where(numbers != MISSING)
         if self.missing == "previous":

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.data.problem import Table
-from fkl.data.reading import read_mat, read_table
+from fkl.data.reading import between_ends, read_mat, read_table
 from fkl.data.store import DataFile, Store
 from fkl.errors import require
 
@@ -15,6 +15,7 @@ FEATURES = (
     "RH_8", "T9", "RH_9", "T_out", "Press_mm_hg", "RH_out", "Windspeed", "Visibility", "Tdewpoint",
 )  # fmt: skip
 COLUMNS = ("date", "Appliances", *FEATURES, "rv1", "rv2")
+INPUTS = ("published", "raw", "dekrr")
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,13 @@ class Energy:
 
     Parameters
     ----------
-    input : {"published", "raw"}
+    input : {"published", "raw", "dekrr"}
         ``published`` is EnergyData.mat, which the published numbers of COKE come from: the rows of at most 300 Wh,
         the features less the least of all their values and over the range of all, the target as (Wh - 10) / 290.
         Others made it from UCI's file; it lies in public repositories, such as
-        JeongminChae/MKL_Online_Federated_Learning. ``raw`` is UCI's file, all rows and nothing scaled.
+        JeongminChae/MKL_Online_Federated_Learning. ``raw`` is UCI's file, all rows and nothing scaled. ``dekrr`` is the
+        same as the published numbers of DeKRR-DDRF have it: with rv1 and rv2, so 27 features, each taken to [0, 1], and
+        the target to [-1, 1].
 
     Raises
     ------
@@ -62,7 +65,7 @@ class Energy:
     input: str = "published"
 
     def __post_init__(self) -> None:
-        require(self.input in ("published", "raw"), "input", self.input, "published or raw")
+        require(self.input in INPUTS, "input", self.input, ", ".join(INPUTS))
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Read the input's file; `rng` is not used.
@@ -70,7 +73,7 @@ class Energy:
         Returns
         -------
         Table
-            x of shape (18604, 25), or (19735, 25) of the raw file, in file order.
+            x of shape (18604, 25), or of the raw file (19735, 25), with ``dekrr`` (19735, 27), in file order.
 
         Raises
         ------
@@ -82,6 +85,6 @@ class Energy:
             x, y = read_mat(store.read(published), published.name, FEATURES)
             return Table.of_one_site(x, y, FEATURES)
         frame = read_table(store.read(raw), raw.name, COLUMNS, header=True, text=("date",))
-        return Table.of_one_site(
-            frame[list(FEATURES)].to_numpy(np.float64), frame["Appliances"].to_numpy(np.float64), FEATURES
-        )
+        names = FEATURES if self.input == "raw" else (*FEATURES, "rv1", "rv2")
+        x, y = frame[list(names)].to_numpy(np.float64), frame["Appliances"].to_numpy(np.float64)
+        return Table.of_one_site(*((x, y) if self.input == "raw" else between_ends(x, y)), names)

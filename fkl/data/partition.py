@@ -205,6 +205,58 @@ class Dirichlet:
 
 
 @dataclass(frozen=True)
+class ByTarget:
+    """Clients whose targets are the nearer to the middle of their range the later the client comes.
+
+    A part of the rows is given out at random, as many to each; the others by the distance of their target from the
+    middle between its ends, the farthest to the first client. With targets in [-1, 1] it is that of the published
+    numbers of DeKRR-DDRF (Yang et al., IEEE TNNLS 2024), in whose code the distance is |y|.
+
+    Parameters
+    ----------
+    clients : int
+        K.
+    rounds : int or None
+        T; K T rows are used, drawn at random. None for as many as give every client an equal share of all rows.
+    mixed : float
+        Share of each client's rows that is given out at random, rounded up.
+    """
+
+    clients: int = 10
+    rounds: int | None = None
+    mixed: float = 0.2
+
+    def __post_init__(self) -> None:
+        _require_sizes(self.clients, 1 if self.rounds is None else self.rounds)
+        require(0 <= self.mixed <= 1, "mixed", self.mixed, "a share from 0 to 1")
+
+    def split(self, table: Table, rng: np.random.Generator) -> Problem:
+        """Give out the rows of a table.
+
+        Returns
+        -------
+        Problem
+            T = rounds, K = clients, all present, a client's rows in random order.
+
+        Raises
+        ------
+        BadValue
+            If the table has fewer than K T rows.
+        """
+        size = len(table.y)
+        rounds = max(size // self.clients, 1) if self.rounds is None else self.rounds
+        _require_rows(self.clients, rounds, size)
+        _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
+        rows = rng.permutation(size)[: self.clients * rounds]
+        at_random = rounds - int((1 - self.mixed) * rounds)
+        given, rest = np.split(rows, [self.clients * at_random])
+        far = np.abs(table.y[rest] - (table.y.min() + table.y.max()) / 2)
+        rest = rest[np.argsort(-far, kind="stable")]
+        of_clients = np.concatenate([part.reshape(self.clients, -1) for part in (given, rest)], axis=1)
+        return _problem(table, rng.permuted(of_clients, axis=1))
+
+
+@dataclass(frozen=True)
 class QuantitySkew:
     """Clients with unequal numbers of rows.
 

@@ -17,7 +17,7 @@ from fkl.results.collect import Collected, FinishedRun, collect
 
 Made = TypeVar("Made")
 
-PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "fomd_oms", "fed_poe", "frontier")
+PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "fomd_oms", "fed_poe", "dekrr", "frontier")
 
 
 def write_table(paper: str, number: str, outputs: Path) -> str:

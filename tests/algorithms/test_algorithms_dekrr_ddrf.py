@@ -167,6 +167,7 @@ def test_parties_of_other_sizes_see_only_their_own() -> None:
         (("participation=share",), "participation=Share: must be null for DeKRR-DDRF, whose rounds nobody can miss"),
         (("compression=sign",), "compression=Sign: must be null for DeKRR-DDRF"),
         (("privacy=local", "privacy.clip=1"), "privacy=Local: must be null for DeKRR-DDRF"),
+        (("kernels.draw=orthogonal",), "draw=orthogonal: must be iid for DeKRR-DDRF"),
         (("kernels.map=pairs",), "kernels.map=pairs: must be cosine for DeKRR-DDRF"),
         (
             ("kernels.family=laplacian", "kernels.bandwidth_convention=variance"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fkl.data.partition import BySite, Dirichlet, Iid, QuantitySkew
+from fkl.data.partition import BySite, ByTarget, Dirichlet, Iid, QuantitySkew
 from fkl.data.problem import Table
 from fkl.errors import BadValue, FklError
 
@@ -102,6 +102,26 @@ def test_dirichlet_gives_each_client_its_rows_in_random_order():
     assert problem.y[:20].max() > 0.5
 
 
+@given(**SIZES, mixed=st.sampled_from([0.0, 0.2, 0.75, 1.0]))
+def test_by_target(clients, rounds, spare, seed, mixed):
+    source = table(clients * rounds + spare)
+    problem = ByTarget(clients, rounds, mixed).split(source, np.random.default_rng(seed))
+    check(problem, source, clients, rounds)
+    assert problem.present.all()
+
+
+def test_by_target_gives_what_is_far_from_the_middle_to_the_first_clients():
+    """Apart from the share that is mixed: a client's targets are all farther than those of the next."""
+    source = table(1000)
+    middle = (source.y.min() + source.y.max()) / 2
+    far = np.abs(ByTarget(10, None, 0.0).split(source, np.random.default_rng(0)).y - middle)
+    assert (far.min(axis=0)[:-1] >= far.max(axis=0)[1:]).all()
+    mixed = np.abs(ByTarget(10, None, 0.2).split(source, np.random.default_rng(0)).y - middle)
+    assert mixed[:, -1].max() > far[:, -1].max()
+    alike = np.abs(ByTarget(10, None, 1.0).split(source, np.random.default_rng(0)).y - middle).mean(axis=0)
+    assert np.ptp(alike) < 0.2 < np.ptp(far.mean(axis=0))
+
+
 @given(**SIZES, alpha=st.sampled_from([0.001, 0.5, 100.0, 1e6]))
 def test_quantity_skew(clients, rounds, spare, seed, alpha):
     source = table(clients * (rounds + 1) + spare)
@@ -182,6 +202,7 @@ def test_by_site_needs_sites():
         (Iid(30, None), table(29), "clients", "at most 29 "),
         (Dirichlet(3, 10), table(29), "clients", "at most 2 "),
         (Dirichlet(2, 10, quantiles=30), table(29), "quantiles", "at most 29"),
+        (ByTarget(30, 1), table(29), "clients", "at most 29"),
         (QuantitySkew(30, 1), table(29), "clients", "at most 29"),
         (BySite(3, own=5, other=5), table(58, sites=2), "clients_per_site", "at most 2 "),
     ],
@@ -205,6 +226,7 @@ def test_more_than_the_data_set_has_is_refused(partition, source, key, allowed):
         (lambda: Dirichlet(alpha=0.0), "alpha"),
         (lambda: Dirichlet(quantiles=0), "quantiles"),
         (lambda: QuantitySkew(alpha=float("nan")), "alpha"),
+        (lambda: ByTarget(mixed=1.5), "mixed"),
     ],
 )
 def test_values_that_cannot_be_are_refused(make, key):

@@ -120,6 +120,23 @@ def test_energy_as_published_is_the_scaled_rows_of_at_most_300_wh():
     assert np.array_equal(table.y, (raw.y[raw.y <= 300] - 10) / 290)
 
 
+def test_energy_and_air_quality_as_dekrr_s_authors_scale_them():
+    """All rows, holes and random columns with them; each feature in [0, 1], the target in [-1, 1]."""
+    energy, raw = real(Energy(input="dekrr")), real(Energy(input="raw"))
+    assert energy.x.shape == (19735, 27)
+    assert energy.feature_names[25:] == ("rv1", "rv2")
+    assert np.array_equal(energy.x[:, 25], energy.x[:, 26])
+    assert np.allclose(energy.y, 2 * (raw.y - 10) / 1070 - 1, atol=1e-14)
+    air = real(AirQuality(input="dekrr"))
+    assert air.x.shape == (9357, 13)
+    assert set((23 * air.x[:, 0]).round(9)) == set(range(24))
+    assert air.feature_names[1] == "CO(GT)"
+    assert (air.x[:, 1] == 0).sum() == 1683
+    for table in (energy, air):
+        assert (table.x.min(axis=0) == 0).all() and (table.x.max(axis=0) == 1).all()
+        assert (table.y.min(), table.y.max()) == (-1, 1)
+
+
 def test_airquality_as_published_has_the_mark_of_missing_values_as_a_value():
     table = real(AirQuality())
     assert table.x.shape == (7322, 13)

@@ -122,6 +122,7 @@ class DekrrDdrf(Batched, Decentralized):
     on_a_graph: ClassVar[bool] = True
     on_links: ClassVar[bool] = True
     conserves: ClassVar[bool] = True
+    told_once: ClassVar[bool] = True
     own_features: ClassVar[bool] = True
     task: ClassVar[type[Task]] = OwnFeaturesTask
 
@@ -134,19 +135,14 @@ class DekrrDdrf(Batched, Decentralized):
         require(0 <= self.c < np.inf, "c", self.c, "a number >= 0")
         require(1 <= self.candidates <= 1000, "candidates", self.candidates, "an integer from 1 to 1000")
 
-    def init(self, world: World) -> Agents:
-        """All agents before the first iteration, on links that are always up."""
-        given = type(world.channel.links).__name__
-        require(
-            world.channel.links is None, "links", given, f"null for {self.label}: what is told once has to be heard"
-        )
-        return super().init(world)
-
     def start(self, common: Common, agents: int) -> tuple[State, Known]:
         """Start from theta = 0; features are yet to be drawn."""
         kernels = common.dictionary
         require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
         require(kernels.families == ("rbf",), "kernels.family", kernels.families[0], f"rbf for {self.label}")
+        require(
+            kernels.draw == "iid", "kernels.draw", kernels.draw, f"iid for {self.label}, whose nodes draw themselves"
+        )
         require(kernels.map == "cosine", "kernels.map", kernels.map, f"cosine for {self.label}")
         R, d, D = len(common.streams.replicates), common.dimension, kernels.D
         theta, omega = np.zeros((R, agents, D)), np.zeros((R, agents, d, D))

@@ -1,0 +1,92 @@
+"""Yang, He, He, Yang and Huang, Decentralized Kernel Ridge Regression Based on Data-Dependent Random Feature (2024)."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fkl.errors import FklError
+from fkl.papers.beside import AS_STATED, EVIDENCE, Answer, Cell, beside, published
+from fkl.papers.found import Found, find
+from fkl.report.figures import COLOURS, canvas
+from fkl.results.collect import FinishedRun
+
+TITLE = "DeKRR-DDRF (Yang et al. 2024)"
+TABLES = {"1": "relative squared error of the test samples"}
+WIDE = {"1": (("dataset", "setting"), ("algorithm",))}
+"""Rows and columns as the figure has them."""
+FIGURES = {"1": "relative squared error of the test samples over D"}
+UNOBTAINABLE = {"houses": "its samples are not among the data sets of fkl"}
+ALGORITHMS = ("DKLA", "DeKRR-DDRF")
+SHOWN = ("airquality", "energy")
+
+
+def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+    """Cells of the authors' stored results beside ours.
+
+    Parameters
+    ----------
+    number : {"1"}
+    runs : list of FinishedRun
+
+    Returns
+    -------
+    DataFrame
+        Spread and n: over replicates, which draw other features for one split.
+    """
+    found = _found(runs)
+
+    def answers(cell: Cell) -> list[Answer]:
+        key = cell["dataset"], cell["algorithm"], cell["setting"]
+        return [Answer.of(one.switch, _rse(one.run), one.variant, one.replicates) for one in found if one.key == key]
+
+    return beside(published(__file__, number), answers).drop(columns=EVIDENCE)
+
+
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+    """Errors over D, one panel a data set, published ones as crosses.
+
+    Parameters
+    ----------
+    number : {"1"}
+    runs : list of FinishedRun
+
+    Returns
+    -------
+    figure : Figure
+    replicates : int
+    """
+    ours = {one.key: one.run for one in _found(runs) if one.variant == AS_STATED}
+    shown = [name for name in SHOWN if any(key[0] == name for key in ours)]
+    if not shown:
+        raise FklError("figure: no finished run belongs to it; first fkl run -m +experiment=dekrr/airquality")
+    figure, panels = canvas(len(shown))
+    for axes, dataset in zip(panels, shown, strict=True):
+        for colour, algorithm in enumerate(ALGORITHMS):
+            of_one = {int(key[2][2:]): _rse(run) for key, run in ours.items() if key[:2] == (dataset, algorithm)}
+            D = sorted(of_one)
+            error = [[of_one[d].mean() for d in D], [of_one[d].std(ddof=1) for d in D]]
+            axes.errorbar(D, error[0], error[1], fmt="o-", color=COLOURS[colour], label=algorithm)
+            cells = [cell for cell in published(__file__, number) if _of(cell, dataset, algorithm)]
+            printed = [(int(cell["setting"][2:]), cell["value"]) for cell in cells]
+            axes.plot(*zip(*printed, strict=True), "x", color=COLOURS[colour], label=f"{algorithm}, published")
+        axes.set_xlabel("D, features of a node")
+        axes.set_title(dataset)
+    panels[0].set_ylabel("relative squared error, test samples")
+    return figure, max(run.replicates for run in ours.values())
+
+
+def _found(runs: list[FinishedRun]) -> list[Found]:
+    found = find("dekrr", runs)
+    if not found:
+        raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=dekrr/airquality")
+    return found
+
+
+def _of(cell: Cell, dataset: str, algorithm: str) -> bool:
+    return (cell["dataset"], cell["algorithm"]) == (dataset, algorithm)
+
+
+def _rse(run: FinishedRun) -> Any:
+    """Squared error over that of the test targets' own mean."""
+    return 1 - run.summary["r2"]
