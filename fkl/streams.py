@@ -36,6 +36,7 @@ class Role(IntEnum):
     COMPRESSION_DOWN = 15
     PRIVACY_OF_SERVER = 16
     OWN_FEATURES = 17
+    CENTRES = 18
 
 
 @dataclass(frozen=True)

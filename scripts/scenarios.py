@@ -23,6 +23,8 @@ SMALL: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("omkl_gf", "omkl_sfg", "omkl_sfg_r", "raker", "ada_raker", "rfomkr"), ALONE),
     **dict.fromkeys(("omkr", "rbf_1", "poly_2"), EXACT),
     **dict.fromkeys(("cta", "push_cta", "dkla", "link_dkla", "coke", "dekrr_ddrf"), AGENTS),
+    "one_shot_ridge": (*STREAM, "kernels.D=8"),
+    **dict.fromkeys(("dkrr_ny_cm", "falkon"), STREAM),
     **dict.fromkeys(("odkla", "qc_odkla", "domkl"), FEDERATED),
     **dict.fromkeys(("parsimonious_federated", "parsimonious_centralized"), SPARSE),
     **dict.fromkeys(("pooled_svm", "cascade_svm"), CLASSES),

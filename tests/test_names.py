@@ -107,7 +107,7 @@ def test_a_slip_costs_no_library(words: str) -> None:
         ("fkl data fetch wa", ["wave_farm"]),
         ("fkl run algo=pof", ["algo=pof_mkl"]),
         ("fkl run topology=s", ["topology=star"]),
-        ("fkl run -m algo=coke,dk", ["algo=coke,dkla"]),
+        ("fkl run -m algo=coke,dk", ["algo=coke,dkla", "algo=coke,dkrr_ny_cm"]),
         ("fkl run algo=coke algo.ce", ["algo.censored="]),
         ("fkl run algo.xi=1 see", ["seed="]),
         ("fkl run algo.b", ["algo.bins_by="]),

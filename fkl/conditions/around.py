@@ -149,6 +149,14 @@ class OnStar(Inside, Federated):
         server, client = self.method.start(common, clients)
         return Held(server, None), Held(client, None)
 
+    def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
+        """As the method's."""
+        return self.method.given(world, t)  # type: ignore[no-any-return]
+
+    def require_apart(self, world: Any, party: Any) -> None:
+        """As the method's, of this one."""
+        type(self.innermost).require_apart(self, world, party)
+
     def init(self, world: World) -> Star:
         """All parties before the first round, with data that suit the condition."""
         self.condition.require_samples(world.problem)
@@ -270,7 +278,7 @@ def around(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadli
         if not isinstance(condition, OnMessages):
             continue
         step = type(method).step  # whose round it is: the one that conditions are put into, or one of its own
-        star = step is Federated.step and not method.in_turn and not method.silent
+        star = step is Federated.step and not method.in_turn and not method.silent and method.in_conditions
         graph = step is Decentralized.step and not method.on_links and not method.conserves
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")

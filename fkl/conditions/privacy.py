@@ -65,12 +65,12 @@ class Noise(OnMessages):
             Of the sample that is told most of. Where a sample is in one message only, that of one mechanism, however
             long the run: what others send is of other samples, and what comes after is made of what was told.
         epsilon_client
-            Of the client that was present most often: one mechanism for each exchange so far.
+            Of the client that was present most often: one mechanism for each exchange so far in which clients send.
         """
         if self.noise == 0 or not accountant.INSTALLED:
             return {}
         rounds = np.cumsum(problem.present, axis=0).max(axis=1)
-        exchanges = getattr(method, "exchanges", 1)
+        exchanges = getattr(method, "exchanges_up", None) or getattr(method, "exchanges", 1)
         once = np.full(len(rounds), exchanges) if getattr(method, "uses_sample_once", False) else exchanges * rounds
         return {
             "epsilon_sample": accountant.epsilons(self.noise, once, self.delta),

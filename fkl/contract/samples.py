@@ -1,5 +1,6 @@
-"""Samples that agents go over in every iteration, and what they make of them by themselves."""
+"""Samples that agents, or clients, have from the start, and what they make of them by themselves."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
 from fkl.kernels.losses import Loss, Minimiser
-from fkl.kernels.rows import Rows
+from fkl.kernels.rows import Rows, Space
 
 Array = NDArray[np.floating]
 
@@ -100,3 +101,43 @@ class OwnSamples:
         """Whether it is a sample, (K, n)."""
         there: NDArray[np.bool_] = np.arange(self.y.shape[1]) < self.count[:, None]
         return there
+
+
+class Made:
+    """What was derived from samples, by name, to use it again; large, and no part of a state."""
+
+    def __init__(self) -> None:
+        self.named: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Held:
+    """The training samples of the clients that play, each client's its own.
+
+    Parameters
+    ----------
+    x : (n, d)
+        Client after client.
+    y : (n,) float64
+    count : (K,) int
+        Of each client.
+    present : (K,) bool
+        Whether a client takes part in this round.
+    loss : Loss
+    made : Made
+    """
+
+    x: Array
+    y: NDArray[np.float64]
+    count: NDArray[np.int64]
+    present: NDArray[np.bool_]
+    loss: Loss
+    made: Made = field(default_factory=Made, repr=False, compare=False)
+
+    def rows(self, space: str, bank: Callable[[], Space]) -> Rows:
+        """All of them in a feature space, to which they are mapped once."""
+        made = self.made.named
+        if space not in made:
+            made[space] = Rows.of(bank(), self.x, self.y, self.count, self.loss.compressed)
+        rows: Rows = made[space]
+        return rows

@@ -101,6 +101,9 @@ class Federated:
     choices_tell: ClassVar[bool] = False
     """Whether which entries a client sends follows from its data."""
 
+    in_conditions: ClassVar[bool] = True
+    """Whether its messages can be in conditions: not those that are samples."""
+
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """States of the server, and of so many clients, before the first round.
 
@@ -119,9 +122,7 @@ class Federated:
         """The server's state after it has told the clients something, and what that is: here `broadcast`."""
         return server, self.broadcast(common, server, turn)
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
+    def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
         """A client's new state, what it sends up, None for nothing, and what its prediction shows, in one exchange."""
         raise NotImplementedError
 
@@ -138,6 +139,11 @@ class Federated:
 
         require_alone(self, world, party)
 
+    def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
+        """What `client` is given of a round as samples, and each client's share (K,) in a mean."""
+        x, y, share = world.problem.round(t)
+        return Samples(x, y, share > 0), share
+
     def init(self, world: World) -> Star:
         """All parties before the first round."""
         return Star(*self.start(world.common, world.problem.clients))
@@ -145,11 +151,10 @@ class Federated:
     def step(self, world: World, state: Star, t: int) -> tuple[Star, Outcome]:
         """One round of all parties, whose messages pass the channel."""
         common, channel = world.common, world.channel
-        x, y, share = world.problem.round(t)
-        samples = Samples(x, y, share > 0)
+        samples, share = self.given(world, t)
         server, client, shown, here = state.server, state.client, None, int(samples.present.sum())
         for exchange in range(self.exchanges):
-            alone, everyone = (Turn(t, exchange, world.streams, range(size), together=here) for size in (1, len(y)))
+            alone, everyone = (Turn(t, exchange, world.streams, range(size), together=here) for size in (1, len(share)))
             server, down = self.tell(common, server, alone)
             down = channel.down(down)
             client, up, outcome = self.client(common, client, down, samples, everyone)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.samples import BatchSamples, OwnSamples
+from fkl.contract.samples import BatchSamples, Held, OwnSamples
 from fkl.kernels import BANKS, Dictionary, FeatureBank
 from fkl.kernels.losses import LOSSES, Loss
 from fkl.kernels.rows import Rows
@@ -16,6 +16,8 @@ from fkl.network import Channel, Topology
 from fkl.streams import Streams
 
 Array = NDArray[np.floating]
+FEATURES = "random features"
+"""Of the dictionary's one kernel: the space that a batch is judged in, unless its method has one of its own."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,12 @@ class World:
     @cached_property
     def training(self) -> Rows:
         """The clients' training samples in the feature space of the dictionary's one kernel."""
-        return self._rows(True)
+        return self.held.rows(FEATURES, lambda: self.bank)
 
     @cached_property
     def testing(self) -> Rows:
         """The clients' test samples there."""
-        return self._rows(False)
+        return self.tested.rows(FEATURES, lambda: self.bank)
 
     @cached_property
     def samples(self) -> BatchSamples:
@@ -127,10 +129,20 @@ class World:
         x, y, client = self.problem.part(True)
         return OwnSamples.of(x, y, np.bincount(client, minlength=self.problem.clients))
 
-    def _rows(self, training: bool) -> Rows:
+    @cached_property
+    def held(self) -> Held:
+        """The clients' training samples, as clients of a star hold them."""
+        return self._part(True)
+
+    @cached_property
+    def tested(self) -> Held:
+        """The samples that clients are tested on."""
+        return self._part(False)
+
+    def _part(self, training: bool) -> Held:
         x, y, client = self.problem.part(training)
-        count = np.bincount(client, minlength=self.problem.clients)
-        return Rows.of(self.bank, x, y, count, self.loss.compressed)
+        everyone = np.ones(self.problem.clients, np.bool_)
+        return Held(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,35 @@
 """The clients' samples in feature space, as few rows as the loss can tell apart."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.kernels.bank import FeatureBank
 from fkl.kernels.threads import in_parts
 
 Array = NDArray[np.floating]
 BLOCK_ROWS = 2048
 PRODUCTS_A_FEATURE = 16
 """Products of a matrix with a vector that take as long as one feature."""
+
+
+class Space(Protocol):
+    """What samples are mapped to: a bank of one kernel's random features, or what centres span."""
+
+    @property
+    def replicates(self) -> int:
+        """R."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """P."""
+        ...
+
+    def features(self, x: Array) -> Array:
+        """Phi of x (n, d), (R, 1, n, P)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -39,12 +57,12 @@ class Rows:
     count: NDArray[np.float64]
 
     @classmethod
-    def of(cls, bank: FeatureBank, x: Array, y: Array, count: NDArray[np.int64], compressed: bool) -> "Rows":
+    def of(cls, bank: Space, x: Array, y: Array, count: NDArray[np.int64], compressed: bool) -> "Rows":
         """Map samples with a bank of one kernel.
 
         Parameters
         ----------
-        bank : FeatureBank
+        bank : Space
         x : (n, d)
             Client after client.
         y : (n,)
@@ -88,7 +106,7 @@ class Rows:
         return np.matmul(phi.swapaxes(1, 2), phi)
 
 
-def _triangle(bank: FeatureBank, x: Array, y: Array) -> Array:
+def _triangle(bank: Space, x: Array, y: Array) -> Array:
     """Triangular factor of [Phi y], (R, P + 1, P + 1), for more than P rows, taken in block after block."""
     width = bank.width + 1
     triangle: Array = np.zeros((bank.replicates, 0, width))

@@ -75,7 +75,8 @@ class BatchTask(Task):
 
     def judge(self, world: World, method: Algorithm) -> "BatchJudge":
         """Errors, and distances from the optimum."""
-        return BatchJudge(world, method.lam)
+        own = getattr(method, "judged_in", lambda world: None)(world)
+        return BatchJudge(world, method.lam, own)
 
     def replicates_at_once(self, rehearse: Any) -> int:
         """One, where each has samples of its own; what they need is rehearsed all the same."""
@@ -104,6 +105,20 @@ class BatchTask(Task):
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets to be tested on."""
         yield Probe(mirrored_tests(self.problem), "other targets to be tested on")
+
+
+class StarTask(BatchTask):
+    """The same of methods with a server, where there are no transmissions to all neighbours to draw."""
+
+    def panels(self) -> Mapping[str, Panel]:
+        """Errors and distances."""
+        return {name: panel for name, panel in super().panels().items() if name != "transmissions"}
+
+
+class TogetherTask(StarTask):
+    """The same where all clients are needed in every round."""
+
+    of_rounds: ClassVar[bool] = False
 
 
 def of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
@@ -170,11 +185,14 @@ class BatchJudge(Books):
     world : World
         Of a Batch and a dictionary of one kernel.
     lam : float
+    rows : (Rows, Rows) or None
+        Training and test samples in the space of theta; None for the dictionary's random features.
     """
 
-    def __init__(self, world: World, lam: float) -> None:
+    def __init__(self, world: World, lam: float, rows: tuple[Rows, Rows] | None = None) -> None:
         self._loss = world.loss
-        self.parts = {"train": world.training, "test": world.testing}
+        train, test = rows or (world.training, world.testing)
+        self.parts = {"train": train, "test": test}
         self.optimum = self._loss.optimum(self.parts["train"], lam)  # (R, P)
         R, P = self.optimum.shape
         K, T = world.problem.clients, world.problem.rounds

@@ -33,6 +33,7 @@ EXCUSED: dict[tuple[str, Promise], str] = {("pooled_raker", LABELS): IN_TURN, ("
 
 ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60", "precision=float64")
 NEAREST = ("compression=uniform", "compression.rounding=nearest")
+NOISY = ("privacy=local", "privacy.clip=1.5", "privacy.noise=0.5")
 LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
 DIFFICULT: dict[str, tuple[str, ...]] = {
     "pof_mkl, bins drawn, clients absent": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", *ABSENT),
@@ -49,6 +50,7 @@ DIFFICULT: dict[str, tuple[str, ...]] = {
     "coke, quantized": ("algo=coke", "algo.v=0.1", *NEAREST, "compression.bits=6"),
     "odkla, clients absent": ("algo=odkla", *ABSENT),
     "odkla, messages lost": ("algo=odkla", *LOSSY),
+    "one_shot_ridge, clients absent": ("algo=one_shot_ridge", *ABSENT, "participation=share", *NOISY),
     "dkla, logistic": ("algo=dkla", "algo.loss=logistic", "algo.iterations=20", "dataset=ellipses", "dataset.rows=90"),
     "fdskl, a bank": ("algo=fdskl", "algo.bank=24", "precision=float64"),
     "fdskl, fresh masks, a fold": ("algo=fdskl", "algo.masks=fresh", "algo.fold=1", "precision=float64"),
@@ -137,6 +139,8 @@ THEORY: dict[str, Theory] = {
     "cta": ((*AGENT, "algo.eta=0.5", "algo.iterations=400"), closed_form),
     "push_cta": ((*AGENT, "algo.eta=0.5", "algo.iterations=400"), closed_form),
     "dkla": (AGENT, closed_form),
+    "one_shot_ridge": (AGENT, closed_form),
+    **dict.fromkeys(("dkrr_ny_cm", "falkon"), "test_algorithms_nystroem.py::test_one_client_is_nystroem_s_closed_form"),
     "link_dkla": (AGENT, closed_form),
     "coke": ((*AGENT, "algo.v=0.5", "algo.mu=0.8"), closed_form),
     "dekrr_ddrf": "test_algorithms_dekrr_ddrf.py::test_without_others_it_is_ridge_on_its_own_features",

@@ -23,6 +23,9 @@ STEPS = {
 STABLE = {
     "ada_raker",
     "dkla",
+    "one_shot_ridge",
+    "dkrr_ny_cm",
+    "falkon",
     "coke",
     "link_dkla",
     "domkl",

@@ -26,6 +26,8 @@ OWN_SUMMARY = [
     "replicate", "train_mse", "test_mse", *PEERS, "test_mse_training_mean", "r2", "rmse_in_units",
     "test_mse_worst_tenth", "test_mse_gini", *TIMES,
 ]  # fmt: skip
+SUMS_SUMMARY = [name for name in BATCH_SUMMARY if name not in PEERS]
+SUMS_SUMMARY[7:7] = TRAFFIC
 PEER_SUMMARY = [*STREAM_ERRORS, *PEERS, *STREAM_SUMMARY[len(STREAM_ERRORS) + len(TRAFFIC) :]]
 
 
@@ -50,8 +52,14 @@ DRAWN = ("coke", "fdskl", "libsvm", "parsimonious_federated", "pof_mkl", "pooled
 """One of each family and kind of figure."""
 
 
+STARS_OF_BATCHES = ("dkrr_ny_cm", "falkon", "one_shot_ridge")
+"""Methods with a server whose clients have all their samples from the start."""
+
+
 def rounds_and_clients(algo: str) -> tuple[int, int]:
     """Of a run as small as `small` makes it."""
+    if algo in STARS_OF_BATCHES:
+        return (1 if algo == "one_shot_ridge" else 100), 4
     if algo in VERTICAL:
         return (1 if algo in AT_ONCE else 20), 2
     if algo in PARSIMONIOUS:
@@ -67,6 +75,8 @@ def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tu
         return ("mse", "transmissions"), OWN_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
     if algo in DECENTRALIZED:
         return ("mse", "distance", "transmissions"), BATCH_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
+    if algo in STARS_OF_BATCHES:
+        return ("mse", "distance"), SUMS_SUMMARY, ("train_mse", "test_mse"), ("uplink", "downlink")
     if algo in ("pooled_svm", "cascade_svm"):
         return ("error",), MACHINE_SUMMARY, ("train_error", "test_error"), ("uplink", "downlink")
     if algo in PARSIMONIOUS:

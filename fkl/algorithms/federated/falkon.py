@@ -1,0 +1,104 @@
+"""FALKON among clients: preconditioned conjugate gradients on Nystroem's equations, a product of each client a step.
+
+Rudi, Carratino and Rosasco, FALKON: An Optimal Large Scale Kernel Method, NeurIPS 2017.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fkl.algorithms.base import Array
+from fkl.algorithms.federated.nystroem import Centres, Client, Nystroem, Vector, joined, product, pull
+from fkl.contract.samples import Held
+from fkl.contract.star import Turn
+from fkl.contract.world import Common
+from fkl.kernels.centres import CentreBank
+from fkl.network.messages import Each, Ragged, Shared
+
+
+@dataclass
+class Server:
+    """Centres (R, m, d); M^-1 (R, m, m); r, p (R, m); r'M^-1 r and the step that clients are told of (R, 1)."""
+
+    centres: Array
+    inverse: Array
+    residual: Array
+    direction: Array
+    squared: Array
+    step: Array
+
+
+@dataclass(frozen=True)
+class Falkon(Nystroem):
+    """Conjugate gradients on H theta = b, H = sum_k Phi_k'Phi_k / n_k + lam I, b = sum_k Phi_k'y_k / n_k.
+
+    Preconditioned by M = (K / m) Phi_c'Phi_c + lam I, Phi_c the features of the m centres, which the server has: the
+    paper's B B' (eq. 13) where theta = T alpha. In a round after the first, clients are told of p, answer with
+    Phi_k'Phi_k p / n_k, and are told of the step along p.
+    """
+
+    label: ClassVar[str] = "FALKON"
+    exchanges: ClassVar[int] = 2
+
+    def start(self, common: Common, clients: int) -> tuple[Server, Client]:
+        """Nobody knows of a centre."""
+        client = self.client_before(common, clients)
+        none = np.zeros((len(client.centres), 0))
+        return Server(client.centres, np.zeros((len(none), 0, 0)), none, none, none, none), client
+
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Centres | Vector | None:
+        """All centres, once they are there; then p, and the step along it."""
+        if turn.t == 0:
+            return Centres(Ragged(tuple((one,) for one in server.centres))) if turn.exchange else None
+        return Vector(Shared(server.step if turn.exchange else server.direction))
+
+    def client(
+        self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
+    ) -> tuple[Client, Centres | Vector | None, Array | None]:
+        """Give centres; send b_k; then, round after round, send a product, and take the step."""
+        if down is None:
+            return client, self.given_centres(samples, turn), None
+        K = len(samples.count)
+        if isinstance(down, Centres):
+            client = self.told_centres(down, K)
+            return client, Vector(Each(pull(self.rows(common, client, samples)))), client.theta
+        told = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
+        if turn.exchange == 0:
+            sent = Vector(Each(product(self.rows(common, client, samples), told)))
+            return Client(client.centres, client.theta, told), sent, None
+        theta = client.theta + told * client.direction
+        return Client(client.centres, theta, client.direction), None, theta
+
+    def server(self, common: Common, server: Server, up: Centres | Vector | None, share: Array, turn: Turn) -> Server:
+        """Begin, or take a step of conjugate gradients."""
+        if up is None:
+            return server
+        if isinstance(up, Centres):
+            return self._told(common, joined(up), len(share))
+        assert isinstance(up.vector, Each)
+        summed = up.vector.mean(share) * len(share)
+        if turn.t == 0:
+            direction = np.einsum("rij,rj->ri", server.inverse, summed)
+            squared = (summed * direction).sum(axis=1, keepdims=True)
+            return Server(server.centres, server.inverse, summed, direction, squared, np.zeros_like(squared))
+        along = summed + self.lam * server.direction
+        curved = (server.direction * along).sum(axis=1, keepdims=True)
+        step = _over(server.squared, curved)
+        residual = server.residual - step * along
+        turned = np.einsum("rij,rj->ri", server.inverse, residual)
+        squared = (residual * turned).sum(axis=1, keepdims=True)
+        direction = turned + _over(squared, server.squared) * server.direction
+        return Server(server.centres, server.inverse, residual, direction, squared, step)
+
+    def _told(self, common: Common, centres: Array, clients: int) -> Server:
+        phi = CentreBank(common.dictionary, centres).of_centres()
+        R, m, _ = phi.shape
+        curvature = clients / m * np.matmul(phi.swapaxes(1, 2), phi) + self.lam * np.eye(m)
+        zeros, one = np.zeros((R, m)), np.zeros((R, 1))
+        return Server(centres, np.linalg.inv(curvature), zeros, zeros, one, one)
+
+
+def _over(a: Array, b: Array) -> Array:
+    """Quotient a / b, and 0 where nothing is left to be done."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

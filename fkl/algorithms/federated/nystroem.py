@@ -1,0 +1,160 @@
+"""What Nystroem methods of a star share: centres that clients give, and theta in the space that these span."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Array, HoldOut, World
+from fkl.contract.batches import OnBatches
+from fkl.contract.samples import Held
+from fkl.contract.star import Star, Turn
+from fkl.contract.world import FEATURE_KEYS, Common
+from fkl.errors import require
+from fkl.kernels.centres import CentreBank
+from fkl.kernels.functions import OnPoints
+from fkl.kernels.rows import Rows
+from fkl.network.messages import Each, Ragged, Shared
+from fkl.streams import Role
+from fkl.tasks.batch import TogetherTask
+
+SPACE = "span of the centres"
+
+
+@dataclass(frozen=True)
+class Centres:
+    """Some samples (m, d): of each client, or of all of them, the same for all."""
+
+    centres: Ragged
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Of each client (R, K, m), or the same for all (R, m)."""
+
+    vector: Each | Shared
+
+
+@dataclass
+class Client:
+    """Centres (R, m, d) of all clients, none before they are told, and theta and what else it holds, (R, K, m)."""
+
+    centres: Array
+    theta: Array
+    direction: Array
+
+
+@dataclass(frozen=True)
+class Nystroem(HoldOut, OnBatches):
+    """min over f in span{kappa(c, .)} of sum_k mean (y_k - f(x_k))^2 + lam |f|^2, c the centres, for one exact kernel.
+
+    Clients count alike however many samples they have, as in COKE's eqs. (15) and (16). In the first round every client
+    sends some samples of its own, drawn uniformly, and is told all of these: they are no secret any more, whatever
+    noise were on later messages, so that privacy and other conditions on messages are refused.
+
+    Parameters
+    ----------
+    centres : int
+        Samples that a client gives, all of them where it has fewer.
+    iterations : int
+        Rounds, the first of which is that of the centres.
+    lam : float
+        Regularisation lambda of all clients together.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    task: ClassVar[Any] = TogetherTask
+    label: ClassVar[str]
+    idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
+    in_conditions: ClassVar[bool] = False
+
+    centres: int = 10
+    iterations: int = 20
+    lam: float = 1e-2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(1 <= self.centres <= 10_000, "centres", self.centres, "an integer from 1 to 10000")
+        require(1 <= self.iterations <= 10**6, "iterations", self.iterations, "an integer from 1 to 1000000")
+        require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
+
+    @property
+    def rounds(self) -> int:
+        """One an iteration."""
+        return self.iterations
+
+    def client_before(self, common: Common, clients: int) -> Client:
+        """A client's state before it is told of any centre.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+        """
+        require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
+        R = len(common.streams.replicates)
+        return Client(np.zeros((R, 0, common.dimension)), np.zeros((R, clients, 0)), np.zeros((R, clients, 0)))
+
+    def given_centres(self, samples: Held, turn: Turn) -> Centres:
+        """Some of each client's samples, drawn without replacement."""
+        drawn = turn.vectors(Role.CENTRES, self.centres)
+        ends = np.cumsum(samples.count)
+        some = [
+            tuple(
+                samples.x[_without_replacement(u, n) + end - n]
+                for u, n, end in zip(of, samples.count, ends, strict=True)
+            )
+            for of in drawn
+        ]
+        return Centres(Ragged(tuple(some)))
+
+    def told_centres(self, down: Centres, clients: int) -> Client:
+        """A client's state once it is told of all centres."""
+        centres = joined(down)
+        zeros = np.zeros((len(centres), clients, centres.shape[1]))
+        return Client(centres, zeros, zeros)
+
+    def rows(self, common: Common, client: Client, samples: Held) -> Rows:
+        """The clients' samples in the space that the centres span."""
+        return samples.rows(SPACE, lambda: CentreBank(common.dictionary, client.centres))
+
+    def judged_in(self, world: World) -> tuple[Rows, Rows]:
+        """The same of all clients, and of the samples that are tested on: the centres follow from the seed."""
+        everyone = Turn(0, 0, world.streams, range(world.problem.clients))
+        bank = CentreBank(world.dictionary, joined(self.given_centres(world.held, everyone)))
+        return world.held.rows(SPACE, lambda: bank), world.tested.rows(SPACE, lambda: bank)
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnPoints, ...]:
+        """Sums over the centres, of every client."""
+        client: Client = state.client
+        dictionary = world.dictionary
+        alpha = CentreBank(dictionary, client.centres).coefficients(client.theta)
+        kernel = np.array(dictionary.families), np.asarray(dictionary.scales, np.float64)
+        return tuple(
+            OnPoints(np.asarray(points, np.float64), *kernel, own[:, None], np.zeros(len(own)))
+            for points, own in zip(client.centres, alpha, strict=True)
+        )
+
+
+def joined(message: Centres) -> Array:
+    """All clients' centres, (R, m, d)."""
+    return np.stack([np.concatenate(of_clients) for of_clients in message.centres.values]).astype(np.float64)
+
+
+def product(rows: Rows, vector: Array) -> Array:
+    """Phi_k'Phi_k v_k / n_k of each client, for v (R, K, m)."""
+    return rows.weigh(rows.predict(vector[..., None])[..., 0]) / rows.count[:, None]
+
+
+def pull(rows: Rows) -> Array:
+    """Phi_k'y_k / n_k of each client, (R, K, m)."""
+    return rows.weigh(rows.y) / rows.count[:, None]
+
+
+def _without_replacement(u: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    """Numbers below n, no two alike, one for each u in [0, 1) while there are any."""
+    left = list(range(n))
+    return np.array([left.pop(int(u[i] * (n - i))) for i in range(min(len(u), n))])

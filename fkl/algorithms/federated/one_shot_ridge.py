@@ -1,0 +1,141 @@
+"""One-shot federated ridge regression: every client sends what its samples come to, once.
+
+Ridge regression on random features needs nothing of the samples but sums over them, which add up: One-Shot Federated
+Ridge Regression (arXiv 2601.08216); noise on such sums is the mechanism of Vu and Slavkovic (2009) and of Wang,
+Revisiting Differentially Private Linear Regression (UAI 2018).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from fkl.algorithms.base import Array, HoldOut, World
+from fkl.contract.batches import OnBatches
+from fkl.contract.samples import Held
+from fkl.contract.star import Star, Turn
+from fkl.contract.world import FEATURES, Common
+from fkl.errors import require
+from fkl.kernels.functions import OnFeatures
+from fkl.network.messages import Each, Shared
+from fkl.tasks.batch import StarTask
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a client's samples come to.
+
+    Parameters
+    ----------
+    gram : payload (R, K, P (P + 1) / 2)
+        Z'Z / n, its upper triangle.
+    pull : payload (R, K, P)
+        Z'y / n.
+    """
+
+    gram: Each
+    pull: Each
+
+
+@dataclass(frozen=True)
+class Theta:
+    """What was learned, (R, P)."""
+
+    theta: Shared
+
+
+@dataclass
+class Learned:
+    """Theta, (R, P), or (R, K, P) as clients hold it."""
+
+    theta: Array
+
+
+@dataclass(frozen=True)
+class OneShotRidge(HoldOut, OnBatches):
+    """min over theta of sum_k |y_k - Z_k theta|^2 / n_k + lam |theta|^2, exactly, after one message of each client.
+
+    Client k sends G_k = Z_k'Z_k / n_k and b_k = Z_k'y_k / n_k, and theta = (sum_k G_k + lam I)^-1 sum_k b_k. Clients
+    count alike however many samples they have, as in COKE's eqs. (15) and (16), whose optimum this is: with as many
+    samples each it is ridge regression on pooled samples. Absent clients are left out, as late ones are.
+
+    With features of map=pairs, |z| = 1, and targets of at most 1 the message of a client is no longer than 2^(1/2),
+    which is what to clip it to where there is noise; then G may have eigenvalues below 0, which are taken for 0.
+
+    Parameters
+    ----------
+    lam : float
+        Regularisation lambda of all clients together.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    task: ClassVar[Any] = StarTask
+    label: ClassVar[str] = "One-shot ridge"
+    exchanges: ClassVar[int] = 2
+    exchanges_up: ClassVar[int] = 1
+
+    lam: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
+
+    def start(self, common: Common, clients: int) -> tuple[Learned, Learned]:
+        """Nothing is learned yet: theta = 0."""
+        require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
+        R, P = common.bank.replicates, common.bank.width
+        return Learned(np.zeros((R, P))), Learned(np.zeros((R, clients, P)))
+
+    def broadcast(self, common: Common, server: Learned, turn: Turn) -> Theta | None:
+        """Nothing, and then theta."""
+        return None if turn.exchange == 0 else Theta(Shared(server.theta))
+
+    def client(
+        self, common: Common, client: Learned, down: Theta | None, samples: Held, turn: Turn
+    ) -> tuple[Learned, Statistics | None, Array | None]:
+        """Send the statistics, and then show theta."""
+        if down is not None:
+            here = samples.present[:, None]
+            theta = np.where(here, down.theta.dense().values[:, None], client.theta)
+            return Learned(theta), None, theta
+        if turn.exchange:  # nobody has answered the server, which learned nothing
+            return client, None, client.theta
+        rows = samples.rows(FEATURES, lambda: common.bank)
+        R, K, _, P = rows.phi.shape
+        upper = np.triu_indices(P)
+        gram = np.empty((R, K, len(upper[0])))
+        for k in range(K):
+            gram[:, k] = rows.gram(k)[:, *upper] / rows.count[k]
+        return client, Statistics(Each(gram), Each(rows.weigh(rows.y) / rows.count[:, None])), None
+
+    def server(self, common: Common, server: Learned, up: Statistics | None, share: Array, turn: Turn) -> Learned:
+        """Sums over those whose messages are there, of which each has the same share in a mean."""
+        if up is None:
+            return server
+        heard = 1 / share.max()
+        P = server.theta.shape[1]
+        gram, upper = np.zeros((len(server.theta), P, P)), np.triu_indices(P)
+        gram[:, *upper] = heard * up.gram.mean(share)
+        gram += np.triu(gram, 1).swapaxes(1, 2)
+        pull = heard * up.pull.mean(share)
+        return replace(server, theta=np.stack([_solved(*one, self.lam) for one in zip(gram, pull, strict=True)]))
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """Theta of every client."""
+        theta: Any = state.client.theta[:, :, None]
+        return tuple(OnFeatures.of(world.bank, r, own, np.ones((len(own), 1))) for r, own in enumerate(theta))
+
+
+def _solved(gram: Array, pull: Array, lam: float) -> Array:
+    """(G + lam I)^-1 b, with eigenvalues of G that noise has made negative taken for 0."""
+    ridge = gram + lam * np.eye(len(gram))
+    values = np.linalg.eigvalsh(gram)
+    if values[0] > -0.5 * lam:  # of G without noise rounding may leave as much
+        solved: Array = cho_solve(cho_factor(ridge), pull)
+        return solved
+    values, vectors = np.linalg.eigh(gram)
+    return vectors @ ((vectors.T @ pull) / (np.maximum(values, 0) + lam))

@@ -1,0 +1,185 @@
+"""Nystroem methods of a star against their literal transcriptions, their limits, and what they refuse."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from literal import one_shot
+from literal.common import Array
+from literal.worlds import assert_close
+
+from fkl import api
+from fkl.algorithms.federated.falkon import Falkon
+from fkl.algorithms.federated.nystroem import _without_replacement
+from fkl.conformance import scenario
+from fkl.contract.world import World
+from fkl.errors import BadValue, FklError
+from fkl.execution import prepare
+from fkl.experiment import make_world
+from fkl.kernels import Dictionary
+from fkl.kernels.centres import CentreBank
+
+LAM, WIDTH = 0.2, 0.25
+WORDS = (f"algo.lam={LAM}", "algo.centres=3", f"kernels.smallest={WIDTH}", "precision=float64")
+UNEVEN = ("partition=quantity_skew", "partition.clients=3", "partition.rounds=60")
+POINTS = np.random.default_rng(8).uniform(-0.3, 0.3, (6, 10))
+
+
+def kernel(a: Array, b: Array) -> float:
+    return float(np.exp(-((a - b) @ (a - b)) / (2 * WIDTH**2)))
+
+
+def learned(algo: str, iterations: int, *words: str) -> tuple[World, Any, Array, Array]:
+    """The world of one replicate, what is held in the end, the centres, and f at the points, (K, 6)."""
+    experiment = prepare(scenario(f"algo={algo}", *WORDS, f"algo.iterations={iterations}", *words))
+    world, _ = make_world(experiment, (0,))
+    state = experiment.algorithm.init(world)
+    for t in range(iterations):
+        world.channel.open_round(t, world.problem.present[t])
+        state, _ = experiment.algorithm.step(world, state, t)
+    [function] = experiment.algorithm.functions(world, state, iterations)
+    return world, state, state.client.centres[0], function.sums(POINTS)
+
+
+def parts(world: World) -> tuple[list[Array], list[Array]]:
+    """Each client's samples."""
+    x, y, client = world.problem.part(True)
+    own = [client == k for k in range(world.problem.clients)]
+    return [x[one] for one in own], [y[one] for one in own]
+
+
+@pytest.mark.parametrize("words", [(), UNEVEN], ids=str)
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_falkon_is_its_literal(steps: int, words: tuple[str, ...]) -> None:
+    """In coefficients, with the paper's T and A, where ours are in the space of the centres."""
+    world, _, centres, f = learned("falkon", 1 + steps, *words)
+    literal = one_shot.falkon(kernel, *parts(world), centres, LAM, steps, POINTS)
+    assert_close(f, np.broadcast_to(literal, f.shape), 1e-9, "f")
+
+
+@pytest.mark.parametrize("words", [(), UNEVEN], ids=str)
+@pytest.mark.parametrize("communications", [0, 1, 4])
+def test_dkrr_ny_cm_is_its_literal(communications: int, words: tuple[str, ...]) -> None:
+    """Its first round is DKRR-NY, the mean of what clients find alone."""
+    world, _, centres, f = learned("dkrr_ny_cm", 1 + communications, *words)
+    lam = LAM / world.problem.clients
+    literal = one_shot.dkrr_ny_cm(kernel, *parts(world), centres, lam, communications, POINTS)
+    assert_close(f, np.broadcast_to(literal, f.shape), 1e-9, "f")
+
+
+@pytest.mark.parametrize("algo", ["falkon", "dkrr_ny_cm"])
+def test_they_come_to_nystroem_s_closed_form(algo: str) -> None:
+    """And FALKON in no more steps than there are centres, as conjugate gradients do."""
+    world, _, centres, f = learned(algo, 13 if algo == "falkon" else 60)
+    exact = one_shot.nystroem(kernel, *parts(world), centres, LAM, POINTS)
+    assert_close(f, np.broadcast_to(exact, f.shape), 1e-8, "f")
+
+
+@pytest.mark.parametrize(("algo", "iterations"), [("falkon", 30), ("dkrr_ny_cm", 1)])
+def test_one_client_is_nystroem_s_closed_form(algo: str, iterations: int) -> None:
+    """Of one client its own solution is that of all, without a communication."""
+    world, _, centres, f = learned(algo, iterations, "partition.clients=1", "algo.centres=8")
+    exact = one_shot.nystroem(kernel, *parts(world), centres, LAM, POINTS)
+    assert_close(f, exact[None], 1e-8, "f")
+
+
+def test_with_all_samples_for_centres_it_is_kernel_ridge() -> None:
+    """The span of all samples holds the minimiser over all functions: (K + lam n / K I)^-1 y, of equal clients."""
+    world, _, centres, f = learned("falkon", 40, "algo.centres=1000", "partition.rounds=12")
+    x, y = (np.concatenate(part) for part in parts(world))
+    assert sorted(map(tuple, centres)) == sorted(map(tuple, x))
+    gram = np.array([[kernel(a, b) for b in x] for a in x])
+    clients = world.problem.clients
+    a = np.linalg.solve(gram + LAM * len(x) / clients * np.eye(len(x)), y)
+    exact = np.array([[kernel(point, b) for b in x] for point in POINTS]) @ a
+    assert_close(f, np.broadcast_to(exact, f.shape), 1e-7, "f")
+
+
+def test_the_preconditioner_saves_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After six steps a hundredth is left to go of what is without it: where no centre is known of, M is lam I."""
+    words = ("algo.centres=60", "algo.lam=0.0001", "kernels.smallest=1")
+
+    def distance() -> float:
+        world, state, _, _ = learned("falkon", 7, *words)
+        rows = prepare(scenario("algo=falkon", *WORDS, *words)).algorithm.judged_in(world)[0]
+        return float(np.linalg.norm(state.client.theta[0, 0] - world.loss.optimum(rows, 1e-4)[0]))
+
+    with_it = distance()
+    monkeypatch.setattr(CentreBank, "of_centres", lambda bank: np.zeros_like(bank.root))
+    assert with_it < 0.01 * distance()
+
+
+def test_steps_of_clients_that_know_little_diverge() -> None:
+    """What DKRR-NY-CM's docstring says of lam; FALKON, on the same equations, does not mind."""
+    words = ("dataset=diabetes", "precision=float64", "replicates=3", "algo.iterations=60")
+
+    def distance(algo: str, lam: float) -> Any:
+        return api.run(f"algo={algo}", *words, f"algo.lam={lam}").summary["distance"]
+
+    assert (distance("dkrr_ny_cm", 0.01) < 1e-10).all()
+    assert (distance("dkrr_ny_cm", 0.001) > 1).any()
+    assert (distance("falkon", 0.001) < 1e-8).all()
+
+
+def test_features_of_centres_make_the_projected_kernel() -> None:
+    """phi(x)'phi(x') = k(x, c) K_cc^-1 k(c, x'), exactly the kernel where x is a centre."""
+    dictionary = Dictionary(N=1, smallest=WIDTH, largest=WIDTH, bandwidth_convention="deviation")
+    random = np.random.default_rng(3)
+    centres, x = random.standard_normal((2, 5, 3)), random.standard_normal((7, 3))
+    bank = CentreBank(dictionary, centres)
+    for r, own in enumerate(centres):
+        phi, of_centres = bank.features(x)[r, 0], bank.features(own)[r, 0]
+        np.testing.assert_allclose(of_centres @ phi.T, dictionary.gram(0, own, x), atol=1e-8)
+        np.testing.assert_allclose(of_centres, bank.of_centres()[r], atol=1e-8)
+    theta = random.standard_normal((2, 4, 5))
+    alpha = bank.coefficients(theta)
+    for r, own in enumerate(centres):
+        np.testing.assert_allclose(
+            alpha[r] @ dictionary.gram(0, own, x), theta[r] @ bank.features(x)[r, 0].T, atol=1e-8
+        )
+
+
+def test_centres_are_drawn_without_replacement_and_uniformly() -> None:
+    u = np.random.default_rng(0).random((20000, 3))
+    drawn = np.array([_without_replacement(one, 5) for one in u])
+    assert all(len(set(one)) == 3 for one in drawn[:1000])
+    np.testing.assert_allclose(np.bincount(drawn.ravel(), minlength=5) / len(u), 0.6, atol=0.02)
+    assert sorted(_without_replacement(u[0], 2)) == [0, 1], "all there are"
+
+
+def test_traffic_is_that_of_vectors_as_long_as_there_are_centres() -> None:
+    """FALKON: d m scalars of centres up, K times as many down; then m up, and m and a step down, a client and round."""
+    experiment = prepare(scenario("algo=falkon", *WORDS, "algo.iterations=5", "replicates=1"))
+    world, ledger = make_world(experiment, (0,))
+    state = experiment.algorithm.init(world)
+    for t in range(5):
+        world.channel.open_round(t, world.problem.present[t])
+        state, _ = experiment.algorithm.step(world, state, t)
+    K, d, own = world.problem.clients, world.problem.dimension, 3
+    m = K * own
+    up, down = (ledger.tallies[direction].by_client[0, :, 1] for direction in ("uplink", "downlink"))
+    assert (up == own * d + m + 4 * m).all()
+    assert (down == m * d + 4 * (m + 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("privacy=local", "privacy.clip=1"), "privacy=Local: must be null for FALKON"),
+        (("compression=uniform",), "compression=Uniform: must be null for FALKON"),
+        (("secure=pairwise",), "secure=.*: must be null for FALKON"),
+        (("late=updates",), "late=.*: must be null for FALKON"),
+        (("participation=share",), "participation=Share: must be null for FALKON, whose rounds nobody can miss"),
+        (("kernels.N=2", "kernels.largest=3"), "kernels.N=2: must be 1: FALKON learns one kernel"),
+        (("algo.centres=0",), "centres=0: must be an integer from 1 to 10000"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(FklError, match=said):
+        api.run("algo=falkon", "dataset=diabetes", "replicates=1", *words)
+
+
+def test_bad_values_are_named() -> None:
+    for key, value in (("lam", 0.0), ("iterations", 0)):
+        with pytest.raises(BadValue, match=key):
+            Falkon(**{key: value})  # type: ignore[arg-type]
