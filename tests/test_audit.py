@@ -52,6 +52,7 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "perfedavg": {"mse": 0.074959615, "regret_hindsight": 2.4256041, "uplink_scalars": 105760},
     "pof_mkl": {"mse": 0.10880202, "regret_hindsight": 3.855338, "uplink_scalars": 2560},
     "poly_2": {"mse": 0.20858302},
+    "pooled_ada_raker": {"mse": 0.054966232, "regret_hindsight": 1.8409571, "uplink_scalars": 1760},
     "pooled_omkl_gf": {"mse": 0.084135927, "regret_hindsight": 2.9893499, "uplink_scalars": 1760},
     "pooled_svm": {"test_error": 0.1788, "support_vectors": 54.8, "sent_samples": 90},
     "pooled_raker": {"mse": 0.078783318, "regret_hindsight": 2.7725178, "uplink_scalars": 1760},

@@ -41,6 +41,9 @@ class HoldOut:
         samples apart themselves overrule it.
     fold : int or None
         For cross-validation: leave the samples to be tested on aside and test on this fifth of the others.
+    test_on : {"drawn", "last"}
+        Draw the samples to be tested on, or take those of each client's last rounds, which are what a method on the
+        stream predicts last.
 
     Raises
     ------
@@ -51,11 +54,13 @@ class HoldOut:
 
     test_share: float = 0.3
     fold: int | None = None
+    test_on: str = "drawn"
 
     def __post_init__(self) -> None:
         require(0 <= self.test_share < 1, "test_share", self.test_share, "a share >= 0 and < 1")
         folds = f"an integer from 0 to {FOLDS - 1}, or null"
         require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
+        require(self.test_on in ("drawn", "last"), "test_on", self.test_on, "drawn or last")
 
     @property
     def rounds(self) -> int:
@@ -64,6 +69,8 @@ class HoldOut:
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
         """All clients' samples at once, split as the keys say."""
+        if self.test_on == "last" and problem.tested is None:
+            problem = problem.testing_last(self.test_share)
         return Batch.of(problem, self.rounds, self.test_share, self.fold, rng)
 
 
@@ -79,9 +86,6 @@ class Batched(HoldOut):
         (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
     lam : float
         Regularisation lambda of all clients together.
-    test_on : {"drawn", "last"}
-        Draw the samples to be tested on, or take those of each client's last rounds, which are what a method on the
-        stream predicts last.
 
     Raises
     ------
@@ -91,14 +95,12 @@ class Batched(HoldOut):
     iterations: int = 2000
     loss: str = "square"
     lam: float = 1e-3
-    test_on: str = "drawn"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "an integer >= 1")
         require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
         require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
-        require(self.test_on in ("drawn", "last"), "test_on", self.test_on, "drawn or last")
 
     @property
     def rounds(self) -> int:
@@ -107,8 +109,6 @@ class Batched(HoldOut):
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
         """As `HoldOut.batch`, with labels -1 and 1 for the logistic loss."""
-        if self.test_on == "last" and problem.tested is None:
-            problem = problem.testing_last(self.test_share)
         batch = super().batch(problem, rng)
         return batch if self.loss == "square" else batch.of_two_classes()
 

@@ -28,7 +28,9 @@ LABELS = Conformance.labels_are_not_known_before_they_are_shown
 IN_TURN = (
     "a round is a stretch of the server's stream: clients are asked in turn, each after the targets of those before"
 )
-EXCUSED: dict[tuple[str, Promise], str] = {("pooled_raker", LABELS): IN_TURN, ("pooled_omkl_gf", LABELS): IN_TURN}
+EXCUSED: dict[tuple[str, Promise], str] = {
+    (pooled, LABELS): IN_TURN for pooled in ("pooled_raker", "pooled_ada_raker", "pooled_omkl_gf")
+}
 """Promises that an algorithm breaks, and why that is right; one that is kept after all fails."""
 
 ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60", "precision=float64")
@@ -148,6 +150,7 @@ THEORY: dict[str, Theory] = {
     "domkl": "test_algorithms_streams_on_graphs.py::test_domkl_alone_takes_proximal_steps_and_hedges",
     "qc_odkla": (ONE, gradient_descent),
     "pooled_raker": (ALONE, partial(alike, ("algo=raker",))),
+    "pooled_ada_raker": (ALONE, partial(alike, ("algo=ada_raker",))),
     "pooled_omkl_gf": (ALONE, partial(alike, ("algo=omkl_gf",))),
     "parsimonious_federated": "test_algorithms_parsimonious_learners.py::test_one_agent_is_the_centralized_learner",
     "cascade_svm": "test_algorithms_parsimonious_learners.py::test_machines_send_all_or_their_support_vectors",

@@ -7,8 +7,10 @@ import pytest
 from literal.worlds import Size, make_dictionary, make_problem, run
 
 from fkl.algorithms.base import Algorithm
+from fkl.algorithms.federated.pooled_ada_raker import PooledAdaRaker
 from fkl.algorithms.federated.pooled_omkl_gf import PooledOmklGf
 from fkl.algorithms.federated.pooled_raker import PooledRaker
+from fkl.algorithms.online.ada_raker import AdaRaker
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.raker import Raker
 from fkl.errors import FklError
@@ -16,6 +18,8 @@ from fkl.errors import FklError
 SIZE = Size(N=5, D=6, K=4, T=40)
 LEARNERS: list[tuple[Algorithm, Algorithm]] = [
     (PooledRaker(eta=0.2), Raker(eta=0.2)),
+    (PooledAdaRaker(eta=0.2), AdaRaker(eta=0.2)),
+    (PooledAdaRaker(eta=0.2, restart=True), AdaRaker(eta=0.2, restart=True)),
     (PooledOmklGf(M=2, exploring=70), OmklGf(M=2, exploring=70)),
 ]
 

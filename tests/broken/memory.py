@@ -30,6 +30,7 @@ class TooLarge(NamedTuple):
 RANDOM_FEATURES = (
     "pof_mkl", "ofskl", "ofmkl_avg", "vm_kofl", "em_kofl", "pooled_raker", "pooled_omkl_gf", "raker", "rfomkr",
     "omkl_gf", "omkl_sfg", "omkl_sfg_r", "coke", "dkla", "cta", "fomd_oms", "nco_oms", "fed_poe", "ada_raker",
+    "pooled_ada_raker",
 )  # fmt: skip
 """Methods that keep something for each of a kernel's features."""
 MANY_KERNELS = ("pof_mkl", "vm_kofl", "raker", "omkl_gf")
@@ -42,7 +43,7 @@ def too_large() -> list[TooLarge]:
 
 
 def _features() -> list[TooLarge]:
-    each = [TooLarge((*small(algo), "kernels.D=3000000"), GIB // 2, rf"{FREE}.*kernels\.D") for algo in RANDOM_FEATURES]
+    each = [TooLarge((*small(algo), "kernels.D=4000000"), GIB // 2, rf"{FREE}.*kernels\.D") for algo in RANDOM_FEATURES]
     variants = (
         ("kernels.map=cosine",),
         ("kernels.shared=true",),

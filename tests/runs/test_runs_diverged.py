@@ -22,6 +22,7 @@ STEPS = {
 """Steps that are far too large; 1e18 for all others."""
 STABLE = {
     "ada_raker",
+    "pooled_ada_raker",
     "dkla",
     "one_shot_ridge",
     "dkrr_ny_cm",

@@ -1,0 +1,14 @@
+"""AdaRaker at a server that all samples are sent to: what pooling the data brings where targets drift."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fkl.algorithms.federated.pooled import Pooled
+from fkl.algorithms.online.ada_raker import AdaRaker
+
+
+@dataclass(frozen=True)
+class PooledAdaRaker(Pooled, AdaRaker):
+    """Parameters: see `AdaRaker`; the lengths of its intervals count samples, not rounds."""
+
+    label: ClassVar[str] = "AdaRaker, pooled"
