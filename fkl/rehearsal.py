@@ -45,6 +45,10 @@ def rehearse(experiment: Experiment) -> tuple[int, int]:
     most, only of matrices that are square up to the number of samples and no longer grow as fast beyond.
     """
     full = getattr(experiment.dictionary, "D", 1)
+    needs = getattr(experiment.algorithm, "needs", None)  # what a method says itself, for which nothing is played
+    if needs is not None:
+        what = f"a replicate of {experiment.algorithm.label} with {full} features a kernel"
+        memory.require_memory(needs(experiment.dictionary, experiment.problem), what, _largest_keys(experiment))
     steps = [full]
     while full >= MANY_FEATURES and steps[0] >= MANY_FEATURES // 4:
         steps.insert(0, steps[0] // 4)

@@ -18,7 +18,7 @@ LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
 
 SMALL: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("pof_mkl", "ofmkl_avg", "ofskl", "vm_kofl", "em_kofl", "perfedavg"), FEDERATED),
-    **dict.fromkeys(("fomd_oms", "nco_oms", "fed_poe"), FEDERATED),
+    **dict.fromkeys(("fomd_oms", "nco_oms", "fed_poe", "rf_gp"), FEDERATED),
     **dict.fromkeys(("pooled_raker", "pooled_ada_raker", "pooled_omkl_gf"), FEDERATED),
     **dict.fromkeys(("omkl_gf", "omkl_sfg", "omkl_sfg_r", "raker", "ada_raker", "rfomkr"), ALONE),
     **dict.fromkeys(("omkr", "rbf_1", "poly_2"), EXACT),

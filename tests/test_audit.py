@@ -61,6 +61,7 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "qc_odkla": {"mse": 0.065257565, "transmissions": 67.4, "broadcast_bytes": 1617.6},
     "raker": {"mse": 0.084013288, "regret_hindsight": 7.696318},
     "rbf_1": {"mse": 0.088912329},
+    "rf_gp": {"mse": 0.038709777, "coverage_95": 0.97125, "log_score": 0.20243108, "uplink_scalars": 1240640},
     "rfomkr": {"mse": 0.069422117},
     "secureboost": {"test_error": 0.11818182, "link_scalars": 17333.8},
     "vertical_nystroem": {"test_error": 0.20909091, "link_scalars": 9316},

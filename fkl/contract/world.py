@@ -157,11 +157,14 @@ class Outcome:
         Loss of each kernel's own prediction; None for a method without kernels.
     squared_norm : callable returning (R, K)
         |f_hat|^2 of each client's predictor, called outside the clock.
+    variance : (R, K) or None
+        Of the target around its prediction, as the method believes; None for a method that does not say.
     """
 
     y_hat: Array
     loss: Array | None
     squared_norm: Callable[[], Array]
+    variance: Array | None = None
 
 
 FEATURE_KEYS = ("kernels.D", "kernels.map", "kernels.draw", "kernels.shared")
@@ -172,7 +175,8 @@ class Algorithm(Protocol):
     """One method. Implementations are frozen dataclasses: their fields are the keys under `algo`.
 
     A class may say ``idle: ClassVar = FEATURE_KEYS``, or which other keys outside `algo` change none of its numbers:
-    runs that differ in nothing else are then one.
+    runs that differ in nothing else are then one. Where a state grows faster than the number of features, a method
+    ``needs(dictionary, problem) -> int`` says how many bytes a replicate takes at least, before anything is played.
 
     A state is a dataclass of arrays whose first axis is the replicate; `step` may reuse its arrays.
     """

@@ -164,6 +164,71 @@ class FeatureBank:
             theta -= eta[b] * (2 * (f[:, b] - y[b])[..., None] * z + 2 * lam * theta)
         return f, squared_norm, theta
 
+    def moments(
+        self, x: Array, y: Array, weight: Array, chosen: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Second moments of features and targets, sum_b weight_b z z' and sum_b weight_b y_b z, of weights >= 0.
+
+        Parameters
+        ----------
+        x : (R or 1, B, d)
+            Of each replicate, or of all.
+        y, weight : (R or 1, B)
+        chosen : (R, N) bool or None
+            Kernels that are asked for, the others' moments are 0; None for all.
+
+        Returns
+        -------
+        gram : (R, N, P, P) float64
+        pull : (R, N, P) float64
+        """
+        z = np.stack([self._of(r).features(x[r % len(x)])[0] for r in range(self.replicates)]).astype(np.float64)
+        root = np.sqrt(weight)[:, None, :, None]
+        z, y = root * z, root * y[:, None, :, None]
+        if chosen is not None:
+            z = z * chosen[:, :, None, None]
+        return np.matmul(z.swapaxes(2, 3), z), np.matmul(z.swapaxes(2, 3), y)[..., 0]
+
+    def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """theta_i'z_i(x_k) and |root_i z_i(x_k)|^2 of x (K, d), theta (R, N, P), root (R, N, P, P): (R, K, N) both."""
+        z = self.features(x).astype(np.float64)
+        mean = np.matmul(z, theta[..., None])[..., 0]
+        return _by_client(mean), _by_client((np.matmul(z, root.swapaxes(2, 3)) ** 2).sum(axis=-1))
+
+    def posterior(
+        self, gram: Array, pull: Array, noise: Array
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Of A = gram + noise I, where eigenvalues of gram that are below 0 are taken for 0 if they matter.
+
+        Parameters
+        ----------
+        gram : (R, N, P, P)
+            Symmetric.
+        pull : (R, N, P)
+        noise : (R, N)
+            > 0.
+
+        Returns
+        -------
+        root : (R, N, P, P) float64
+            Lower triangular, root'root = A^-1.
+        theta : (R, N, P) float64
+            A^-1 pull.
+        logdet : (R, N) float64
+            log det A.
+        """
+        low = np.linalg.eigvalsh(gram)[..., 0] < -0.5 * noise
+        gram = np.where(low[..., None, None], _without_negative(gram), gram)
+        factor = np.linalg.cholesky(gram + noise[..., None, None] * np.eye(gram.shape[-1]))
+        root = np.tril(np.linalg.inv(factor))
+        along = np.matmul(root, pull[..., None])
+        logdet = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+        return root, np.matmul(root.swapaxes(-1, -2), along)[..., 0], logdet
+
+    def _of(self, r: int) -> "FeatureBank":
+        """Of one replicate."""
+        return replace(self, rho=self.rho[r : r + 1], phase=self.phase[r : r + 1])
+
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
         """`theta`, which is used up, with other values at an index."""
         theta[index] = values
@@ -184,6 +249,12 @@ class FeatureBank:
     def phases(self) -> Array:
         """Phases (R, N, D or 0), repeated where the kernels share one draw."""
         return np.repeat(self.phase, self.kernels // self.phase.shape[1], axis=1)
+
+
+def _without_negative(gram: Array) -> Array:
+    """The symmetric matrices (..., P, P) with eigenvalues below 0 taken for 0."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.matmul(vectors * np.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))
 
 
 def _by_client(told: Array) -> NDArray[np.float64]:
@@ -240,6 +311,48 @@ class CompiledBank(FeatureBank):
                 arguments = np.ascontiguousarray(x, omega.dtype), omega, first, *rest
                 divide(stream.follow, self.replicates * omega.shape[1], *arguments)
         return f, squared_norm, theta
+
+    def moments(
+        self, x: Array, y: Array, weight: Array, chosen: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As `FeatureBank.moments`."""
+        from fkl.kernels import moments
+
+        R, N, P = self.replicates, self.kernels, self.width
+        gram, pull = np.empty((R, N, P, P)), np.empty((R, N, P))
+        wake_for(int(np.count_nonzero(weight)) * R // len(weight) * N * P)
+        samples, *draws = self._operands(x)
+        targets, weights = (np.ascontiguousarray(values, np.float64) for values in (y, weight))
+        asked, like = np.ones((R, N), np.bool_) if chosen is None else chosen, np.empty(0, self.precision)
+        moments.moments(samples, targets, weights, *draws, self.norm, like, asked, gram, pull)
+        return gram, pull
+
+    def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As `FeatureBank.gaussian`."""
+        from fkl.kernels import moments
+
+        mean = np.empty((self.replicates, len(x), self.kernels))
+        spread = np.empty_like(mean)
+        wake_for(mean.size * self.width)
+        own = (np.ascontiguousarray(values, np.float64) for values in (theta, root))
+        moments.gaussian(*self._operands(x), self.norm, np.empty(0, self.precision), *own, mean, spread)
+        return mean, spread
+
+    def posterior(
+        self, gram: Array, pull: Array, noise: Array
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """As `FeatureBank.posterior`; that an eigenvalue is below 0 is told by the pivots."""
+        from fkl.kernels import moments
+
+        given = [np.ascontiguousarray(values, np.float64) for values in (gram, pull, noise)]
+        out = np.empty_like(given[0]), np.empty_like(given[1]), np.empty_like(given[2])
+        whole = np.empty(noise.shape, np.bool_)
+        wake_for(gram.size * self.width)
+        moments.posterior(*given, *out, whole)
+        if not whole.all():
+            given[0] = np.where(whole[..., None, None], given[0], _without_negative(given[0]))
+            moments.posterior(*given, *out, whole)
+        return out
 
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
         return np.ascontiguousarray(x, self.rho.dtype), self.rho, self.scale, self.phase

@@ -57,7 +57,14 @@ def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str, 
         What to draw, by the names of the files.
     """
     for name, panel in panels.items():
+        if panel.nominal is not None and not set(panel.nominal) & set(curves.columns):
+            continue
         figure, (axes,) = canvas(1)
+        if panel.nominal is not None:
+            against_nominal(axes, summary, panel, panel.nominal)
+            axes.set_title(title)
+            save(folder, name, figure, curves.replicates)
+            continue
         for colour, (column, words) in enumerate(panel.curves.items()):
             if column not in curves.columns or summary[column].isna().all():
                 continue
@@ -71,8 +78,30 @@ def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str, 
         axes.set_title(title)
         if panel.log:
             axes.set_yscale("log")
-        for suffix, content in rendered(figure, curves.replicates).items():
-            (folder / f"{name}{suffix}").write_bytes(content)
+        save(folder, name, figure, curves.replicates)
+
+
+def save(folder: Path, name: str, figure: Figure, replicates: int) -> None:
+    """Write a figure, .png and .pdf."""
+    for suffix, content in rendered(figure, replicates).items():
+        (folder / f"{name}{suffix}").write_bytes(content)
+
+
+def against_nominal(axes: Axes, summary: pd.DataFrame, panel: "Panel", nominal: Mapping[str, float]) -> None:
+    """What shares are at the end, and what they should be: mean and spread over replicates, and the diagonal."""
+    shares = summary[list(nominal)]
+    x, mean, deviation = list(nominal.values()), shares.mean(), shares.std(ddof=1).fillna(0)
+    axes.plot([0, 1], [0, 1], STYLES[1], color=shade(6)[0], linewidth=1, label="as many as there should be")
+    words = next(iter(panel.curves.values()))
+    axes.errorbar(x, mean, deviation, fmt="o-", color=shade(0)[0], capsize=3, label=words)
+    for place, value in zip(x, mean, strict=True):
+        beside = ((-6, 6), "right") if value >= place else ((6, -13), "left")  # away from the diagonal
+        axes.annotate(f"{value:.3g}", (place, value), textcoords="offset points", xytext=beside[0], ha=beside[1])
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1.03)
+    axes.set_aspect("equal", adjustable="box")
+    axes.set_xlabel("probability of the interval")
+    axes.set_ylabel(panel.label)
 
 
 def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axes]]:

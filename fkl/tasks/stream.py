@@ -16,6 +16,8 @@ from fkl.data.problem import Problem
 from fkl.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
+from fkl.tasks import calibration
+from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
 from fkl.tasks.taking_part import redrawn, thinned
 from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_shape
@@ -26,7 +28,7 @@ DIABETES = ("dataset=diabetes", "kernels.D=8")
 SHORT = ("partition.rounds=40",)
 ALONE = ("partition.clients=1", "partition.rounds=100")
 """More than a block of rounds that a learner plays at once."""
-PANELS = {
+PANELS: dict[str, Panel] = {
     "mse": Panel(
         "mean squared error so far",
         {
@@ -44,6 +46,7 @@ PANELS = {
         },
         log=False,  # it can be below zero
     ),
+    "calibration": calibration.PANEL,
 }
 
 
@@ -117,6 +120,9 @@ class StreamTask(Task):
         if outcome.loss is not None:
             require_shape("loss", outcome.loss, *here, None)
             told["loss"] = outcome.loss
+        if outcome.variance is not None:
+            require_shape("variance", outcome.variance, *here)
+            told["variance"] = outcome.variance
         return told
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
@@ -157,6 +163,8 @@ class StreamJudge:
         1 - mse / variance of the targets; at the end only.
     rmse_in_units
         Root of mse in the units that the target had before it was scaled; at the end only.
+    coverage_50, coverage_80, coverage_95, log_score
+        Of a method that says how sure it is, see `fkl.tasks.calibration`.
     mse_worst_tenth, mse_gini
         Mean mse of the worst 10 % of clients, one at least, and Gini coefficient of the clients' mse, 0 where all have
         the same; at the end only, as all of `fkl.tasks.fairness`.
@@ -181,17 +189,23 @@ class StreamJudge:
         self.mean_regret_best_kernel = np.full((problem.rounds, replicates), np.nan)
         samples = np.cumsum(problem.present.sum(axis=1))
         self._samples = np.where(samples > 0, samples, np.nan)
+        self.calibration: Calibration | None = None
         self.booked = 0
 
     def enter(self, t: int, outcome: Outcome) -> bool:
         """Book round t, and tell whether all is finite."""
-        present = self.problem.present[t]
-        squared_error = present * (outcome.y_hat - self.problem.y[t]) ** 2
+        problem, present = self.problem, self.problem.present[t]
+        squared_error = present * (outcome.y_hat - problem.y[t]) ** 2
         self.squared_error += squared_error
         self.loss += squared_error + self.lam * present * outcome.squared_norm()
         self.mse[t] = self.squared_error.sum(axis=1) / self._samples[t]
         self.mean_loss[t] = self.loss.mean(axis=1)
         self.booked = t + 1
+        if outcome.variance is not None:
+            if self.calibration is None:
+                self.calibration = Calibration.nothing(problem.rounds, *self.loss.shape)
+            error = outcome.y_hat - problem.y[t]
+            self.calibration.enter(t, error, outcome.variance, present, self._samples[t])
         if outcome.loss is not None:
             if self.kernel_loss is None:
                 self.kernel_loss = outcome.loss * present[:, None]
@@ -231,6 +245,9 @@ class StreamJudge:
             **{name: errors.sum(axis=0) / np.maximum(samples, 1) for name, errors in simple.items()},
             **in_units(mse, variance, unit),
         }
+        if self.calibration is not None:
+            rounds |= self.calibration.by_round()
+            clients |= self.calibration.by_client(samples)
         if problem.expected is not None:
             known = problem.present * (problem.expected - problem.y) ** 2
             squared_errors = self.mse * self._samples[:, None]

@@ -104,11 +104,15 @@ class Panel(NamedTuple):
         Columns of the rounds, and what the legend calls them; those that a run has not are left out.
     log : bool
         Whether the axis is logarithmic.
+    nominal : dict of str to float, or None
+        Where each column's last value is drawn, beside the line on which it is what it should be, if there is no curve
+        of rounds to draw; a run that has none of the columns has no such figure.
     """
 
     label: str
     curves: Mapping[str, str]
     log: bool = True
+    nominal: Mapping[str, float] | None = None
 
 
 class Probe(NamedTuple):

@@ -16,7 +16,10 @@ from fkl.contract.world import Array, Common
 from fkl.errors import BadValue
 from fkl.execution import prepare
 
-STAR = ("em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "one_shot_ridge", "perfedavg", "pof_mkl", "vm_kofl")
+STAR = (
+    "em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "one_shot_ridge",
+    "perfedavg", "pof_mkl", "rf_gp", "vm_kofl",
+)  # fmt: skip
 GRAPH = ("coke", "cta", "dkla", "domkl", "odkla", "qc_odkla")
 
 

@@ -252,6 +252,7 @@ WIRED = {
     "em_kofl": ("compression=sign", "compression.down=true", *SHORT),
     "perfedavg": ("compression=uniform", "compression.bits=5", "compression.down=true", "partition.rounds=12"),
     "fomd_oms": ("compression=uniform", "compression.bits=3", "algo.J=3", *SHORT),
+    "rf_gp": ("compression=uniform", "compression.bits=12", "compression.down=true", *SHORT),
     "ofskl": ("compression=sign", "partition=quantity_skew", "partition.clients=5", *SHORT[1:]),
     "dkla": ("compression=top_k", "compression.share=0.2", "kernels.D=4", "algo.iterations=12"),
     "cta": ("compression=sign", "kernels.D=4", "algo.iterations=12"),

@@ -295,6 +295,7 @@ WIRED = {
     "vm_kofl": ("algo=vm_kofl", "kernels.N=6"),
     "fomd_oms": ("algo=fomd_oms", "kernels.N=6"),
     "perfedavg": ("algo=perfedavg",),
+    "rf_gp": ("algo=rf_gp", "algo.flush=3", "kernels.N=6"),
 }
 
 

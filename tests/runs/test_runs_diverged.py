@@ -40,8 +40,9 @@ STABLE = {
     "cascade_svm",
     "fomd_oms",
     "nco_oms",
+    "rf_gp",
 }
-"""Convex minimisers, sums of trees, projections on balls and steps that end at 1/2, which no step size drives away."""
+"""Minimisers, posteriors, sums of trees, projections on balls and steps that end at 1/2, which no step drives away."""
 AT_ONCE = {"parsimonious_centralized", "parsimonious_federated"}
 """Methods of one round."""
 

@@ -28,6 +28,9 @@ OWN_SUMMARY = [
 ]  # fmt: skip
 SUMS_SUMMARY = [name for name in BATCH_SUMMARY if name not in PEERS]
 SUMS_SUMMARY[7:7] = TRAFFIC
+COVERAGE = ["coverage_50", "coverage_80", "coverage_95"]
+SURE_SUMMARY = list(STREAM_SUMMARY)
+SURE_SUMMARY[len(STREAM_ERRORS) : len(STREAM_ERRORS)] = [*COVERAGE, "log_score"]
 PEER_SUMMARY = [*STREAM_ERRORS, *PEERS, *STREAM_SUMMARY[len(STREAM_ERRORS) + len(TRAFFIC) :]]
 
 
@@ -48,8 +51,12 @@ AT_ONCE = ("libsvm", "pp_svmv", "vertical_nystroem", "vertical_ridge")
 """Methods over a vertical partition that have one model, when they are done."""
 
 
-DRAWN = ("coke", "fdskl", "libsvm", "parsimonious_federated", "pof_mkl", "pooled_svm", "raker", "rfomkr")
+DRAWN = ("coke", "fdskl", "libsvm", "parsimonious_federated", "pof_mkl", "pooled_svm", "raker", "rf_gp", "rfomkr")
 """One of each family and kind of figure."""
+
+
+CALIBRATED = ("rf_gp",)
+"""Methods that say how sure they are."""
 
 
 STARS_OF_BATCHES = ("dkrr_ny_cm", "falkon", "one_shot_ridge")
@@ -83,6 +90,8 @@ def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tu
         return ("error",), FITTED_SUMMARY, ("train_error", "test_error"), ("uplink", "downlink")
     if algo in VERTICAL:
         return ("error",), VERTICAL_SUMMARY, ("test_error",), ("link",)
+    if algo in CALIBRATED:
+        return ("mse", "regret", "calibration"), SURE_SUMMARY, ("mse", *COVERAGE), ("uplink", "downlink")
     return ("mse", "regret"), STREAM_SUMMARY, ("mse",), ("uplink", "downlink")
 
 

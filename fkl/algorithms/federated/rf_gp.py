@@ -1,0 +1,251 @@
+"""RF-GP: an ensemble of random-feature Gaussian processes that clients learn by adding up what their samples come to.
+
+The equations, and whose they are, stand in `fkl.algorithms.gaussian_processes`. That the sums S, b, n and q of each
+kernel, and nothing else, go up, some rounds' at once, is the information filter of an ensemble with a server.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import mixture_norm, squared_norms
+from fkl.algorithms.federated.descent import mixtures
+from fkl.algorithms.gaussian_processes import (
+    FIRST_LEVEL,
+    GaussianProcesses,
+    Prediction,
+    best,
+    most_evident,
+    posterior,
+    weights,
+)
+from fkl.contract.star import Federated, Samples, Star, Turn
+from fkl.contract.world import Array, Common, Outcome, World
+from fkl.data.problem import Problem
+from fkl.errors import require
+from fkl.kernels import Dictionary
+from fkl.kernels.functions import OnFeatures
+from fkl.network.messages import Each, Selected, Shared
+from fkl.network.moments import Moments, lower, symmetric, triangle
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What a client predicts with, of each kernel that is still learned.
+
+    Parameters
+    ----------
+    theta : payload (R, N, P)
+    root : payload (R, N, P (P + 1) / 2)
+        Lower triangle of a matrix with root'root = A^-1.
+    noise, log_w : payload (R, N)
+        s2, and the logarithm of the evidence.
+    """
+
+    theta: Shared | Selected
+    root: Shared | Selected
+    noise: Shared | Selected
+    log_w: Shared | Selected
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a client's samples since its last message come to: S and b of each kernel, and n and q."""
+
+    moments: Moments
+    totals: Each
+
+
+@dataclass
+class Server:
+    """All that the server knows.
+
+    Parameters
+    ----------
+    gram, pull, totals : (R, N, P, P), (R, N, P), (R, 2)
+        S and b of each kernel, n and q.
+    noise : (R, N)
+    root, theta, evidence : as of `fkl.algorithms.gaussian_processes.Posterior`
+    active : (R, N) bool
+        Kernels that are still learned.
+    heard, decided : (R,) int64
+        Rounds in which clients were last heard, and in which levels of noise and kernels were decided; -1 for none.
+    clients : int
+    """
+
+    gram: Array
+    pull: Array
+    totals: Array
+    noise: Array
+    root: Array
+    theta: Array
+    evidence: Array
+    active: NDArray[np.bool_]
+    heard: NDArray[np.int64]
+    decided: NDArray[np.int64]
+    clients: int
+
+
+@dataclass
+class Client:
+    """What a client has not told yet, and how well each kernel has predicted its samples.
+
+    Parameters
+    ----------
+    x, y : (R, K, B, d), (R, K, B)
+        Samples that it keeps until they are told, B of them at most.
+    at : (R, K, B) int64
+        Their rounds, -1 where there is none.
+    log_w : (R, K, N)
+        Log densities of its samples so far, all added up.
+    """
+
+    x: Array
+    y: Array
+    at: NDArray[np.int64]
+    log_w: Array
+
+
+@dataclass(frozen=True)
+class RfGp(GaussianProcesses, Federated):
+    """Every client predicts with the posterior of all kernels on everyone's samples, and tells what its own come to.
+
+    With a message in every round it is Bayesian linear regression on pooled samples, exactly: after t rounds the same
+    theta as ridge regression with a lambda of s2. A message of one sample discloses it; one of many, less often, tells
+    their sums alone.
+
+    Parameters
+    ----------
+    flush : int or None
+        Rounds from one message of a client to its next; None for messages after 1, 2, 4, 8, ... rounds, a few of them
+        early, when each sample counts most. A client that is absent when one is due keeps its samples for the next.
+    M : int or None
+        Kernels that are learned to the end, to send less: whenever levels of noise are decided, after 1, 2, 3, 5, 8,
+        12, ... rounds, the half that has less evidence is dropped until there are M left. None for all.
+    noise, forget, personal, lam : see `GaussianProcesses`
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+
+    label: ClassVar[str] = "RF-GP"
+    uses_sample_once: ClassVar[bool] = True
+
+    flush: int | None = 1
+    M: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        every = "an integer >= 1, or null for after 1, 2, 4, 8, ... rounds"
+        require(self.flush is None or self.flush >= 1, "flush", self.flush, every)
+        require(self.M is None or self.M >= 1, "M", self.M, "an integer >= 1, or null for all kernels")
+
+    def needs(self, dictionary: Dictionary, problem: Problem) -> int:
+        """As of `GaussianProcesses`, and the samples that clients keep."""
+        kept = 0 if self.flush == 1 else 8 * problem.present.size * (2 + problem.dimension // 2)
+        return super().needs(dictionary, problem) + kept
+
+    def start(self, common: Common, clients: int) -> tuple[Server, Client]:
+        """Nothing is known but that theta ~ N(0, I)."""
+        bank, xp = common.bank, common.xp
+        R, N, P = bank.replicates, bank.kernels, bank.width
+        require(self.M is None or self.M <= N, "M", self.M, f"an integer from 1 to {N}, the kernels, or null")
+        none, gram, pull, totals = xp.full(R, -1), xp.zeros((R, N, P, P)), xp.zeros((R, N, P)), xp.zeros((R, 2))
+        noise = xp.full((R, N), FIRST_LEVEL if self.noise is None else self.noise)
+        known = posterior(common, gram, pull, totals, noise)
+        server = Server(gram, pull, totals, noise, *known, xp.ones((R, N), bool), none, none, clients)
+        B = 0 if self.flush == 1 else common.rounds
+        x = xp.zeros((R, clients, B, common.dimension), bank.precision)
+        at = xp.full((R, clients, B), -1)
+        return server, Client(x, xp.zeros((R, clients, B)), at, xp.zeros((R, clients, N)))
+
+    def tells(self, t: int) -> bool:
+        """Whether clients send what they have in round t."""
+        return (t + 1) & t == 0 if self.flush is None else (t + 1) % self.flush == 0
+
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Posterior:
+        """What is known of all kernels, or of those that are still learned."""
+        known = server.theta, triangle(server.root), server.noise, server.evidence
+        if self.M is None:
+            return Posterior(*(Shared(values) for values in known))
+        R, N = server.active.shape
+        chosen = common.xp.broadcast_to(server.active[:, None], (R, server.clients, N))
+        return Posterior(*(Selected(values, chosen) for values in known))
+
+    def client(
+        self, common: Common, client: Client, down: Posterior, samples: Samples, turn: Turn
+    ) -> tuple[Client, Statistics | None, Outcome]:
+        """Predict with the mixture of all kernels, weigh them anew, and send what is due."""
+        bank, xp, here = common.bank, common.xp, samples.present
+        theta, noise, log_w = (payload.values for payload in (down.theta, down.noise, down.log_w))
+        active = xp.ones(noise.shape, bool) if self.M is None else down.theta.chosen[:, 0]  # type: ignore[union-attr]
+        mean, spread = bank.gaussian(samples.x, theta, lower(down.root.values))
+        own = Prediction(mean, noise[:, None] * (1 + spread))
+        w = weights(client.log_w if self.personal else log_w[:, None], active[:, None])
+        y_hat, variance = own.mixed(w)
+        loss = (mean - samples.y[:, None]) ** 2 + self.lam * squared_norms(theta)[:, None]
+        told = xp.where(active[..., None], theta, 0.0)
+        outcome = Outcome(y_hat, loss, lambda: xp.broadcast_to(mixture_norm(w, told), y_hat.shape), variance=variance)
+        if self.personal:
+            density = own.log_density(samples.y)
+            client = replace(client, log_w=client.log_w + xp.where(here[:, None] & active[:, None], density, 0.0))
+        client, up = self._told(common, client, samples, turn.t, None if self.M is None else active)
+        return client, up, outcome
+
+    def _told(
+        self, common: Common, client: Client, samples: Samples, t: int, active: NDArray[np.bool_] | None
+    ) -> tuple[Client, Statistics | None]:
+        """What a client keeps with the new sample, and what it sends of these."""
+        xp, here = common.xp, samples.present
+        y: Array
+        if client.at.shape[-1] == 0:
+            x, y, at = samples.x[None, :, None], samples.y[None, :, None], xp.where(here, t, -1)[None, :, None]
+        else:
+            x, y, at = client.x.copy(), client.y.copy(), client.at.copy()
+            mine, place = xp.flatnonzero(here), (at[0] >= 0).sum(axis=-1)[here]
+            x[:, mine, place], y[:, mine, place], at[:, mine, place] = samples.x[here], samples.y[here], t
+            client = replace(client, x=x, y=y, at=at)
+        if not self.tells(t):
+            return client, None
+        weight = xp.where(at >= 0, self.forget ** (t - at), 0.0)
+        totals = xp.stack([weight.sum(axis=-1), (weight * y**2).sum(axis=-1)], axis=-1)
+        sent = Each(xp.broadcast_to(totals, (common.bank.replicates, *totals.shape[1:])))
+        return replace(client, at=xp.where(here[:, None], -1, client.at)), Statistics(
+            Moments(common.bank, x, y, weight, active), sent
+        )
+
+    def server(self, common: Common, server: Server, up: Statistics | None, share: Array, turn: Turn) -> Server:
+        """Add up what was told, decide what is due, and learn.
+
+        S <- f^(rounds since) S + sum_k S_k, and b, n and q alike.
+        """
+        if up is None:
+            return server
+        t, P = turn.t, common.bank.width
+        heard, decay = 1 / share.max(), self.forget ** (t - server.heard)
+        packed = heard * up.moments.mean(share)
+        gram = decay[:, None, None, None] * server.gram + symmetric(packed[..., :-P])
+        pull = decay[:, None, None] * server.pull + packed[..., -P:]
+        totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
+        noise: Array = server.noise
+        active, decided = server.active, server.decided
+        decides = self.due(t, int(decided[0]))
+        tell = active & (totals[:, :1] > P)
+        if decides and self.noise is None and tell.any():
+            noise = common.xp.where(tell, most_evident(gram, pull, totals), noise)
+        known = posterior(common, gram, pull, totals, noise)
+        if decides:
+            decided = common.xp.full_like(decided, t)
+            half = -(-int(active[0].sum()) // 2)
+            active = active if self.M is None else best(known.evidence, active, max(self.M, half))
+        now = common.xp.full_like(server.heard, t)
+        return Server(gram, pull, totals, noise, *known, active, now, decided, server.clients)
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """Of every client its mixture of the kernels' means."""
+        server: Server = state.server
+        log_w = state.client.log_w if self.personal else server.evidence[:, None]
+        return mixtures(world.bank, server.theta, weights(log_w, server.active[:, None]))

@@ -1,0 +1,95 @@
+"""Second moments of features as a payload, kept as the samples that they are of."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels import FeatureBank
+from fkl.network.messages import Array, Each, Size
+
+
+def triangle(gram: Array) -> Array:
+    """The lower triangles of matrices (..., P, P), row by row: (..., P (P + 1) / 2)."""
+    return gram[..., *np.tril_indices(gram.shape[-1])]
+
+
+def lower(packed: Array) -> Array:
+    """The lower triangular matrices of which `triangle` gave these."""
+    P = int(np.sqrt(2 * packed.shape[-1]))
+    matrices = np.zeros((*packed.shape[:-1], P, P))
+    matrices[..., *np.tril_indices(P)] = packed
+    return matrices
+
+
+def symmetric(packed: Array) -> Array:
+    """The symmetric matrices of which `triangle` gave these."""
+    matrices = lower(packed)
+    return matrices + np.tril(matrices, -1).swapaxes(-1, -2)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Every client's sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, of the samples that it holds.
+
+    On a wire it is dense, L = P (P + 1) / 2 + P scalars a kernel: the lower triangle row by row, and then the vector.
+    In a simulation no client's own is ever formed, unless a condition asks for it.
+
+    Parameters
+    ----------
+    bank : FeatureBank
+    x : (R or 1, K, B, d)
+    y, weight : (R or 1, K, B)
+        Weights are >= 0, and 0 of places that hold no sample.
+    chosen : (R, N) bool, or None
+        Kernels whose moments travel, the same of all clients; None for all.
+    """
+
+    bank: FeatureBank
+    x: Array
+    y: Array
+    weight: Array
+    chosen: NDArray[np.bool_] | None = None
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        bank, P = self.bank, self.bank.width
+        shape = bank.replicates, self.x.shape[1], bank.kernels, P * (P + 1) // 2 + P
+        return Each(np.broadcast_to(0.0, shape), self._each()).measured(width)
+
+    def dense(self) -> Each:
+        """The moments themselves, (R, K, N, L)."""
+        every = [self.of(k)._summed() for k in range(self.x.shape[1])]
+        return Each(np.stack(every, axis=1), self._each())
+
+    def mean(self, share: Array) -> NDArray[np.float64]:
+        """Sum over clients, weighted by their share (K,): (R, N, L)."""
+        return self.times(share)._summed()
+
+    def squared_norm(self) -> NDArray[np.float64]:
+        """As `Each.squared_norm`, one client after another: all at once need not fit."""
+        every = [Each(self.of(k)._summed()[:, None]) for k in range(self.x.shape[1])]
+        return np.concatenate([one.squared_norm() for one in every], axis=1)
+
+    def times(self, factor: Array) -> "Moments":
+        """As `Each.times`, by the weights: of factors (K,) or (R, K) >= 0."""
+        return replace(self, weight=factor[..., None] * self.weight)
+
+    def of(self, k: int) -> "Moments":
+        """That of client k alone."""
+        mine = slice(k, k + 1)
+        return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
+
+    def _each(self) -> NDArray[np.bool_] | None:
+        """As `Each` has what is chosen."""
+        if self.chosen is None:
+            return None
+        R, N = self.chosen.shape
+        return np.broadcast_to(self.chosen[:, None], (R, self.x.shape[1], N))
+
+    def _summed(self) -> NDArray[np.float64]:
+        """Over all clients and samples, (R, N, L)."""
+        rows = self.x.shape[1] * self.x.shape[2]
+        x, y, weight = (part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight))
+        gram, pull = self.bank.moments(x, y, weight, self.chosen)
+        return np.concatenate([triangle(gram), pull], axis=-1)

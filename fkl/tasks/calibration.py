@@ -1,0 +1,71 @@
+"""Calibration: whether a method that says how sure it is of a prediction is right about that."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from fkl.tasks.task import Panel, Values
+
+Array = NDArray[np.floating]
+NOMINAL = {"coverage_50": 0.5, "coverage_80": 0.8, "coverage_95": 0.95}
+"""Probabilities of the central intervals, by the column that tells how many targets lie in them."""
+PANEL: Panel = Panel(
+    "share of targets in the interval",
+    dict.fromkeys(NOMINAL, "observed, of a client's central interval around its prediction"),
+    log=False,
+    nominal=NOMINAL,
+)
+
+
+@dataclass
+class Calibration:
+    """Judges normal distributions N(y_hat, variance) of targets that were not seen yet.
+
+    coverage_50, coverage_80, coverage_95
+        Share of targets in the central interval that has this probability; less than that of whoever is too sure.
+    log_score
+        Mean log density of the targets, in nats (Good, 1952): the larger the better, and on average largest of the
+        true distribution.
+
+    Parameters
+    ----------
+    inside : (3, R, K)
+        Targets so far in each interval.
+    log_density : (R, K)
+        Of the targets so far, added up.
+    rounds : (4, T, R)
+        Shares of all clients' targets and mean log density so far, NaN before the first.
+    """
+
+    inside: Array
+    log_density: Array
+    rounds: Array
+
+    columns: ClassVar[tuple[str, ...]] = (*NOMINAL, "log_score")
+
+    @classmethod
+    def nothing(cls, rounds: int, replicates: int, clients: int) -> Self:
+        """Before the first round."""
+        shape, unknown = (replicates, clients), np.full((len(cls.columns), rounds, replicates), np.nan)
+        return cls(np.zeros((len(NOMINAL), *shape)), np.zeros(shape), unknown)
+
+    def enter(self, t: int, error: Array, variance: Array, present: NDArray[np.bool_], samples: float) -> None:
+        """Book round t: errors and variances (R, K) of the clients that are present (K,), and all samples so far."""
+        for place, nominal in enumerate(NOMINAL.values()):
+            self.inside[place] += present & (error**2 <= ndtri((1 + nominal) / 2) ** 2 * variance)
+        self.log_density += np.where(present, -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance), 0.0)
+        self.rounds[:, t] = self._sums().sum(axis=-1) / samples
+
+    def by_round(self) -> Values:
+        """Columns of rounds, (T, R)."""
+        return dict(zip(self.columns, self.rounds, strict=True))
+
+    def by_client(self, samples: NDArray[np.int64]) -> Values:
+        """Columns of clients (R, K), who had so many samples (K,)."""
+        return dict(zip(self.columns, self._sums() / np.maximum(samples, 1), strict=True))
+
+    def _sums(self) -> Array:
+        return np.concatenate([self.inside, self.log_density[None]])

@@ -1,0 +1,261 @@
+"""RF-GP: its literal transcription, its limiting cases, and what theory says of its weights."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal import rf_gp
+from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
+from sklearn.linear_model import Ridge
+
+from fkl.algorithms.federated.rf_gp import RfGp
+from fkl.algorithms.gaussian_processes import LEVELS, most_evident
+from fkl.data.problem import Problem
+from fkl.errors import BadValue
+from fkl.kernels import Dictionary
+from fkl.network.messages import Each
+from fkl.network.moments import Moments, symmetric, triangle
+from fkl.streams import Streams
+
+KEYS: dict[str, Any] = {"flush": 1, "M": None, "noise": None, "forget": 1.0, "personal": False, "lam": 1e-3}
+TOLERANCE = 1e-9
+
+
+@pytest.mark.parametrize(
+    ("keys", "size", "absent"),
+    [
+        ({}, Size(R=3), 0.0),
+        ({"noise": 0.03, "personal": True}, Size(N=7, T=20), 0.3),
+        ({"flush": 4, "forget": 0.8}, Size(K=6, T=20), 0.3),
+        ({"flush": None, "M": 2, "lam": 0.0}, Size(T=20), 0.3),
+        ({"M": 1, "personal": True, "forget": 0.9}, Size(T=20), 0.3),
+        ({"flush": None}, Size(N=1, K=1), 0.0),
+    ],
+    ids=repr,
+)
+def test_it_is_its_literal(keys: dict[str, Any], size: Size, absent: float) -> None:
+    """Predictions and their variances, losses, norms, traffic, theta, weights, levels of noise."""
+    problem, own = make_problem(size, seed=3, absent=absent), RfGp(**keys)
+    dictionary = make_dictionary(size, largest=3.0 if size.N > 1 else 1.0)
+    trace = run(own, problem, dictionary, seed=5, replicates=tuple(range(size.R)))
+    variance = shown(own, problem, dictionary, seed=5, replicates=tuple(range(size.R)))
+    bank, here = trace.world.bank, problem.present
+    for r in range(size.R):
+        literal, more = rf_gp.run(problem.x, problem.y, here, bank.rho[r], bank.scale, **{**KEYS, **keys})
+        server = trace.state.server
+        np.testing.assert_allclose(server.noise[r], more.noise, rtol=1e-12)
+        np.testing.assert_array_equal(server.active[r], more.active)
+        assert trace.loss is not None
+        for name, found in (("y_hat", trace.y_hat), ("loss", trace.loss), ("squared_norm", trace.squared_norm)):
+            assert_close(found[r][here], getattr(literal, name)[here], TOLERANCE, name)
+        assert_close(variance[r][here], more.variance[here], TOLERANCE, "variance")
+        for direction, scalars in (("uplink", literal.uplink), ("downlink", literal.downlink)):
+            np.testing.assert_array_equal(trace.ledger.tallies[direction].by_client[r, :, 1], scalars.sum(axis=0))
+        assert_close(server.theta[r], literal.theta, TOLERANCE, "theta")
+        log_w = trace.state.client.log_w[r] if own.personal else server.evidence[r]
+        known = server.active[r]  # of those that were dropped the evidence is of no use
+        assert_close(log_w[..., known], literal.log_w[..., known], TOLERANCE, "log w")
+
+
+def shown(method: RfGp, *args: Any, **keys: Any) -> Any:
+    """The variances (R, T, K) that a run shows."""
+    seen = []
+
+    class Watched(RfGp):
+        def client(self, *given: Any) -> Any:
+            told = super().client(*given)
+            seen.append(told[2].variance)
+            return told
+
+    run(Watched(**vars(method)), *args, **keys)
+    return np.stack(seen, axis=1)
+
+
+def pooled(trace: Trace, problem: Problem, rounds: int, i: int = 0) -> tuple[Any, Any]:
+    """Features (n, P) of a kernel of the first replicate, and targets, of all samples up to a round."""
+    here = problem.present[:rounds]
+    return trace.world.bank.features(problem.x[:rounds][here])[0, i], problem.y[:rounds][here]
+
+
+SIZE = Size(R=1, K=3, N=1, D=5, T=10)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.1])
+@pytest.mark.parametrize("absent", [0.0, 0.4])
+def test_told_in_every_round_it_is_ridge_regression_on_pooled_samples(noise: float, absent: float) -> None:
+    """Theta is that of scikit-learn, whose penalty is s2."""
+    problem = make_problem(SIZE, seed=1, absent=absent)
+    trace = run(RfGp(noise=noise), problem, make_dictionary(SIZE), replicates=(0,))
+    z, y = pooled(trace, problem, SIZE.T)
+    ridge = Ridge(alpha=noise, fit_intercept=False, solver="svd").fit(z, y)
+    assert_close(trace.state.server.theta[0, 0], ridge.coef_, 1e-8, "theta")
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.1])
+def test_its_mean_variance_and_evidence_are_a_gaussian_process_s(noise: float) -> None:
+    """Those of scikit-learn, with the kernel z'z and white noise."""
+    problem, method = make_problem(SIZE, seed=1), RfGp(noise=noise)
+    trace = run(method, problem, make_dictionary(SIZE), replicates=(0,))
+    variance = shown(method, problem, make_dictionary(SIZE), replicates=(0,))
+    z, y = pooled(trace, problem, SIZE.T - 1)
+    process = GaussianProcessRegressor(DotProduct(0.0, "fixed") + WhiteKernel(noise, "fixed"), alpha=0.0).fit(z, y)
+    mean, sd = process.predict(trace.world.bank.features(problem.x[-1])[0, 0], return_std=True)
+    assert_close(trace.y_hat[0, -1], mean, 1e-8, "mean")
+    assert_close(variance[0, -1], sd**2, 1e-8, "variance")
+    z, y = pooled(trace, problem, SIZE.T)
+    process = GaussianProcessRegressor(DotProduct(0.0, "fixed") + WhiteKernel(noise, "fixed"), alpha=0.0).fit(z, y)
+    assert trace.state.server.evidence[0, 0] == pytest.approx(process.log_marginal_likelihood_value_, rel=1e-8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 99), st.floats(1e-5, 0.3))
+def test_the_level_of_noise_is_the_one_of_most_evidence(seed: int, noise: float) -> None:
+    """The evidence is the density of all targets at once."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((30, 4))
+    y = z @ rng.standard_normal(4) + np.sqrt(noise) * rng.standard_normal(30)
+    totals = np.array([[len(y), y @ y]])
+    found = most_evident((z.T @ z)[None, None], (z.T @ y)[None, None], totals)
+    densities = [multivariate_normal.logpdf(y, np.zeros(30), z @ z.T + level * np.eye(30)) for level in LEVELS]
+    assert found[0, 0] == LEVELS[int(np.argmax(densities))]
+    if noise > 1e-4:
+        assert noise / 5 < found[0, 0] < 5 * noise
+
+
+def test_of_no_noise_and_of_noise_alone_it_takes_the_ends() -> None:
+    z = np.random.default_rng(0).standard_normal((200, 3))
+    for y, level in ((z @ [1, 2, 3], LEVELS[0]), (10 * np.random.default_rng(1).standard_normal(200), LEVELS[-1])):
+        sums = (z.T @ z)[None, None], (z.T @ y)[None, None], np.array([[len(y), y @ y]])
+        assert most_evident(*sums)[0, 0] == level
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.1])
+def test_the_ensemble_is_at_most_log_n_worse_than_its_best_kernel(noise: float) -> None:
+    """Of one client: -sum log p(y_t) <= min_i -sum log p_i(y_t) + log N, p the mixture; so weighed by the evidence too.
+
+    The evidence is the sum of the log densities of the samples, one after another.
+    """
+    size = Size(R=2, K=1, T=60)
+    problem = make_problem(size, seed=4)
+    states = [run(RfGp(noise=noise, personal=own), problem, make_dictionary(size)).state for own in (True, False)]
+    each = states[0].client.log_w[:, 0]
+    assert_close(states[1].server.evidence, each, 1e-9, "evidence")
+    mixed = logsumexp(each, axis=-1) - np.log(size.N)  # of the mixture's densities all products telescope
+    assert (mixed >= each.max(axis=-1) - np.log(size.N)).all()
+    densities = [density(noise, problem, size, t) for t in range(size.T)]
+    assert_close(np.array(densities), mixed_densities(states[0], problem, noise, size), 1e-8, "density of the mixture")
+
+
+def density(noise: float, problem: Problem, size: Size, t: int) -> Any:
+    """Log density (R,) of y_t as the mixture has it before round t, from the run up to there."""
+    part = replace(problem, x=problem.x[: t + 1], y=problem.y[: t + 1], present=problem.present[: t + 1])
+    before = run(RfGp(noise=noise, personal=True), part, make_dictionary(size)).state.client.log_w[:, 0]
+    if t == 0:
+        return logsumexp(before, axis=-1) - np.log(size.N)
+    part = replace(problem, x=problem.x[:t], y=problem.y[:t], present=problem.present[:t])
+    earlier = run(RfGp(noise=noise, personal=True), part, make_dictionary(size)).state.client.log_w[:, 0]
+    return logsumexp(before, axis=-1) - logsumexp(earlier, axis=-1)
+
+
+def mixed_densities(state: Any, problem: Problem, noise: float, size: Size) -> Any:
+    """The same (T, R) by hand: each kernel's predictive density by all samples before, weighed by those so far."""
+    bank = make_dictionary(size).bank(3, Streams(0, (0, 1)), "float64", "numpy")
+    z = bank.features(problem.x[:, 0])  # (R, N, T, P)
+    log_w, told = np.zeros(z.shape[:2]), []
+    for t in range(size.T):
+        before, now = z[:, :, :t], z[:, :, t]
+        A = before.swapaxes(2, 3) @ before + noise * np.eye(bank.width)
+        mean = (now * np.linalg.solve(A, (before.swapaxes(2, 3) @ problem.y[:t, 0])[..., None])[..., 0]).sum(axis=-1)
+        variance = noise * (1 + (now * np.linalg.solve(A, now[..., None])[..., 0]).sum(axis=-1))
+        each = norm.logpdf(problem.y[t, 0], mean, np.sqrt(variance))
+        told.append(logsumexp(log_w + each, axis=-1) - logsumexp(log_w, axis=-1))
+        log_w = log_w + each
+    return np.array(told)
+
+
+def test_forgetting_nothing_is_a_limit() -> None:
+    size = Size(T=20)
+    found = [run(RfGp(forget=f, noise=0.01), make_problem(size, seed=2), make_dictionary(size)).y_hat
+             for f in (1.0, 1 - 1e-12)]  # fmt: skip
+    assert_close(found[1], found[0], 1e-8, "y_hat")
+
+
+@pytest.mark.parametrize("flush", [3, None])
+def test_what_is_told_late_is_told_whole(flush: int | None) -> None:
+    """After a message the server knows what it would have been told in every round, absences and all."""
+    size = Size(T=16)
+    problem = make_problem(size, seed=2, absent=0.3)
+    last = 15 if flush else 16
+    present = problem.present.copy()
+    present[last - 1] = True  # whoever missed one tells with the next
+    problem = replace(problem, x=problem.x[:last], y=problem.y[:last], present=present[:last])
+    methods = [RfGp(flush=f, noise=0.01, forget=0.9) for f in (1, flush)]
+    found = [run(method, problem, make_dictionary(size)).state.server for method in methods]
+    for name in ("gram", "pull", "totals"):
+        assert_close(getattr(found[1], name), getattr(found[0], name), 1e-12, name)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(["pairs", "cosine"]), st.booleans(), st.booleans(), st.integers(0, 9))
+def test_moments_are_those_of_their_samples(feature_map: str, shared: bool, some: bool, seed: int) -> None:
+    """Of both engines; with norms, factors and means as entry by entry."""
+    rng = np.random.default_rng(seed)
+    R, K, N, B = 2, 3, 4, 5
+    x, y, weight = rng.normal(size=(1, K, B, 2)), rng.normal(size=(1, K, B)), rng.random((1, K, B)).round(1)
+    chosen, share = (rng.random((R, N)) < 0.5 if some else None), np.array([0.5, 0.0, 0.25])
+    dictionary = Dictionary(N=N, D=3, map=feature_map, shared=shared)
+    for engine in ("numpy", "numba"):
+        bank = dictionary.bank(2, Streams(seed, (0, 1)), "float64", engine)
+        payload, z = Moments(bank, x, y, weight, chosen), bank.features(x.reshape(-1, 2)).reshape(R, N, K, B, -1)
+        gram = np.einsum("kb,rnkbp,rnkbq->rknpq", weight[0], z, z)
+        pull = np.einsum("kb,kb,rnkbp->rknp", weight[0], y[0], z)
+        expected = np.concatenate([triangle(gram), pull], axis=-1)
+        if chosen is not None:
+            expected *= chosen[:, None, :, None]
+        plain = Each(expected)
+        np.testing.assert_allclose(payload.dense().values, expected, atol=1e-13)
+        np.testing.assert_allclose(payload.mean(share), plain.mean(share), atol=1e-13)
+        np.testing.assert_allclose(payload.squared_norm(), plain.squared_norm(), rtol=1e-11, atol=1e-13)
+        factor = rng.random((R, K))
+        np.testing.assert_allclose(payload.times(factor).dense().values, plain.times(factor).values, atol=1e-13)
+        np.testing.assert_allclose(symmetric(triangle(gram)), gram, atol=1e-13)
+        assert payload.measured(8).scalars.tolist() == payload.dense().measured(8).scalars.tolist()
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_both_engines_solve_alike(negative: bool) -> None:
+    """Also where noise has made eigenvalues negative, which are taken for 0."""
+    rng = np.random.default_rng(3)
+    gram = rng.normal(size=(2, 3, 6, 9))
+    gram = gram @ gram.swapaxes(2, 3) - 4 * negative * np.eye(6)
+    pull, noise = rng.normal(size=(2, 3, 6)), np.full((2, 3), 0.1)
+    banks = [Dictionary(N=3, D=3).bank(2, Streams(0, (0, 1)), "float64", engine) for engine in ("numpy", "numba")]
+    values, vectors = np.linalg.eigh(gram)
+    assert (values < 0).any() == negative
+    A = (vectors * np.maximum(values, 0)[..., None, :]) @ vectors.swapaxes(2, 3) + 0.1 * np.eye(6)
+    for bank in banks:
+        root, theta, logdet = bank.posterior(gram, pull, noise)
+        assert_close(root.swapaxes(2, 3) @ root, np.linalg.inv(A), 1e-10, "A^-1")
+        assert_close(theta, np.linalg.solve(A, pull[..., None])[..., 0], 1e-10, "theta")
+        assert_close(logdet, np.linalg.slogdet(A)[1], 1e-10, "log det A")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("noise", 0.0), ("forget", 0.0), ("forget", 1.1), ("flush", 0), ("M", 0), ("lam", -1.0)]
+)
+def test_bad_keys_are_named(key: str, value: float) -> None:
+    with pytest.raises(BadValue) as error:
+        RfGp(**{key: value})
+    assert error.value.key == key
+
+
+def test_more_kernels_than_there_are_cannot_be_kept() -> None:
+    with pytest.raises(BadValue, match="from 1 to 5"):
+        run(RfGp(M=6), make_problem(Size(), seed=0), make_dictionary(Size()))

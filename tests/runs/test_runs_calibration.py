@@ -1,0 +1,91 @@
+"""Whoever says how sure it is, is judged by it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import Answer, small
+from scipy.stats import norm
+
+from fkl.contract.world import Outcome
+from fkl.data.problem import Problem
+from fkl.report.figures import against_nominal, canvas
+from fkl.tasks.calibration import NOMINAL, PANEL, Calibration
+from fkl.tasks.stream import StreamJudge
+
+
+@dataclass
+class Drawn:
+    """Targets drawn from N(0, 1), of which a method believes N(0, factor^2)."""
+
+    factor: float
+    rounds: int = 400
+    clients: int = 5
+
+    def judged(self) -> tuple[StreamJudge, Problem]:
+        """After all rounds, of which clients miss some."""
+        rng = np.random.default_rng(0)
+        shape = self.rounds, self.clients
+        problem = Problem(np.zeros((*shape, 1)), rng.standard_normal(shape), rng.random(shape) < 0.8, np.zeros(5, int))
+        judge = StreamJudge(problem, 2, 0.0)
+        for t in range(self.rounds):
+            y_hat = np.zeros((2, self.clients))
+            judge.enter(t, Outcome(y_hat, None, lambda y_hat=y_hat: y_hat, np.full(y_hat.shape, self.factor**2)))
+        return judge, problem
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_shares_and_scores_are_those_of_the_normal_distribution(factor: float) -> None:
+    """By hand from all targets; and about what a believer in another spread must find."""
+    judge, problem = Drawn(factor).judged()
+    told, here = judge.columns(np.zeros((1, 1))), problem.present
+    for name, nominal in NOMINAL.items():
+        inside = np.abs(problem.y) <= norm.ppf((1 + nominal) / 2, scale=factor)
+        np.testing.assert_allclose(told.rounds[name][-1], inside[here].mean())
+        np.testing.assert_allclose(told.rounds[name][9], inside[:10][here[:10]].mean())
+        np.testing.assert_allclose(told.clients[name][0], (inside & here).sum(axis=0) / here.sum(axis=0))
+        expected = 2 * norm.cdf(norm.ppf((1 + nominal) / 2) * factor) - 1
+        assert told.rounds[name][-1, 0] == pytest.approx(expected, abs=0.04)
+    density = norm.logpdf(problem.y, 0, factor)
+    np.testing.assert_allclose(told.rounds["log_score"][-1], density[here].mean())
+    np.testing.assert_allclose(told.clients["log_score"][1], (density * here).sum(axis=0) / here.sum(axis=0))
+
+
+def test_the_truth_has_the_best_score() -> None:
+    scores = [Drawn(factor).judged()[0].columns(np.zeros((1, 1))).rounds["log_score"][-1, 0] for factor in (0.5, 1, 2)]
+    assert scores[1] == max(scores)
+
+
+def test_before_the_first_sample_there_is_nothing_to_tell() -> None:
+    judge = Calibration.nothing(2, 1, 3)
+    judge.enter(0, np.ones((1, 3)), np.ones((1, 3)), np.zeros(3, bool), np.nan)
+    judge.enter(1, np.ones((1, 3)), np.ones((1, 3)), np.array([True, False, False]), 1.0)
+    assert all(np.isnan(values[0]).all() and np.isfinite(values[1]).all() for values in judge.by_round().values())
+
+
+def test_columns_and_figure_are_of_methods_that_say_how_sure_they_are(fkl: Callable[..., Answer]) -> None:
+    """A checkpoint on every round changes none; other methods have neither."""
+    assert fkl("run", *small("rf_gp"), "out=a").code == 0
+    assert fkl("run", *small("rf_gp"), "checkpoint_s=0", "chunk=1", "out=b").code == 0
+    assert fkl("run", *small("ofmkl_avg"), "out=c").code == 0
+    a, b, c = (pd.read_csv(f"{name}/rounds.csv") for name in "abc")
+    columns = [*NOMINAL, "log_score"]
+    pd.testing.assert_frame_equal(a[columns], b[columns], check_exact=True)
+    assert not set(columns) & set(c)
+    assert Path("a/calibration.png").exists()
+    assert not Path("c/calibration.png").exists()
+
+
+@pytest.mark.drawn
+def test_the_figure_has_the_shares_beside_the_probabilities() -> None:
+    _, (axes,) = canvas(1)
+    summary = pd.DataFrame({name: [nominal - 0.1, nominal - 0.2] for name, nominal in NOMINAL.items()})
+    against_nominal(axes, summary, PANEL, NOMINAL)
+    diagonal, shares, *_ = (np.asarray(line.get_xydata()) for line in axes.get_lines())
+    np.testing.assert_array_equal(diagonal, [[0, 0], [1, 1]])
+    np.testing.assert_allclose(shares, [[0.5, 0.35], [0.8, 0.65], [0.95, 0.8]])
+    assert {text.get_text() for text in axes.texts} == {"0.35", "0.65", "0.8"}
+    assert axes.get_xlabel() and axes.get_ylabel() and len(axes.get_legend_handles_labels()[1]) == 2
