@@ -28,6 +28,13 @@ def symmetric(packed: Array) -> Array:
     return matrices + np.tril(matrices, -1).swapaxes(-1, -2)
 
 
+def outer_sum(samples: Array, share: Array) -> Array:
+    """Sum of share_k a a' over clients and their samples a, (R, K, N, r, m) and (K,): (R, N, m, m)."""
+    R, _, N, _, m = samples.shape
+    rows = (np.sqrt(share)[:, None, None, None] * samples).swapaxes(1, 2).reshape(R, N, -1, m)
+    return np.matmul(rows.swapaxes(2, 3), rows)
+
+
 @dataclass(frozen=True)
 class Moments:
     """Every client's sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, of the samples that it holds.
@@ -79,6 +86,29 @@ class Moments:
         """That of client k alone."""
         mine = slice(k, k + 1)
         return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
+
+    def summed_up(self, rank: int) -> Each:
+        """Samples (R, K, N, rank, P + 1) whose outer products add up to those of (z, y), or to what is nearest.
+
+        Those of the largest eigenvalues of sum_b w_b (z, y) (z, y)', of which no other matrix of this rank is as near
+        in any unitarily invariant norm (Eckart and Young); the last entry, the target's, is >= 0.
+        """
+        R, P = self.bank.replicates, self.bank.width
+        square = (self.weight * self.y**2).sum(axis=-1)  # (R or 1, K)
+        samples = np.zeros((R, self.x.shape[1], self.bank.kernels, rank, P + 1))
+        matrix = np.empty((R, self.bank.kernels, P + 1, P + 1))
+        for k in range(self.x.shape[1]):
+            packed = self.of(k)._summed()
+            matrix[..., :P, :P], matrix[..., :P, P], matrix[..., P, P] = (
+                symmetric(packed[..., :-P]), packed[..., -P:], square[:, k, None],
+            )  # fmt: skip
+            matrix[..., P, :P] = matrix[..., :P, P]
+            values, vectors = np.linalg.eigh(matrix)
+            few = min(rank, P + 1)
+            made = np.sqrt(np.maximum(values[..., -few:], 0))[..., None] * vectors.swapaxes(-1, -2)[..., -few:, :]
+            samples[:, k, :, :few] = np.where(made[..., -1:] < 0, -made, made)
+        chosen = self._each()
+        return Each(samples if chosen is None else samples * chosen[..., None, None], chosen)
 
     def _each(self) -> NDArray[np.bool_] | None:
         """As `Each` has what is chosen."""

@@ -47,6 +47,7 @@ DIFFICULT: dict[str, tuple[str, ...]] = {
     "nco_oms, clients absent": ("algo=nco_oms", "algo.J=3", "algo.eta=32", "algo.step_size=0.5", *ABSENT),
     "rf_gp, clients absent": ("algo=rf_gp", "algo.flush=null", "algo.forget=0.95", *ABSENT),
     "rf_gp, an active few, clients absent": ("algo=rf_gp", "algo.M=3", "algo.flush=7", "algo.personal=true", *ABSENT),
+    "rf_gp, summed up, clients absent": ("algo=rf_gp", "algo.rank=2", "algo.flush=6", *ABSENT),
     "perfedavg, clients absent": ("algo=perfedavg", *ABSENT),
     "raker, mixed families": ("algo=raker", "kernels.N=7", "kernels.laplacians=3", "precision=float64"),
     "cta, messages lost": ("algo=cta", *LOSSY),

@@ -21,10 +21,18 @@ from fkl.data.problem import Problem
 from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.network.messages import Each
-from fkl.network.moments import Moments, symmetric, triangle
+from fkl.network.moments import Moments, outer_sum, symmetric, triangle
 from fkl.streams import Streams
 
-KEYS: dict[str, Any] = {"flush": 1, "M": None, "noise": None, "forget": 1.0, "personal": False, "lam": 1e-3}
+KEYS: dict[str, Any] = {
+    "flush": 1,
+    "M": None,
+    "rank": None,
+    "noise": None,
+    "forget": 1.0,
+    "personal": False,
+    "lam": 1e-3,
+}
 TOLERANCE = 1e-9
 
 
@@ -37,6 +45,8 @@ TOLERANCE = 1e-9
         ({"flush": None, "M": 2, "lam": 0.0}, Size(T=20), 0.3),
         ({"M": 1, "personal": True, "forget": 0.9}, Size(T=20), 0.3),
         ({"flush": None}, Size(N=1, K=1), 0.0),
+        ({"flush": 5, "rank": 2}, Size(T=20), 0.3),
+        ({"flush": None, "rank": 3, "M": 2, "forget": 0.9}, Size(T=20), 0.0),
     ],
     ids=repr,
 )
@@ -202,6 +212,35 @@ def test_what_is_told_late_is_told_whole(flush: int | None) -> None:
         assert_close(getattr(found[1], name), getattr(found[0], name), 1e-12, name)
 
 
+@pytest.mark.parametrize("flush", [1, 5])
+def test_as_many_samples_as_there_are_sum_them_up_whole(flush: int) -> None:
+    """One for a message in every round, which is fewer scalars than its sums."""
+    size = Size(T=20)
+    problem, methods = make_problem(size, seed=2), [RfGp(flush=flush, noise=0.01, rank=rank) for rank in (None, flush)]
+    plain, few = (run(method, problem, make_dictionary(size)) for method in methods)
+    assert_close(few.y_hat, plain.y_hat, 1e-9, "y_hat")
+    sent = [one.ledger.tallies["uplink"].by_client[..., 1].sum() for one in (plain, few)]
+    assert sent[1] < sent[0]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 9), st.integers(1, 12))
+def test_a_summary_is_as_near_as_its_rank_allows(seed: int, rank: int) -> None:
+    """What is left out has the eigenvalues that are left out (Eckart and Young)."""
+    rng = np.random.default_rng(seed)
+    x, y, weight = rng.normal(size=(1, 3, 8, 2)), rng.normal(size=(1, 3, 8)), rng.random((1, 3, 8))
+    bank = Dictionary(N=2, D=3).bank(2, Streams(seed, (0, 1)), "float64")
+    made = Moments(bank, x, y, weight).summed_up(rank).values
+    for k in range(3):
+        z = bank.features(x[0, k])
+        rows = np.sqrt(weight[0, k])[:, None] * np.concatenate([z, np.broadcast_to(y[0, k, :, None], (2, 2, 8, 1))], -1)
+        whole = rows.swapaxes(2, 3) @ rows
+        rest = whole - outer_sum(made[:, k : k + 1], np.ones(1))
+        left = np.sort(np.linalg.eigvalsh(whole), axis=-1)[..., ::-1][..., rank:]
+        np.testing.assert_allclose(np.sort(np.linalg.eigvalsh(rest))[..., ::-1][..., : left.shape[-1]], left, atol=1e-9)
+        np.testing.assert_allclose(np.trace(rest, axis1=2, axis2=3), left.sum(axis=-1), atol=1e-9)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from(["pairs", "cosine"]), st.booleans(), st.booleans(), st.integers(0, 9))
 def test_moments_are_those_of_their_samples(feature_map: str, shared: bool, some: bool, seed: int) -> None:
@@ -248,7 +287,8 @@ def test_both_engines_solve_alike(negative: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("noise", 0.0), ("forget", 0.0), ("forget", 1.1), ("flush", 0), ("M", 0), ("lam", -1.0)]
+    ("key", "value"),
+    [("noise", 0.0), ("forget", 0.0), ("forget", 1.1), ("flush", 0), ("M", 0), ("rank", 0), ("lam", -1.0)],
 )
 def test_bad_keys_are_named(key: str, value: float) -> None:
     with pytest.raises(BadValue) as error:

@@ -31,6 +31,15 @@ class Sums:
         self.S, self.b = self.S + weight * np.outer(z, z), self.b + weight * y * z
         self.n, self.q = self.n + weight, self.q + weight * y**2
 
+    def add_summary(self, rows: Array, targets: list[float], weights: list[float], rank: int) -> None:
+        """Samples in no more than so many, by a singular value decomposition; n and q as they are."""
+        a = np.sqrt(weights)[:, None] * np.column_stack([rows, targets])
+        _, lengths, directions = np.linalg.svd(a, full_matrices=False)
+        for length, direction in list(zip(lengths, directions, strict=True))[:rank]:
+            z, y = length * direction[:-1], length * direction[-1]
+            self.S, self.b = self.S + np.outer(z, z), self.b + y * z
+        self.n, self.q = self.n + sum(weights), self.q + float(np.array(weights) @ np.array(targets) ** 2)
+
     def fade(self, factor: float) -> None:
         """Forget some of it."""
         self.S, self.b, self.n, self.q = factor * self.S, factor * self.b, factor * self.n, factor * self.q
@@ -64,6 +73,7 @@ def run(
     *,
     flush: int | None,
     M: int | None,
+    rank: int | None,
     noise: float | None,
     forget: float,
     personal: bool,
@@ -103,11 +113,16 @@ def run(
         for i in range(N):
             known[i].fade(forget ** (t - heard))
             for k in here:
+                if rank is not None and active[i]:
+                    rows = np.array([feature_vector(omega[i], x[s, k]) for s in untold[k]])
+                    known[i].add_summary(rows, y[untold[k], k], [forget ** (t - s) for s in untold[k]], rank)
+                    continue
                 for s in untold[k]:
                     known[i].add(feature_vector(omega[i], x[s, k]), y[s, k], forget ** (t - s) if active[i] else 0)
         for k in here:
             untold[k] = []
-            out.uplink[t, k] = len(going) * (P * (P + 1) // 2 + P) + 2
+            each = P * (P + 1) // 2 + P if rank is None else min(rank, t + 1) * (P + 1)
+            out.uplink[t, k] = len(going) * each + 2
         decides = t + 1 >= 1.5 * (decided + 1) or (forget < 1 and t - decided >= 1 / (1 - forget))
         if decides and noise is None:
             s2 = [known[i].level() if active[i] and known[i].n > P else s2[i] for i in range(N)]

@@ -28,7 +28,7 @@ from fkl.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import Each, Selected, Shared
-from fkl.network.moments import Moments, lower, symmetric, triangle
+from fkl.network.moments import Moments, lower, outer_sum, symmetric, triangle
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,22 @@ class Statistics:
     """What a client's samples since its last message come to: S and b of each kernel, and n and q."""
 
     moments: Moments
+    totals: Each
+
+
+@dataclass(frozen=True)
+class Summary:
+    """As `Statistics`, of which no more travels than has a budget.
+
+    Parameters
+    ----------
+    samples : payload (R, K, N, r, P + 1)
+        a_j, made up, whose sum of a_j a_j' is nearest to that of (z, y) (z, y)' over a client's samples.
+    totals : payload (R, K, 2)
+        As they are.
+    """
+
+    samples: Each
     totals: Each
 
 
@@ -124,6 +140,10 @@ class RfGp(GaussianProcesses, Federated):
     M : int or None
         Kernels that are learned to the end, to send less: whenever levels of noise are decided, after 1, 2, 3, 5, 8,
         12, ... rounds, the half that has less evidence is dropped until there are M left. None for all.
+    rank : int or None
+        Samples (z, y) that a message is summed up by for each kernel, where its P (P + 3) / 2 sums are too many to
+        send: eigenvectors of sum (z, y) (z, y)', each as long as the root of its eigenvalue, of the largest ones. What
+        is left out is taken for noise. The server reads them, so that sums cannot be secure. None for the sums.
     noise, forget, personal, lam : see `GaussianProcesses`
 
     Raises
@@ -136,12 +156,14 @@ class RfGp(GaussianProcesses, Federated):
 
     flush: int | None = 1
     M: int | None = None
+    rank: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         every = "an integer >= 1, or null for after 1, 2, 4, 8, ... rounds"
         require(self.flush is None or self.flush >= 1, "flush", self.flush, every)
         require(self.M is None or self.M >= 1, "M", self.M, "an integer >= 1, or null for all kernels")
+        require(self.rank is None or self.rank >= 1, "rank", self.rank, "an integer >= 1, or null for all sums")
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
         """As of `GaussianProcesses`, and the samples that clients keep."""
@@ -177,7 +199,7 @@ class RfGp(GaussianProcesses, Federated):
 
     def client(
         self, common: Common, client: Client, down: Posterior, samples: Samples, turn: Turn
-    ) -> tuple[Client, Statistics | None, Outcome]:
+    ) -> tuple[Client, Statistics | Summary | None, Outcome]:
         """Predict with the mixture of all kernels, weigh them anew, and send what is due."""
         bank, xp, here = common.bank, common.xp, samples.present
         theta, noise, log_w = (payload.values for payload in (down.theta, down.noise, down.log_w))
@@ -197,7 +219,7 @@ class RfGp(GaussianProcesses, Federated):
 
     def _told(
         self, common: Common, client: Client, samples: Samples, t: int, active: NDArray[np.bool_] | None
-    ) -> tuple[Client, Statistics | None]:
+    ) -> tuple[Client, Statistics | Summary | None]:
         """What a client keeps with the new sample, and what it sends of these."""
         xp, here = common.xp, samples.present
         y: Array
@@ -213,11 +235,15 @@ class RfGp(GaussianProcesses, Federated):
         weight = xp.where(at >= 0, self.forget ** (t - at), 0.0)
         totals = xp.stack([weight.sum(axis=-1), (weight * y**2).sum(axis=-1)], axis=-1)
         sent = Each(xp.broadcast_to(totals, (common.bank.replicates, *totals.shape[1:])))
-        return replace(client, at=xp.where(here[:, None], -1, client.at)), Statistics(
-            Moments(common.bank, x, y, weight, active), sent
-        )
+        moments = Moments(common.bank, x, y, weight, active)
+        client = replace(client, at=xp.where(here[:, None], -1, client.at))
+        if self.rank is None:
+            return client, Statistics(moments, sent)
+        return client, Summary(moments.summed_up(min(self.rank, t + 1)), sent)
 
-    def server(self, common: Common, server: Server, up: Statistics | None, share: Array, turn: Turn) -> Server:
+    def server(
+        self, common: Common, server: Server, up: Statistics | Summary | None, share: Array, turn: Turn
+    ) -> Server:
         """Add up what was told, decide what is due, and learn.
 
         S <- f^(rounds since) S + sum_k S_k, and b, n and q alike.
@@ -226,9 +252,14 @@ class RfGp(GaussianProcesses, Federated):
             return server
         t, P = turn.t, common.bank.width
         heard, decay = 1 / share.max(), self.forget ** (t - server.heard)
-        packed = heard * up.moments.mean(share)
-        gram = decay[:, None, None, None] * server.gram + symmetric(packed[..., :-P])
-        pull = decay[:, None, None] * server.pull + packed[..., -P:]
+        if isinstance(up, Summary):
+            news = outer_sum(up.samples.dense().values, heard * share)
+            told, along = news[..., :P, :P], news[..., :P, P]
+        else:
+            packed = heard * up.moments.mean(share)
+            told, along = symmetric(packed[..., :-P]), packed[..., -P:]
+        gram = decay[:, None, None, None] * server.gram + told
+        pull = decay[:, None, None] * server.pull + along
         totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
         noise: Array = server.noise
         active, decided = server.active, server.decided
