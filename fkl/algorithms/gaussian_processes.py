@@ -33,6 +33,8 @@ FIRST_LEVEL = 1e-2
 """Of the noise that is to be found, before there are more samples than features of a kernel."""
 DIGITS = 6
 """Of an evidence that decide; what follows is rounding, and then the first of levels, or of kernels, is taken."""
+ROUNDING = 1e-9
+"""Of q, that numbers in double precision may leave below 0."""
 GROWTH = 1.5
 """Levels of noise, and which kernels go on, are decided anew once there are so many times as many rounds."""
 
@@ -85,6 +87,9 @@ class GaussianProcesses:
 
     Parameters
     ----------
+    flush : int or None
+        Rounds from one message of a party to its next; None for messages after 1, 2, 4, 8, ... rounds, a few of them
+        early, when each sample counts most.
     noise : float or None
         Variance s2 of a target's noise; None for the level of most evidence, for each kernel the one at which it
         explains the samples best, since the right one makes intervals as wide as they say. It is looked for as soon as
@@ -102,12 +107,15 @@ class GaussianProcesses:
     fkl.errors.BadValue
     """
 
+    flush: int | None = 1
     noise: float | None = None
     forget: float = 1.0
     personal: bool = False
     lam: float = 1e-3
 
     def __post_init__(self) -> None:
+        every = "an integer >= 1, or null for after 1, 2, 4, 8, ... rounds"
+        require(self.flush is None or self.flush >= 1, "flush", self.flush, every)
         allowed = "a variance > 0, or null for the level of most evidence"
         require(self.noise is None or 0 < self.noise < np.inf, "noise", self.noise, allowed)
         require(0 < self.forget <= 1, "forget", self.forget, "a number > 0, up to 1")
@@ -118,35 +126,58 @@ class GaussianProcesses:
         P = dictionary.D * (1 if dictionary.map == "cosine" else 2)
         return 4 * 8 * dictionary.N * P**2
 
-    def due(self, t: int, last: int) -> bool:
-        """Whether in round t it is time to decide anew what was decided in round `last`, -1 for never.
+    def tells(self, t: int) -> bool:
+        """Whether parties send what they have in round t."""
+        return (t + 1) & t == 0 if self.flush is None else (t + 1) % self.flush == 0
+
+    def due(self, t: int, last: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether in round t it is time to decide anew what was decided in rounds `last`, -1 for never.
 
         After as many rounds as make them `GROWTH` times as many, or as forgetting takes.
         """
-        forgotten = self.forget < 1 and t - last >= 1 / (1 - self.forget)
-        return forgotten or t + 1 >= GROWTH * (last + 1)
+        forgotten = self.forget < 1 and t - last >= 1 / (1 - min(self.forget, 1 - 1e-12))
+        return forgotten | (t + 1 >= GROWTH * (last + 1))
 
 
 def posterior(common: Common, gram: Array, pull: Array, totals: Array, noise: Array) -> Posterior:
-    """Of the kernels' S (R, N, P, P) and b (R, N, P), of n and q (R, 2) and of s2 (R, N)."""
-    root, theta, logdet = common.bank.posterior(gram, pull, noise)
-    n, q = np.maximum(totals, 0).T[..., None]
+    """Of the kernels' S (R, ..., N, P, P) and b (R, ..., N, P), of n and q (R, ..., 2) and of s2 (R, ..., N)."""
+    flat = len(noise), -1
+    one_by_one = (part.reshape(*flat, *part.shape[noise.ndim :]) for part in (gram, pull, noise))
+    solved = common.bank.posterior(*one_by_one)
+    root, theta, logdet = (part.reshape(like.shape) for part, like in zip(solved, (gram, pull, noise), strict=True))
+    n, q = sums(totals)
     rest = np.maximum(q - (pull * theta).sum(axis=-1), 0)
     logdet -= pull.shape[-1] * np.log(noise)
     return Posterior(root, theta, -0.5 * (n * np.log(2 * np.pi * noise) + logdet + rest / noise))
 
 
+def sums(totals: Array) -> tuple[Array, Array]:
+    """How many samples there are, n, and q (R, ..., 1), of `totals`, which noise may have made negative."""
+    told = np.maximum(totals, 0)
+    return told[..., :1], told[..., 1:]
+
+
 def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]:
-    """The level of noise at which the evidence of each kernel is largest, (R, N); arguments as of `posterior`."""
+    """The level of noise at which the evidence of each kernel is largest, (R, ..., N); arguments as of `posterior`.
+
+    The first level of no more samples than features. Sums that were rounded, or have noise on them for privacy, show by
+    eigenvalues of S below 0, and by less than 0 left of q, how far off they are: no level at which that shows is taken.
+    Where it shows at all of them, s2 is twice what the least eigenvalue is below 0, or the largest level.
+    """
     values, vectors = np.linalg.eigh(gram)
-    values = np.maximum(values, 0)
+    least, values = -values[..., 0], np.maximum(values, 0)
     along = np.matmul(vectors.swapaxes(-1, -2), pull[..., None])[..., 0] ** 2
-    n, q = np.maximum(totals, 0).T[..., None]
+    n, q = sums(totals)
     evidence = []
     for level in LEVELS:
-        rest = np.maximum(q - (along / (values + level)).sum(axis=-1), 0)
-        evidence.append(-0.5 * (n * np.log(2 * np.pi * level) + np.log1p(values / level).sum(axis=-1) + rest / level))
-    return LEVELS[np.round(evidence, DIGITS).argmax(axis=0)]
+        rest = q - (along / (values + level)).sum(axis=-1)
+        told = -0.5 * (n * np.log(2 * np.pi * level) + np.log1p(values / level).sum(axis=-1) + rest / level)
+        shows = (least > level) | (rest < -ROUNDING * q)
+        evidence.append(np.where(shows, -np.inf, told))
+    enough = n > gram.shape[-1]
+    level = np.where(enough, LEVELS[np.round(evidence, DIGITS).argmax(axis=0)], FIRST_LEVEL)
+    off = np.where(enough, ~np.isfinite(evidence).any(axis=0), least > FIRST_LEVEL)
+    return np.where(off, np.maximum(LEVELS[-1], 2 * least), level)
 
 
 def best(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

@@ -36,6 +36,8 @@ class Common:
         Of features and of scalars on the wire.
     engine : {"numba", "numpy"}
         What the features are computed with.
+    clients : int
+        How many there are of them, or of agents.
     """
 
     dictionary: Dictionary
@@ -44,6 +46,7 @@ class Common:
     streams: Streams
     precision: str
     engine: str = "numba"
+    clients: int = 1
 
     @property
     def xp(self) -> Any:
@@ -91,7 +94,7 @@ class World:
     def common(self) -> Common:
         """What all parties know."""
         horizon, drawn = self.problem.rounds, (self.streams, self.precision, self.engine)
-        return Common(self.dictionary, self.problem.dimension, horizon, *drawn)
+        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, self.problem.clients)
 
     @cached_property
     def bank(self) -> FeatureBank:

@@ -146,6 +146,18 @@ def test_of_no_noise_and_of_noise_alone_it_takes_the_ends() -> None:
         assert most_evident(*sums)[0, 0] == level
 
 
+def test_sums_that_noise_has_changed_are_not_believed_beyond_it() -> None:
+    """S with an eigenvalue below 0, and more of q explained than there is: the levels at which that shows are out."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((300, 4))
+    y = z @ rng.standard_normal(4)
+    gram, pull, totals = (z.T @ z)[None, None], (z.T @ y)[None, None], np.array([[300.0, y @ y]])
+    gram = gram - (np.linalg.eigvalsh(gram)[..., 0] + 0.05) * np.eye(4)
+    assert most_evident(gram, pull, totals)[0, 0] >= 0.05
+    assert most_evident(gram - 10 * np.eye(4), pull, totals)[0, 0] >= 20.0
+    assert most_evident(gram - 10 * np.eye(4), pull, np.array([[3.0, 1.0]]))[0, 0] >= 20.0  # of few samples, too
+
+
 @pytest.mark.parametrize("noise", [1e-3, 0.1])
 def test_the_ensemble_is_at_most_log_n_worse_than_its_best_kernel(noise: float) -> None:
     """Of one client: -sum log p(y_t) <= min_i -sum log p_i(y_t) + log N, p the mixture; so weighed by the evidence too.

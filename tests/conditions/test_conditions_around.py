@@ -20,7 +20,7 @@ STAR = (
     "em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "one_shot_ridge",
     "perfedavg", "pof_mkl", "rf_gp", "vm_kofl",
 )  # fmt: skip
-GRAPH = ("coke", "cta", "dkla", "domkl", "odkla", "qc_odkla")
+GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "odkla", "qc_odkla")
 
 
 @dataclass

@@ -16,7 +16,7 @@ from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Experiment, make_world, simulate
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
-GRAPH = ("coke", "cta", "dkla", "domkl", "link_dkla", "odkla", "push_cta", "qc_odkla")
+GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "link_dkla", "odkla", "push_cta", "qc_odkla")
 SMALL = ("kernels.D=6", "partition.rounds=30", "replicates=3", "precision=float64")
 HALF = ("participation=share", "participation.share=0.3")
 

@@ -137,3 +137,70 @@ def run(
     out.theta, out.log_w = np.array(mu), own_log_w if personal else np.array(log_w)
     trace.noise, trace.active = s2, active
     return out, trace
+
+
+def consensus(
+    z: Array,
+    y: Array,
+    neighbours: list[list[int]],
+    *,
+    flush: int | None,
+    noise: float | None,
+    forget: float,
+    personal: bool,
+    lam: float,
+) -> tuple[Run, Trace]:
+    """Agents on a graph with features z (T, K, N, P): M_k <- sum_j W_kj (M_j + F_j), and K M_k + F_k for all sums."""
+    T, K, N, P = z.shape
+    out, trace = Run.empty(T, K, N), Trace(np.full((T, K), np.nan))
+    share, own = ([[Sums.none(P) for _ in range(N)] for _ in range(K)] for _ in range(2))
+    s2 = [[1e-2 if noise is None else noise] * N for _ in range(K)]
+    known = [[Sums.none(P) for _ in range(N)] for _ in range(K)]
+    own_log_w, decided = np.zeros((K, N)), -1
+    for t in range(T):
+        for k in range(K):
+            f, v, mu = np.zeros(N), np.zeros(N), np.zeros((N, P))
+            for i in range(N):
+                A = known[k][i].S + s2[k][i] * np.eye(P)
+                mu[i] = np.linalg.solve(A, known[k][i].b)
+                f[i] = mu[i] @ z[t, k, i]
+                v[i] = s2[k][i] * (1 + z[t, k, i] @ np.linalg.solve(A, z[t, k, i]))
+                out.loss[t, k, i] = (f[i] - y[t, k]) ** 2 + lam * (mu[i] @ mu[i])
+            log_w = own_log_w[k] if personal else np.array([known[k][i].evidence(s2[k][i]) for i in range(N)])
+            w = normalised(log_w)
+            own_log_w[k] -= 0.5 * (np.log(2 * np.pi * v) + (y[t, k] - f) ** 2 / v)
+            out.y_hat[t, k], out.squared_norm[t, k] = w @ f, w @ (mu**2).sum(axis=1)
+            trace.variance[t, k] = w @ (v + f**2) - (w @ f) ** 2
+            for i in range(N):
+                share[k][i].fade(forget)
+                own[k][i].fade(forget)
+                own[k][i].add(z[t, k, i], y[t, k], 1.0)
+        told = t + 1 in [2**j for j in range(30)] if flush is None else (t + 1) % flush == 0
+        if told:
+            both = [[plus(share[k][i], own[k][i], 1.0) for i in range(N)] for k in range(K)]
+            for k in range(K):
+                degree = [len(neighbours[k])] + [max(len(neighbours[k]), len(neighbours[j])) for j in neighbours[k]]
+                weights = [1 / (1 + most) for most in degree[1:]]
+                for i in range(N):
+                    share[k][i] = plus(Sums.none(P), both[k][i], 1 - sum(weights))
+                    for j, weight in zip(neighbours[k], weights, strict=True):
+                        share[k][i] = plus(share[k][i], both[j][i], weight)
+                    own[k][i] = Sums.none(P)
+        for k in range(K):
+            known[k] = [plus(own[k][i], share[k][i], K) for i in range(N)]
+        decides = t + 1 >= 1.5 * (decided + 1) or (forget < 1 and t - decided >= 1 / (1 - forget))
+        if told and decides:
+            decided = t
+            if noise is None:
+                s2 = [[known[k][i].level() if known[k][i].n > P else 1e-2 for i in range(N)] for k in range(K)]
+    mu = [[np.linalg.solve(known[k][i].S + s2[k][i] * np.eye(P), known[k][i].b) for i in range(N)] for k in range(K)]
+    out.theta = np.array(mu)
+    return out, trace
+
+
+def plus(first: Sums, second: Sums, weight: float) -> Sums:
+    """The one, and so many times the other."""
+    return Sums(
+        first.S + weight * second.S, first.b + weight * second.b, first.n + weight * second.n,
+        first.q + weight * second.q,
+    )  # fmt: skip

@@ -32,6 +32,7 @@ COVERAGE = ["coverage_50", "coverage_80", "coverage_95"]
 SURE_SUMMARY = list(STREAM_SUMMARY)
 SURE_SUMMARY[len(STREAM_ERRORS) : len(STREAM_ERRORS)] = [*COVERAGE, "log_score"]
 PEER_SUMMARY = [*STREAM_ERRORS, *PEERS, *STREAM_SUMMARY[len(STREAM_ERRORS) + len(TRAFFIC) :]]
+SURE_PEER_SUMMARY = [*STREAM_ERRORS, *COVERAGE, "log_score", *PEER_SUMMARY[len(STREAM_ERRORS) :]]
 
 
 FITTED_SUMMARY = [
@@ -76,6 +77,8 @@ def rounds_and_clients(algo: str) -> tuple[int, int]:
 
 def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tuple[str, ...]]:
     """Figures, columns of the summary, those of them that are errors, and directions of traffic."""
+    if algo == "consensus_rf_gp":
+        return ("mse", "regret", "calibration"), SURE_PEER_SUMMARY, ("mse", *COVERAGE), ("broadcast", "link")
     if algo in AGENTS_ON_STREAMS:
         return ("mse", "regret"), PEER_SUMMARY, ("mse",), ("broadcast", "link")
     if algo == "dekrr_ddrf":

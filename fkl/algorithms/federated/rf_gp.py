@@ -134,9 +134,6 @@ class RfGp(GaussianProcesses, Federated):
 
     Parameters
     ----------
-    flush : int or None
-        Rounds from one message of a client to its next; None for messages after 1, 2, 4, 8, ... rounds, a few of them
-        early, when each sample counts most. A client that is absent when one is due keeps its samples for the next.
     M : int or None
         Kernels that are learned to the end, to send less: whenever levels of noise are decided, after 1, 2, 3, 5, 8,
         12, ... rounds, the half that has less evidence is dropped until there are M left. None for all.
@@ -144,7 +141,7 @@ class RfGp(GaussianProcesses, Federated):
         Samples (z, y) that a message is summed up by for each kernel, where its P (P + 3) / 2 sums are too many to
         send: eigenvectors of sum (z, y) (z, y)', each as long as the root of its eigenvalue, of the largest ones. What
         is left out is taken for noise. The server reads them, so that sums cannot be secure. None for the sums.
-    noise, forget, personal, lam : see `GaussianProcesses`
+    flush, noise, forget, personal, lam : see `GaussianProcesses`
 
     Raises
     ------
@@ -154,14 +151,11 @@ class RfGp(GaussianProcesses, Federated):
     label: ClassVar[str] = "RF-GP"
     uses_sample_once: ClassVar[bool] = True
 
-    flush: int | None = 1
     M: int | None = None
     rank: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        every = "an integer >= 1, or null for after 1, 2, 4, 8, ... rounds"
-        require(self.flush is None or self.flush >= 1, "flush", self.flush, every)
         require(self.M is None or self.M >= 1, "M", self.M, "an integer >= 1, or null for all kernels")
         require(self.rank is None or self.rank >= 1, "rank", self.rank, "an integer >= 1, or null for all sums")
 
@@ -183,10 +177,6 @@ class RfGp(GaussianProcesses, Federated):
         x = xp.zeros((R, clients, B, common.dimension), bank.precision)
         at = xp.full((R, clients, B), -1)
         return server, Client(x, xp.zeros((R, clients, B)), at, xp.zeros((R, clients, N)))
-
-    def tells(self, t: int) -> bool:
-        """Whether clients send what they have in round t."""
-        return (t + 1) & t == 0 if self.flush is None else (t + 1) % self.flush == 0
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Posterior:
         """What is known of all kernels, or of those that are still learned."""
@@ -263,10 +253,9 @@ class RfGp(GaussianProcesses, Federated):
         totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
         noise: Array = server.noise
         active, decided = server.active, server.decided
-        decides = self.due(t, int(decided[0]))
-        tell = active & (totals[:, :1] > P)
-        if decides and self.noise is None and tell.any():
-            noise = common.xp.where(tell, most_evident(gram, pull, totals), noise)
+        decides = bool(self.due(t, decided)[0])  # all replicates have had as many rounds
+        if decides and self.noise is None:
+            noise = common.xp.where(active, most_evident(gram, pull, totals), noise)
         known = posterior(common, gram, pull, totals, noise)
         if decides:
             decided = common.xp.full_like(decided, t)
