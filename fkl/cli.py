@@ -185,6 +185,12 @@ def run(words: tuple[str, ...]) -> None:
 
         print(click.get_current_context().get_help(), overview(_width()), sep="\n\n")
         return
+    if "engine=mpi" in words:
+        from fkl.hushed import hush
+
+        hush()
+        if {"-m", "--multirun"} & {*words}:
+            raise FklError("engine=mpi: one run at a time, without -m")
     from fkl.composing.names import require_known
 
     require_known(words)  # before Hydra takes its time to say the same

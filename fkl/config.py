@@ -43,8 +43,11 @@ PARTS = {
     "logger": ("begin", "round", "end", "fail"),
 }
 """What the class of a node is known by."""
-ENGINES = ("numba", "numpy")
-"""What may play a method, unless its class says `engines`: those whose loops exist only compiled do."""
+ENGINES = ("numba", "numpy", "mpi")
+ON_ONE_PROCESS = ENGINES[:2]
+"""What may play a method, unless its class says `engines`: those whose loops exist only compiled do. With `over_ranks`,
+mpi may too.
+"""
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "logger")
 """Keys that change where or how fast a run goes, but no number of it."""
 MOST_REPLICATES = 1_000_000
@@ -86,8 +89,10 @@ class Settings:
         Independent sets of random features.
     precision : {"float32", "float64"}
         Of random features, of the parameters that go with them, and of scalars on the wire.
-    engine : {"numba", "numpy"}
+    engine : {"numba", "numpy", "mpi"}
         Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
+        With mpi, for methods whose clients have a server, the processes that mpirun has started play the clients in
+        parts, by the compiled loops, and come to the same bytes.
     scaling : {"unit_ball", "unit_box", "none"}
         Of features and target, see `fkl.data.normalise.normalise`.
     rows : {"all", "even", "odd"}
@@ -125,7 +130,7 @@ class Settings:
         allowed = f"an integer from 1 to {MOST_REPLICATES}"
         require(1 <= self.replicates <= MOST_REPLICATES, "replicates", self.replicates, allowed)
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
-        require(self.engine in ENGINES, "engine", self.engine, " or ".join(ENGINES))
+        require(self.engine in ENGINES, "engine", self.engine, ", ".join(ENGINES))
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require(self.rows in PARTS_OF_ROWS, "rows", self.rows, ", ".join(PARTS_OF_ROWS))
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")
@@ -278,13 +283,24 @@ def load(config: DictConfig) -> Run:
     require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
     with inside("paths"):
         paths = build(Paths, plain["paths"], "paths")
-    label, engines = (getattr(nodes["algo"], name, ENGINES) for name in ("label", "engines"))
+    label, engines = (getattr(nodes["algo"], name, ON_ONE_PROCESS) for name in ("label", "engines"))
+    engines = (*engines, "mpi") if getattr(nodes["algo"], "over_ranks", False) else engines
     may = not settings.save_model or hasattr(nodes["algo"], "functions")
     require(may, "save_model", True, f"false for {label}, whose class has no functions(world, state, t)")
     require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
     conditions = {name: made for name in CONDITIONS if (made := nodes.pop(name)) is not None}
+    if settings.engine == "mpi":
+        _require_fit_for_ranks(settings, str(label), conditions, nodes["network"])
     loggers = _loggers(plain.get("logger"))
     return Run(settings=settings, paths=paths, resolved=plain, conditions=conditions, loggers=loggers, **nodes)
+
+
+def _require_fit_for_ranks(settings: Settings, label: str, conditions: dict[str, Any], network: Any) -> None:
+    """Refuse what of a run cannot be played by several ranks."""
+    inside_of = [*conditions, *(["network.compute_s"] if getattr(network, "timed", False) else [])]
+    allowed = f"numba or numpy for {label} with {', '.join(inside_of)}"
+    require(not inside_of, "engine", settings.engine, allowed)
+    require(not settings.save_model, "engine", settings.engine, f"numba or numpy for {label} with save_model")
 
 
 def _loggers(nodes: Any) -> dict[str, Any]:

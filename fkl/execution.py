@@ -1,28 +1,33 @@
 """One run, from a checked configuration to a folder of records."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from fkl.checkpoint import Checkpoint
+from fkl.checkpoint import Checkpoint, CommonCheckpoint
 from fkl.conditions import Inside, around
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
+from fkl.data.problem import Slice
 from fkl.diverged import worse_than_zero
 from fkl.errors import counted, inside, require
 from fkl.kernels.around_median import AroundMedian
+from fkl.kernels.tiles import CLIENT_TILE
 from fkl.loggers.following import following
 from fkl.memory import no_more_than_there_is
+from fkl.network.ranks import Ranks, ending_together, started
 from fkl.progress import Progress
 from fkl.rehearsal import kinds_sent
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
+    CHECKPOINTS,
+    FINISHED,
     add_file,
     alone,
     finish,
@@ -36,10 +41,11 @@ from fkl.results.folder import (
 from fkl.results.model import FILE as MODEL
 from fkl.results.model import Model
 from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
-from fkl.simulation import DivergedError, Experiment, simulate
+from fkl.simulation import Chunk, DivergedError, Experiment, simulate
 from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
-from fkl.tasks.samples import graph
+from fkl.tasks.samples import graph, told_before
+from fkl.tasks.stream import StreamTask
 from fkl.tasks.taking_part import require_rounds
 
 
@@ -51,13 +57,24 @@ def execute(run: Run) -> bool:
     fkl.errors.FklError
         Whatever the user can mend; nothing is written then, but for the rows before a divergence.
     """
+    if run.settings.engine != "mpi":
+        return _execute(run)
+    ranks = started()
+    with ending_together(ranks):
+        return _execute(run, ranks) if ranks.first else _play_along(run, ranks)
+
+
+def _execute(run: Run, ranks: Ranks | None = None) -> bool:
+    """As `execute`, on the first of the ranks, which alone writes and prints."""
     done = finished(run)
     if not done:
         with alone(run.folder):
             done = finished(run) or moved(run)  # by the process that was waited for, or one that was killed at the end
             if not done:
-                _do(run)
+                _do(run, ranks)
     if done:
+        if ranks is not None:
+            ranks.say(FINISHED)
         print(f"{run.folder} is finished already")
     if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:
         with alone(run.folder):
@@ -69,10 +86,53 @@ def execute(run: Run) -> bool:
     return not done
 
 
-def _do(run: Run) -> None:
-    settings = run.settings
+def _play_along(run: Run, ranks: Ranks) -> bool:
+    """What the ranks but the first do of a run."""
+    if ranks.say() == FINISHED:
+        return False
     with no_more_than_there_is():
-        experiment = prepare(run)
+        experiment = _over(ranks, run)
+    if experiment.ranks is not None:
+        folder = experiment.ranks.say()
+        with inside("algo"):
+            for _ in simulate(experiment, *_go_on(run, experiment, lambda _: None, folder)):
+                pass
+    return True
+
+
+def _over(ranks: Ranks, run: Run) -> Experiment:
+    """The experiment with the clients of this rank alone; all data are read for that, and forgotten."""
+    whole = prepare(run)
+    require(type(whole.task) is StreamTask, "engine", "mpi", f"numba or numpy for {run.algo.label}: it has no streams")
+    clients = whole.problem.clients
+    some = ranks.with_clients(clients)
+    if some is None or some.size < ranks.size:
+        tiles, idle = counted(-(-clients // CLIENT_TILE), "tile"), f"{ranks.size - -(-clients // CLIENT_TILE)}"
+        of_all = f"{clients} clients are {tiles} of {CLIENT_TILE}, and a rank has whole ones"
+        print(f"engine=mpi: {of_all}: {idle} of {ranks.size} ranks have none", file=sys.stderr)
+    return replace(whole, problem=Slice.of(whole.problem, (some or ranks).mine(clients)), ranks=some)
+
+
+def _go_on(
+    run: Run, experiment: Experiment, advance: Callable[[int], object], folder: Path, tables: Tables | None = None
+) -> tuple[int | None, int | None, Callable[[int], object], Checkpoint]:
+    """Threads, chunk, progress and checkpoint of a run whose tables are in this folder."""
+    settings, ranks = run.settings, experiment.ranks
+    kept = f"{run.digest}, functions kept" if settings.save_model else run.digest
+    how = settings.checkpoint_s, kept, tables
+    if ranks is None:
+        return settings.threads, settings.chunk, advance, Checkpoint(folder / CHECKPOINT, *how)
+    return settings.threads or 1, settings.chunk, advance, CommonCheckpoint(folder / CHECKPOINTS, ranks, *how)
+
+
+def _do(run: Run, ranks: Ranks | None = None) -> None:
+    settings = run.settings
+    if ranks is not None:
+        ranks.say()
+    with no_more_than_there_is():
+        experiment = prepare(run) if ranks is None else _over(ranks, run)
+    several = experiment.ranks
+    whole = cache(partial(_read_again, run)) if several is not None else partial(_as_it_is, experiment)
     if settings.objective is not None:
         with inside("algo"):
             columns = summary_columns(experiment)[1:]
@@ -80,18 +140,21 @@ def _do(run: Run) -> None:
     title = f"{run.algo.label} on {run.dataset.name}"
     rounds = settings.replicates * experiment.problem.rounds
     with workspace(run) as folder, Progress(title, rounds) as progress:
-        tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
-        kept = f"{run.digest}, functions kept" if settings.save_model else run.digest
-        checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, kept, tables)
-        with following(run, experiment, tables) as loggers:
+        tables = Tables(folder, whole, Path(run.paths.cache).expanduser())
+        if several is not None:
+            (folder / CHECKPOINTS).mkdir(exist_ok=True)
+            several.say(folder)
+        with following(run, whole, tables) as loggers:
             try:
                 with inside("algo"):
-                    go_on = (settings.threads, settings.chunk, progress.advance, checkpoint)
-                    watch = loggers.watch if run.loggers else None
+                    go_on = _go_on(run, experiment, progress.advance, folder, tables)
+                    watch = loggers.watch if run.loggers and several is None else None
                     for chunk in simulate(experiment, *go_on, watch, settings.save_model):
+                        _judge_all(chunk, several, whole)
                         tables.append(chunk)
                         loggers.tell(chunk, experiment.problem.rounds)
             except DivergedError as error:
+                _judge_all(error.failed, several, whole)
                 error.folder = write_failed(
                     run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
                 )
@@ -99,7 +162,9 @@ def _do(run: Run) -> None:
                 raise
         progress.bar.close()
         summary = read_summary(folder)
-        notes, warnings = _notes(run, experiment, tables), list(_warnings(experiment, summary))
+        notes, warnings = _notes(run, whole(), tables), list(_warnings(whole(), summary))
+        if several is not None:
+            notes["ranks"] = several.size
         if settings.save_model and len(tables.learned) == settings.replicates:
             model = Model.of(experiment, run.dataset, tables.learned)
             model.save(folder / MODEL)
@@ -111,6 +176,23 @@ def _do(run: Run) -> None:
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
     loggers.end(run.folder)
+
+
+def _as_it_is(experiment: Experiment) -> Experiment:
+    return experiment
+
+
+def _read_again(run: Run) -> Experiment:
+    """The experiment with all clients, once ranks have played their parts of it."""
+    with told_before():
+        return prepare(run)
+
+
+def _judge_all(chunk: Chunk, ranks: Ranks | None, whole: Callable[[], Experiment]) -> None:
+    """Give the judge of what several ranks have played the streams of all clients."""
+    if ranks is not None:
+        judge: Any = chunk.judge
+        judge.problem = whole().problem
 
 
 def _add_model(run: Run) -> None:

@@ -10,6 +10,7 @@ from fkl.contract.world import Algorithm, World
 from fkl.kernels import Dictionary
 from fkl.network import Channel, Ledger, Network, Topology
 from fkl.network.links import Links
+from fkl.network.ranks import OverRanks, Ranks, SlowestOfAll
 from fkl.streams import Role, Streams
 from fkl.tasks import Task, task_of
 from fkl.tasks.task import Redraw
@@ -27,6 +28,8 @@ class Experiment:
         As in `fkl.tasks.task.Task`.
     links : Links or None
         Which of the topology's are up in each iteration; None for all.
+    ranks : Ranks or None
+        The processes that play it together, of which this one has the clients of `problem`; None for one.
     """
 
     problem: Any
@@ -40,6 +43,7 @@ class Experiment:
     redraw: Redraw | None = None
     engine: str = "numba"
     links: Links | None = None
+    ranks: Ranks | None = None
 
     @cached_property
     def task(self) -> Task:
@@ -58,7 +62,10 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     directions = experiment.task.directions(topology)
     if network.loss > 0:
         directions = (*directions, "lost")
-    ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
+    cost, ranks = network.cost, experiment.ranks
+    if cost is not None and ranks is not None:
+        cost = SlowestOfAll(cost.latency_s, cost.bandwidth_bytes_per_s, ranks)
+    ledger = Ledger(problem.rounds, len(replicates), problem.clients, cost, directions)
     times = None
     if getattr(network, "timed", False):  # a network of the user's own may know nothing of times
         own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
@@ -67,5 +74,7 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
             times = times.among(problem.present)
             problem = problem.thinned(problem.present & times.in_time)
     label = experiment.algorithm.label
-    channel = Channel(network, ledger, np.dtype(precision), label, streams, experiment.links, times)
-    return World(problem, experiment.dictionary, channel, streams, precision, topology, experiment.engine), ledger
+    passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
+    channel = Channel(*passing) if ranks is None else OverRanks(ranks, problem.numbers, *passing)
+    known = problem, experiment.dictionary, channel, streams, precision, topology, experiment.engine, ranks
+    return World(*known), ledger

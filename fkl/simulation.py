@@ -20,6 +20,7 @@ from fkl.experiment import Experiment, make_world
 from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most
 from fkl.network import Ledger
+from fkl.network.ranks import Ranks
 from fkl.rehearsal import fitting, within_memory
 from fkl.tasks import Judge
 
@@ -58,6 +59,13 @@ class Chunk:
     def seconds(self) -> float:
         """Time spent in all."""
         return float(self.elapsed[-1])
+
+    def of_all(self, ranks: Ranks | None) -> "Chunk":
+        """On the first of these ranks the same of all clients."""
+        if ranks is None:
+            return self
+        judge: Any = self.judge
+        return replace(self, judge=judge.gathered(ranks), ledger=ranks.whole(self.ledger))
 
     def each(self) -> NDArray[np.float64]:
         """Time of each replicate by itself up to the end of each round, (T, R)."""
@@ -144,10 +152,11 @@ def simulate(
             try:
                 _play(experiment.algorithm, world, under_way, advance, keep, shown)
             except _NotFiniteError:
-                raise DivergedError(experiment.algorithm, played, under_way.t) from None
+                failed = played.of_all(world.ranks)
+                raise DivergedError(experiment.algorithm, failed, under_way.t) from None
             if keep_functions:
                 played = replace(played, learned=_learned(experiment, world, under_way))
-        yield played
+        yield played.of_all(world.ranks)
         first, resumed = first + together, None
 
 

@@ -104,6 +104,11 @@ class Federated:
     in_conditions: ClassVar[bool] = True
     """Whether its messages can be in conditions: not those that are samples."""
 
+    @property
+    def over_ranks(self) -> bool:
+        """Whether clients can be on several ranks: not where a round is not the one below, or has no clients' means."""
+        return type(self).step is Federated.step and not self.in_turn
+
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """States of the server, and of so many clients, before the first round.
 
@@ -146,21 +151,26 @@ class Federated:
 
     def init(self, world: World) -> Star:
         """All parties before the first round."""
-        return Star(*self.start(world.common, world.problem.clients))
+        clients = world.problem.clients
+        if world.ranks is None:
+            return Star(*self.start(world.common, clients))
+        server, _ = self.start(world.common, world.problem.everyone)
+        return Star(server, self.start(world.common, clients)[1])
 
     def step(self, world: World, state: Star, t: int) -> tuple[Star, Outcome]:
         """One round of all parties, whose messages pass the channel."""
         common, channel = world.common, world.channel
         samples, share = self.given(world, t)
-        server, client, shown, here = state.server, state.client, None, int(samples.present.sum())
+        server, client, shown, here = state.server, state.client, None, world.together(t, samples.present)
         for exchange in range(self.exchanges):
-            alone, everyone = (Turn(t, exchange, world.streams, range(size), together=here) for size in (1, len(share)))
+            players = (range(1), world.numbers)
+            alone, everyone = (Turn(t, exchange, world.streams, numbers, together=here) for numbers in players)
             server, down = self.tell(common, server, alone)
             down = channel.down(down)
             client, up, outcome = self.client(common, client, down, samples, everyone)
             up = channel.up(up)
             heard = channel.answered(share)
-            anyone = bool(heard.any())
+            anyone = bool(heard.any()) if world.ranks is None else here > 0
             if anyone or self.hears_silence:
                 server = self.server(common, server, up if anyone else None, heard, alone)
             shown = outcome if shown is None else shown

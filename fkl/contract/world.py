@@ -13,6 +13,7 @@ from fkl.kernels import BANKS, Dictionary, FeatureBank
 from fkl.kernels.losses import LOSSES, Loss
 from fkl.kernels.rows import Rows
 from fkl.network import Channel, Topology
+from fkl.network.ranks import Ranks
 from fkl.streams import Streams
 
 Array = NDArray[np.floating]
@@ -34,8 +35,8 @@ class Common:
     streams : Streams
     precision : {"float32", "float64"}
         Of features and of scalars on the wire.
-    engine : {"numba", "numpy"}
-        What the features are computed with.
+    engine : {"numba", "numpy", "mpi"}
+        What the features are computed with; of mpi as of numba.
     clients : int
         How many there are of them, or of agents.
     """
@@ -78,8 +79,10 @@ class World:
         Of features and of scalars on the wire.
     topology : Topology or None
         The graph of a method without a server.
-    engine : {"numba", "numpy"}
-        What the features are computed with.
+    engine : {"numba", "numpy", "mpi"}
+        What the features are computed with; of mpi as of numba.
+    ranks : Ranks or None
+        The processes that play together, of which this one has the clients of `problem`, a `Slice`; None for one.
     """
 
     problem: Any
@@ -89,12 +92,23 @@ class World:
     precision: str
     topology: Topology | None = None
     engine: str = "numba"
+    ranks: Ranks | None = None
+
+    @property
+    def numbers(self) -> range:
+        """Of the clients that play here."""
+        return range(self.problem.clients) if self.ranks is None else self.problem.numbers
+
+    def together(self, t: int, present: NDArray[np.bool_]) -> int:
+        """How many clients take part in round t, wherever they play; of those here, `present` (K,) says who does."""
+        return int(present.sum() if self.ranks is None else self.problem.together[t])
 
     @cached_property
     def common(self) -> Common:
         """What all parties know."""
         horizon, drawn = self.problem.rounds, (self.streams, self.precision, self.engine)
-        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, self.problem.clients)
+        clients = self.problem.clients if self.ranks is None else self.problem.everyone
+        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, clients)
 
     @cached_property
     def bank(self) -> FeatureBank:

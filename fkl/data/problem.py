@@ -162,6 +162,42 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Slice(Problem):
+    """The streams of some clients, whose neighbours are on other ranks.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first of them.
+    everyone : int
+        How many clients there are in all.
+    together : (T,) int64
+        How many of these are present in each round.
+    """
+
+    first: int = 0
+    everyone: int = 0
+    together: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def of(cls, problem: Problem, numbers: range) -> "Slice":
+        """Copies of what a run needs of the clients with these numbers, and of no others."""
+        some = slice(numbers.start, numbers.stop)
+        own = {name: getattr(problem, name)[:, some].copy() for name in ("x", "y", "present")}
+        site, together = problem.site[some].copy(), problem.present.sum(axis=1)
+        return cls(**own, site=site, scale=problem.scale, first=some.start, everyone=problem.clients, together=together)
+
+    @property
+    def numbers(self) -> range:
+        """Of these clients."""
+        return range(self.first, self.first + self.clients)
+
+    def round(self, t: int) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.float64]]:
+        """As of `Problem`: shares are those in an average over the present clients of all ranks."""
+        return self.x[t], self.y[t], self.present[t] / max(int(self.together[t]), 1)
+
+
+@dataclass(frozen=True)
 class Batch:
     """All samples of all clients at once, for methods that go over the same samples in every round.
 

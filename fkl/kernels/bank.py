@@ -358,5 +358,5 @@ class CompiledBank(FeatureBank):
         return np.ascontiguousarray(x, self.rho.dtype), self.rho, self.scale, self.phase
 
 
-BANKS: dict[str, type[FeatureBank]] = {"numba": CompiledBank, "numpy": FeatureBank}
+BANKS: dict[str, type[FeatureBank]] = {"numba": CompiledBank, "numpy": FeatureBank, "mpi": CompiledBank}
 """By engine."""

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
 from numba import njit, prange
 
-CLIENT_TILE = 256
+from fkl.kernels.tiles import CLIENT_TILE
+
 KERNEL_RUN = 8
 
 _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -27,14 +27,15 @@ class Following:
     Parameters
     ----------
     run : Run
-    experiment : Experiment
+    whole : callable
+        As of `Tables`.
     tables : Tables
         Of the run.
     """
 
-    def __init__(self, run: Run, experiment: Experiment, tables: Tables) -> None:
+    def __init__(self, run: Run, whole: Callable[[], Experiment], tables: Tables) -> None:
         self._loggers: dict[str, Any] = dict(run.loggers)
-        self._experiment, self._tables = experiment, tables
+        self._whole, self._tables = whole, tables
         self._first, self._told = -1, 0
         self._next = monotonic() + EVERY_S
 
@@ -51,7 +52,7 @@ class Following:
         if self._loggers and done > self._told:
             replicates = range(chunk.first, chunk.first + chunk.ledger.shape[0])
             with np.errstate(all="ignore"):  # of rounds that are still to come
-                table = rounds_so_far(self._experiment, chunk, done, self._tables.beside)
+                table = rounds_so_far(self._whole(), chunk, done, self._tables.beside)
             for t, row in enumerate(table[self._told :].to_dict("records"), start=self._told + 1):
                 metrics = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
                 self.each("round", t, replicates, metrics)
@@ -77,9 +78,9 @@ class Following:
 
 
 @contextmanager
-def following(run: Run, experiment: Experiment, tables: Tables) -> Iterator[Following]:
+def following(run: Run, whole: Callable[[], Experiment], tables: Tables) -> Iterator[Following]:
     """Tell a run's loggers that it begins, and how it ended where this block does not."""
-    loggers = Following(run, experiment, tables)
+    loggers = Following(run, whole, tables)
     loggers.each("begin", run)
     try:
         yield loggers

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.network.messages import Array, Counts, Each, Size
+from fkl.network.messages import Added, Array, Counts, Each, Size
 from fkl.network.wire import Part, from_bits, to_bits
 
 
 @dataclass(frozen=True)
-class Quantised:
+class Quantised(Added):
     """Every client's array in few bits a scalar; a vector is what lies along the last axis, and has a unit of its own.
 
     Parameters
@@ -95,9 +95,9 @@ class Quantised:
         *_, bits, _, adds = parts[0].known
         return cls(np.stack(codes)[None], np.stack(units)[None], bits, None, adds)
 
-    def mean(self, share: Array) -> NDArray[np.float64]:
-        """As `Each.mean`."""
-        return Each(self.values).mean(share)
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Each.tile_sums`."""
+        return Each(self.values).tile_sums(share)
 
     def of(self, senders: NDArray[np.int64]) -> "Quantised":
         """As `Each.of`."""
@@ -110,7 +110,7 @@ class Quantised:
 
 
 @dataclass(frozen=True)
-class Few:
+class Few(Added):
     """A few entries of every client's array; what tells which these are is a bit each, or numbers, whichever is less.
 
     Parameters
@@ -150,9 +150,9 @@ class Few:
         values, kept = zip(*(_filled(part) for part in parts), strict=True)
         return cls(np.stack(values)[None], np.stack(kept)[None], parts[0].known[-1])
 
-    def mean(self, share: Array) -> NDArray[np.float64]:
-        """As `Each.mean`."""
-        return Each(self.values).mean(share)
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Each.tile_sums`."""
+        return Each(self.values).tile_sums(share)
 
     def of(self, senders: NDArray[np.int64]) -> "Few":
         """As `Each.of`."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
+from fkl.kernels.tiles import folded, tile_sums, tiles
 from fkl.network.wire import Part, array_of, of_array
 
 Array = NDArray[np.floating]
@@ -55,6 +56,27 @@ class Dense(Payload, Protocol):
         ...
 
 
+class Added:
+    """A payload whose weighted sum over clients a server asks for. What that is made of adds up, tile by tile."""
+
+    def tile_sums(self, share: Array) -> tuple[Array, ...]:
+        """What the sum is made of, each over every tile of clients by itself, (tiles, ...); share (K,) as in `mean`."""
+        raise NotImplementedError
+
+    def sums(self, share: Array) -> tuple[Array, ...]:
+        """The same over all clients, tile after tile."""
+        return tuple(folded(terms) for terms in self.tile_sums(share))
+
+    def of_sums(self, *sums: Array) -> Array:
+        """The weighted sum itself."""
+        [only] = sums
+        return only
+
+    def mean(self, share: Array) -> Array:
+        """Sum over clients, weighted by their share (K,), 0 of whoever is absent: (R, ...)."""
+        return self.of_sums(*self.sums(share))
+
+
 @dataclass(frozen=True)
 class Shared:
     """The same for every client.
@@ -86,7 +108,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Each:
+class Each(Added):
     """Every client's own.
 
     Parameters
@@ -125,12 +147,12 @@ class Each:
         """As `Dense.joined`; 0 where nothing has travelled."""
         return cls(np.stack([_spread(part) for part in parts])[None])
 
-    def mean(self, share: Array) -> NDArray[np.float64]:
-        """Sum over clients, weighted by their share (K,), 0 of whoever is absent: (R, ...)."""
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Added.tile_sums`."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
-        summed: NDArray[np.float64] = np.matmul(share, flat).reshape(R, *self.values.shape[2:])
-        return summed
+        terms = np.stack([np.matmul(share[tile], flat[:, tile]) for tile in tiles(K)])
+        return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
     def of(self, senders: NDArray[np.int64]) -> "Each":
         """That of some, in this order, one beside the other."""
@@ -172,6 +194,10 @@ class Selected:
     def dense(self) -> "Selected":
         """Itself."""
         return self
+
+    def of(self, receivers: NDArray[np.int64]) -> "Selected":
+        """What some are sent, in this order."""
+        return Selected(self.values, self.chosen[:, receivers])
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
@@ -260,7 +286,7 @@ class Ragged:
 
 
 @dataclass(frozen=True)
-class FeatureGradients:
+class FeatureGradients(Added):
     """Every client's gradient of each kernel's parameters, c_ki z_i(x_k) + 2 lam w_ki theta_i, kept in these factors.
 
     On a wire it is dense. In a simulation the features of all clients never travel through memory.
@@ -304,10 +330,24 @@ class FeatureGradients:
             gradients *= self.chosen[..., None]
         return Each(gradients, self.chosen)
 
-    def mean(self, share: Array) -> NDArray[np.float64]:
-        """Sum over clients, weighted by their share (K,): (R, N, P)."""
-        weight = share.sum() if self.weight is None else np.matmul(share, self.weight)[..., None]
-        return self.bank.accumulate(self.x, self.coefficients, share) + 2 * self.lam * weight * self.theta
+    def tile_sums(self, share: Array) -> tuple[Array, Array]:
+        """As `Added.tile_sums`: c z of all, (R, N, P), and what theta is weighed with, one number or (R, N, 1)."""
+        x, c = self.x, self.coefficients
+        terms = np.stack([self.bank.accumulate(x[tile], c[:, tile], share[tile]) for tile in tiles(len(share))])
+        return terms, self._weights(share)
+
+    def sums(self, share: Array) -> tuple[Array, Array]:
+        """As `Added.sums`; the bank goes through the tiles by itself."""
+        return self.bank.accumulate(self.x, self.coefficients, share), folded(self._weights(share))
+
+    def of_sums(self, *sums: Array) -> Array:
+        """As `Added.of_sums`."""
+        pulled, weight = sums
+        return pulled + 2 * self.lam * weight * self.theta
+
+    def _weights(self, share: Array) -> Array:
+        """What theta is weighed with, a term a tile."""
+        return tile_sums(share) if self.weight is None else Each(self.weight).tile_sums(share)[0][..., None]
 
     def squared_norm(self) -> NDArray[np.float64]:
         """As `Each.squared_norm`, without the gradients.
@@ -332,7 +372,7 @@ class FeatureGradients:
 
 
 @dataclass(frozen=True)
-class RankOne:
+class RankOne(Added):
     """Every client's matrix a b', kept as its two vectors; on a wire it is dense.
 
     Parameters
@@ -352,9 +392,10 @@ class RankOne:
         """The matrices themselves, (R, K, m, n)."""
         return Each(self.left[..., None] * self.right[:, :, None])
 
-    def mean(self, share: Array) -> Array:
-        """Sum over clients, weighted by their share (K,): (R, m, n)."""
-        return np.matmul((share[:, None] * self.left).swapaxes(1, 2), self.right)
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Added.tile_sums`, of (R, m, n)."""
+        left, some = share[:, None] * self.left, tiles(len(share))
+        return (np.stack([np.matmul(left[:, tile].swapaxes(1, 2), self.right[:, tile]) for tile in some]),)
 
     def squared_norm(self) -> NDArray[np.float64]:
         """As `Each.squared_norm`: |a b'|^2 = |a|^2 |b|^2."""

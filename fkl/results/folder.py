@@ -29,7 +29,8 @@ from fkl.errors import require
 from fkl.files import CannotWriteError, flush_to_disk, require_files_in, sha256_of, write_text, writing
 
 LAST_FILE = "provenance.json"
-CHECKPOINT = "checkpoint"
+CHECKPOINT, CHECKPOINTS = "checkpoint", "checkpoints"
+"""File of one process, and folder of those of several ranks."""
 FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
 """What provenance.json says of a folder under `state`."""
 HALF_WRITTEN = ".*.partial-*"
@@ -192,7 +193,7 @@ def workspace(run: Run) -> Iterator[Path]:
         _mark(folder, UNDER_WAY, run.digest)
         yield folder
     except (CannotWriteError, KeyboardInterrupt, SystemExit):
-        if not (folder / CHECKPOINT).exists():
+        if not any((folder / name).exists() for name in (CHECKPOINT, CHECKPOINTS)):
             shutil.rmtree(folder, ignore_errors=True)
         raise
     except BaseException:
@@ -220,7 +221,7 @@ def finish(run: Run, folder: Path, draw: Callable[[Path], None], notes: dict[str
     with writing(run.folder):
         (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False), encoding="utf-8")
         draw(folder)
-        files = sorted(file for file in folder.iterdir() if file.name not in (LAST_FILE, CHECKPOINT))
+        files = sorted(file for file in folder.iterdir() if file.name not in (LAST_FILE, CHECKPOINT, CHECKPOINTS))
         for file in files:
             with file.open("rb+") as stream:
                 flush_to_disk(stream)
@@ -257,6 +258,7 @@ def moved(run: Run) -> bool:
 def _move(folder: Path, run: Run) -> None:
     """Move a finished workspace to its place; what is damaged there is set aside, never deleted."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     place = run.folder.resolve()
     if place.exists() and any(place.iterdir()):
         if damage(place) is None and _is_mine(run):  # by a process on a file system that knows no locks

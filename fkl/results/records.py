@@ -1,7 +1,7 @@
 """A run as three tidy tables."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | 
 
 def summary_columns(experiment: Experiment) -> list[str]:
     """What the columns of a run's summary will be, from the first round of one replicate."""
-    short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
+    short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None, ranks=None)
     records = _of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
     return [str(name) for name in records.summary]
 
@@ -64,13 +64,14 @@ class Tables:
     ----------
     folder : Path
         Where the files go.
-    experiment : Experiment
+    whole : callable
+        The experiment with all clients, asked for when first needed.
     cache : Path or None
         Where losses in hindsight are kept.
     """
 
-    def __init__(self, folder: Path, experiment: Experiment, cache: Path | None = None) -> None:
-        self._folder, self._experiment, self._cache = folder, experiment, cache
+    def __init__(self, folder: Path, whole: Callable[[], Experiment], cache: Path | None = None) -> None:
+        self._folder, self._whole, self._cache = folder, whole, cache
         self._beside: tuple[Any] | None = None
         self.go_back({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}, "learned": ()})
 
@@ -116,11 +117,11 @@ class Tables:
     def beside(self) -> Any:
         """What the task compares the run with, found when it is first needed."""
         if self._beside is None:
-            self._beside = (_beside(self._experiment, self._cache),)
+            self._beside = (_beside(self._whole(), self._cache),)
         return self._beside[0]
 
     def _records(self, chunk: Chunk) -> Records:
-        return _of_a_chunk(self._experiment, chunk, self.beside)
+        return _of_a_chunk(self._whole(), chunk, self.beside)
 
     def _append(self, name: str, table: pd.DataFrame) -> None:
         file, size = self._file(name), self._sizes[name]

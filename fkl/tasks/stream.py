@@ -1,6 +1,7 @@
 """A stream: in every round each client sees a sample, predicts, and only then is shown its target."""
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.baselines import baselines, in_units
-from fkl.data.problem import Problem
+from fkl.data.problem import Problem, Slice
 from fkl.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
+from fkl.kernels.tiles import folded, tile_sums
+from fkl.network.ranks import Ranks
 from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
@@ -77,7 +80,7 @@ class StreamTask(Task):
 
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
-        return StreamJudge(world.problem, len(world.streams.replicates), method.lam)
+        return StreamJudge(world.problem, len(world.streams.replicates), method.lam, world.ranks)
 
     def of_few(self, clients: int) -> Problem:
         """The first clients."""
@@ -176,10 +179,12 @@ class StreamJudge:
     problem : Problem
     replicates : int
     lam : float
+    ranks : Ranks or None
+        Where the other clients are judged.
     """
 
-    def __init__(self, problem: Problem, replicates: int, lam: float) -> None:
-        self.problem, self.lam = problem, lam
+    def __init__(self, problem: Problem, replicates: int, lam: float, ranks: Ranks | None = None) -> None:
+        self.problem, self.lam, self._ranks = problem, lam, ranks
         shape = (replicates, problem.clients)
         self.squared_error: Array = np.zeros(shape)
         self.loss: Array = np.zeros(shape)
@@ -187,7 +192,8 @@ class StreamJudge:
         self.mse = np.zeros((problem.rounds, replicates))
         self.mean_loss = np.zeros((problem.rounds, replicates))
         self.mean_regret_best_kernel = np.full((problem.rounds, replicates), np.nan)
-        samples = np.cumsum(problem.present.sum(axis=1))
+        self._clients = problem.everyone if isinstance(problem, Slice) else problem.clients
+        samples = np.cumsum(problem.together if isinstance(problem, Slice) else problem.present.sum(axis=1))
         self._samples = np.where(samples > 0, samples, np.nan)
         self.calibration: Calibration | None = None
         self.booked = 0
@@ -198,9 +204,6 @@ class StreamJudge:
         squared_error = present * (outcome.y_hat - problem.y[t]) ** 2
         self.squared_error += squared_error
         self.loss += squared_error + self.lam * present * outcome.squared_norm()
-        self.mse[t] = self.squared_error.sum(axis=1) / self._samples[t]
-        self.mean_loss[t] = self.loss.mean(axis=1)
-        self.booked = t + 1
         if outcome.variance is not None:
             if self.calibration is None:
                 self.calibration = Calibration.nothing(problem.rounds, *self.loss.shape)
@@ -213,12 +216,29 @@ class StreamJudge:
                 for start in range(0, len(present), CLIENTS_AT_A_TIME):  # so that no copy is as large as the losses
                     some = slice(start, start + CLIENTS_AT_A_TIME)
                     self.kernel_loss[:, some] += outcome.loss[:, some] * present[some, None]
-            self.mean_regret_best_kernel[t] = self.regret_best_kernel.mean(axis=1)
+        totals = self._totals(self.squared_error, self.loss, self.regret_best_kernel)
+        self.mse[t] = totals[0] / self._samples[t]
+        self.mean_loss[t], self.mean_regret_best_kernel[t] = totals[1] / self._clients, totals[2] / self._clients
+        self.booked = t + 1
         known = self.mean_loss[t] if outcome.loss is None else self.mean_loss[t] + self.mean_regret_best_kernel[t]
         return bool((np.abs(known) < LARGEST_ERROR).all())  # False for NaN
 
+    def _totals(self, *values: Array) -> list[Array]:
+        """Sums (R,) over all clients of values (R, K) of those here."""
+        terms = [tile_sums(one) for one in values]
+        return [folded(one) for one in terms] if self._ranks is None else self._ranks.added(terms)
+
     def close(self) -> None:
         """Nothing is left to do."""
+
+    def gathered(self, ranks: Ranks) -> "StreamJudge":
+        """On the first rank what is known of the clients of all; their streams are still to be put into `problem`."""
+        judge = copy(self)
+        judge._ranks = None
+        judge.squared_error, judge.loss = ranks.beside(self.squared_error), ranks.beside(self.loss)
+        if self.kernel_loss is not None:
+            judge.kernel_loss = ranks.beside(self.kernel_loss.min(axis=-1, keepdims=True))
+        return judge
 
     def columns(self, best: Array) -> Columns:
         """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight, of all samples."""

@@ -15,6 +15,7 @@ from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome, World
 from fkl.errors import require
 from fkl.kernels.functions import Network
+from fkl.kernels.tiles import tiles
 from fkl.network.messages import Each, RankOne, Shared
 from fkl.streams import Role
 
@@ -185,7 +186,7 @@ def forward(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[
     inputs = []
     for number, layer in enumerate(layers):
         inputs.append(np.concatenate([x, np.ones_like(x[..., :1])], axis=-1))
-        x = np.matmul(inputs[-1], layer.swapaxes(1, 2))
+        x = product(inputs[-1], layer.swapaxes(1, 2))
         if shift is not None:
             alpha, a, delta = shift
             x = x - alpha * delta[number] * (a[number] * inputs[-1]).sum(axis=-1, keepdims=True)
@@ -199,13 +200,21 @@ def backward(layers: list[Array], inputs: list[Array], slope: Array, shift: Shif
     delta = slope[..., None]
     deltas = [delta]
     for number in range(len(layers) - 1, 0, -1):
-        back = np.matmul(delta, layers[number][..., :-1])
+        back = product(delta, layers[number][..., :-1])
         if shift is not None:
             alpha, a, first = shift
             back = back - alpha * a[number][..., :-1] * (first[number] * delta).sum(axis=-1, keepdims=True)
         delta = back * (inputs[number][..., :-1] > 0)
         deltas.insert(0, delta)
     return deltas
+
+
+def product(rows: Array, matrix: Array) -> Array:
+    """Rows (R, K, m) times a matrix (R, m, n), tile by tile of clients: how BLAS rounds depends on how many there are.
+
+    So a client's numbers are the same whatever rank has which tiles.
+    """
+    return np.concatenate([np.matmul(rows[:, tile], matrix) for tile in tiles(rows.shape[1])], axis=1)
 
 
 def _count(widths: list[int]) -> int:

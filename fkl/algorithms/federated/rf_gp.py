@@ -150,6 +150,7 @@ class RfGp(GaussianProcesses, Federated):
 
     label: ClassVar[str] = "RF-GP"
     uses_sample_once: ClassVar[bool] = True
+    over_ranks: ClassVar[bool] = False  # type: ignore[assignment]  # no fixed order of additions makes its moments
 
     M: int | None = None
     rank: int | None = None

@@ -1,0 +1,274 @@
+"""Clients on several processes: a rank plays a slice of them, and what is asked of all is added up over the ranks.
+
+A rank has whole tiles of `CLIENT_TILE` clients, and sums go from rank to rank, each adding its tiles to what those
+before it came to: the order of additions is that of one process, and so are the bytes.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.errors import FklError, extra
+from fkl.hushed import say
+from fkl.kernels.tiles import CLIENT_TILE, folded
+from fkl.network.channel import Channel
+from fkl.network.ledger import CostModel, Ledger
+from fkl.network.messages import Added, Each, Selected, kinds, rebuilt
+
+Array = NDArray[np.floating]
+GRACE_S = 2.0
+"""How long a rank that fails waits for the others to fail alike, before it ends them."""
+PAUSE_S = 0.01
+
+
+class Ranks:
+    """The processes that play a run together.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+
+    Attributes
+    ----------
+    number, size : int
+    bytes_sent : int
+        By this rank to the next, and to all, of sums.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self.number, self.size = int(comm.rank), int(comm.size)
+        self.bytes_sent = 0
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the rank that writes and speaks."""
+        return self.number == 0
+
+    def with_clients(self, clients: int) -> "Ranks | None":
+        """Those of the ranks that have any of so many clients; None for one that has none."""
+        some = min(self.size, -(-clients // CLIENT_TILE))
+        if some == self.size:
+            return self
+        mine = self._comm.Split(int(self.number >= some), self.number)
+        return Ranks(mine) if self.number < some else None
+
+    def mine(self, clients: int) -> range:
+        """Numbers of this rank's clients: whole tiles, as many as the other ranks have or one less."""
+        count = -(-clients // CLIENT_TILE)
+        begin, end = (count * number // self.size * CLIENT_TILE for number in (self.number, self.number + 1))
+        return range(begin, min(end, clients))
+
+    def added(self, terms: Sequence[Array]) -> list[Array]:
+        """Sums over the tiles of all ranks, tile after tile.
+
+        Parameters
+        ----------
+        terms : sequence of (tiles, ...)
+            Of this rank, all of as many tiles; of the first rank, one term may be the sum of several.
+        """
+        count = len(terms[0])
+        rows = np.concatenate([np.reshape(one, (count, -1)) for one in terms], axis=1, dtype=np.float64)
+        if self.first:
+            total = np.array(folded(rows))
+        else:
+            total = np.empty(rows.shape[1])
+            self._comm.Recv(total, self.number - 1)
+            for row in rows:
+                total += row
+        last = self.size - 1
+        if self.number < last:
+            self._comm.Send(total, self.number + 1)
+        self._comm.Bcast(total, last)
+        self.bytes_sent += total.nbytes * (self.size > 1)
+        ends = np.cumsum([one[0].size for one in terms])[:-1]
+        return [part.reshape(one.shape[1:]) for part, one in zip(np.split(total, ends), terms, strict=True)]
+
+    def least(self, number: int) -> int:
+        """The smallest of a number that each rank has."""
+        return int(min(self._comm.allgather(number)))
+
+    def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The largest of each entry over all ranks."""
+        from mpi4py import MPI
+
+        found = np.array(values, np.float64)
+        self._comm.Allreduce(MPI.IN_PLACE, found, MPI.MAX)
+        return found
+
+    def say(self, words: Any = None) -> Any:
+        """What the first rank says, to all."""
+        return self._comm.bcast(words, 0)
+
+    def all_say(self, words: Any) -> list[Any]:
+        """What each rank says, to all."""
+        return self._comm.allgather(words)  # type: ignore[no-any-return]
+
+    def counted(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Counts added up over all ranks."""
+        from mpi4py import MPI
+
+        found = np.array(counts, np.int64)
+        self._comm.Allreduce(MPI.IN_PLACE, found, MPI.SUM)
+        return found
+
+    def beside(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What each rank knows of its clients, (R, K, ...), of all of them on the first rank; elsewhere as it is."""
+        own = np.ascontiguousarray(np.moveaxis(values, 1, 0))
+        sizes = [int(size) for size in self._comm.allgather(own.size)]
+        if not self.first:
+            self._comm.Gatherv(own, None)
+            return values
+        found = np.empty((sum(sizes) // max(own[0].size, 1), *own.shape[1:]), own.dtype)
+        self._comm.Gatherv(own, (found, sizes))
+        return np.ascontiguousarray(np.moveaxis(found, 0, 1))
+
+    def whole(self, ledger: Ledger) -> Ledger:
+        """On the first rank the ledger of all clients; elsewhere with the counts of all, and its own clients."""
+        rounds, (replicates, clients) = len(ledger.seconds), ledger.shape
+        found = {name: self.beside(tally.by_client) for name, tally in ledger.tallies.items()}
+        everyone = max((tally.shape[1] for tally in found.values()), default=clients)
+        made = Ledger(rounds, replicates, everyone, ledger.cost, tuple(ledger.tallies))
+        for name, whole in made.tallies.items():
+            whole.by_client, whole.by_round = found[name], self.counted(ledger.tallies[name].by_round)
+        made.seconds = ledger.seconds
+        for kinds_there in self.all_say(ledger.kinds):
+            for kind, scalars in kinds_there.items():
+                made.kinds[kind] = made.kinds.get(kind, 0) + scalars
+        return made
+
+    def end_all(self) -> None:
+        """End every rank, with exit code 2."""
+        self._comm.Abort(2)
+
+    def gone_within(self, seconds: float) -> bool:
+        """Whether every rank has come to this line, in so many seconds from now."""
+        if self._comm.size == 1:
+            return True
+        request, until = self._comm.Ibarrier(), time.monotonic() + seconds
+        while not request.Test():
+            if time.monotonic() > until:
+                return False
+            time.sleep(PAUSE_S)
+        return True
+
+
+class OverRanks(Channel):
+    """The channel of a rank, whose clients are some of all: the server is one, and is played alike on every rank.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    mine : range
+        Numbers of this rank's clients.
+    given : as of `Channel`
+    """
+
+    def __init__(self, ranks: Ranks, mine: range, *given: Any) -> None:
+        super().__init__(*given)
+        self._ranks, self._mine = ranks, np.arange(mine.start, mine.stop)
+
+    def down(self, message: Any) -> Any:
+        """What the server tells all clients, to those of this rank."""
+        if message is None:
+            return None
+        parts = [part for _, payloads in kinds(message) for part in payloads]
+        own = [part.of(self._mine) if isinstance(part, Each | Selected) else part for part in parts]
+        return super().down(rebuilt(message, own))
+
+    def up(self, message: Any) -> Any:
+        """What the clients of all ranks tell the server, who can ask for means of it."""
+        message = super().up(message)
+        if message is None:
+            return None
+        parts: list[Any] = [part for _, payloads in kinds(message) for part in payloads]
+        letter = _Letter(self._ranks, parts)
+        of_all: list[Any] = [_OfAll(letter, place) for place in range(len(parts))]
+        return rebuilt(message, of_all)
+
+
+@dataclass(frozen=True)
+class SlowestOfAll(CostModel):
+    """As `CostModel`, with the clients of all ranks.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    """
+
+    ranks: Ranks | None = None
+
+    def seconds(self, messages: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.float64]:
+        """As `CostModel.seconds`, of this rank's clients."""
+        assert self.ranks is not None
+        return self.ranks.largest(super().seconds(messages, size))
+
+
+class _Letter:
+    """Payloads that came up together: the means of all are made in one exchange, when the first is asked for."""
+
+    def __init__(self, ranks: Ranks, payloads: Sequence[Added]) -> None:
+        self._ranks, self._payloads = ranks, payloads
+        self._share: Any = None
+        self._means: list[Array] = []
+
+    def mean(self, place: int, share: Array) -> Array:
+        if share is not self._share:
+            self._share, self._means = share, self._made(share)
+        return self._means[place]
+
+    def _made(self, share: Array) -> list[Array]:
+        if self._ranks.first:  # nothing comes before its tiles
+            made = [tuple(total[None] for total in payload.sums(share)) for payload in self._payloads]
+        else:
+            made = [payload.tile_sums(share) for payload in self._payloads]
+        sums = iter(self._ranks.added([term for terms in made for term in terms]))
+        parts = [[next(sums) for _ in terms] for terms in made]
+        return [payload.of_sums(*part) for payload, part in zip(self._payloads, parts, strict=True)]
+
+
+class _OfAll:
+    """A payload of all clients, of which a server may ask the mean alone."""
+
+    def __init__(self, letter: _Letter, place: int) -> None:
+        self._letter, self._place = letter, place
+
+    def mean(self, share: Array) -> Array:
+        """Sum over all clients, weighted by share (K,), which each rank has of its own."""
+        return self._letter.mean(self._place, share)
+
+
+def started() -> Ranks:
+    """The ranks that mpirun has started with this one.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Where mpi4py is not installed, or finds no MPI.
+    """
+    with extra("mpi", "engine=mpi"):
+        import mpi4py
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        why = " ".join(str(error).split())
+        raise FklError(f"engine=mpi: mpi4py {mpi4py.__version__} finds no MPI ({why}): pip install mpich") from None
+    return Ranks(MPI.COMM_WORLD)
+
+
+@contextmanager
+def ending_together(ranks: Ranks) -> Iterator[None]:
+    """End all ranks when one fails in this block and the others do not; its line is said on the way."""
+    try:
+        yield
+    except BaseException as error:
+        if not ranks.gone_within(GRACE_S):
+            say(error)
+            ranks.end_all()
+        raise
+    ranks.gone_within(float("inf"))

@@ -1,0 +1,130 @@
+"""engine=mpi: on one rank or several, the bytes of every table are those of one process without it, but for times."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from conftest import ALGORITHMS
+
+from fkl.composing.loader import compose
+from fkl.config import load
+from fkl.errors import BadValue
+from fkl.execution import execute
+from fkl.results.folder import provenance
+from fkl.results.records import TIMING_COLUMNS
+
+pytest.importorskip("mpi4py", reason="needs fkl[mpi]")
+MPIEXEC = Path(sys.executable).with_name("mpiexec")
+WITH_MPI = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs the mpiexec of fkl[mpi]")
+STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
+"""Methods that ranks can play."""
+SMALL = ("dataset=synthetic", "dataset.rows=9000", "partition=quantity_skew", "partition.rounds=8", "kernels.D=6")
+SMALL += ("partition.clients=700", "partition.alpha=5", "replicates=2")
+"""Three tiles of clients, most of whom are gone before the end."""
+LATENCY = ("network.latency_s=0.01", "network.bandwidth_bytes_per_s=1e6")
+CASES: dict[str, tuple[str, ...]] = {algo: (f"algo={algo}", *SMALL) for algo in STAR}
+CASES["ofskl"] += ("kernels=rbf_single", "kernels.D=6")
+CASES["pof_mkl-steps"] = ("algo=pof_mkl", *SMALL, "algo.local_steps=3", "algo.xi=0.5", "precision=float64", *LATENCY)
+CASES["perfedavg-steps"] = ("algo=perfedavg", *SMALL, "algo.local_steps=2")
+CASES["fed_poe-drawn-once"] = ("algo=fed_poe", *SMALL, "kernels.shared=true", "kernels.map=cosine")
+CASES["one-tile"] = ("algo=pof_mkl", "dataset=diabetes", "kernels.D=6", "replicates=2")
+TIMEOUT_S = 600
+
+
+def run_on(ranks: int, *words: str, folder: Path) -> subprocess.Popen[str]:
+    """Begin a program on so many ranks, each with one thread."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [str(MPIEXEC), "-n", str(ranks), sys.executable, *words]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def ended(ranks: int, *words: str, folder: Path) -> tuple[int, str, str]:
+    """Exit code, output and errors of a program on so many ranks."""
+    process = run_on(ranks, *words, folder=folder)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, out, err
+
+
+def fkl(*words: str) -> tuple[str, ...]:
+    """`fkl run` with these words."""
+    return ("-m", "fkl.cli", "run", "engine=mpi", *words)
+
+
+def tables(folder: Path) -> dict[str, str]:
+    """The three CSVs without the columns of time."""
+    read = {name: pd.read_csv(folder / f"{name}.csv", dtype=str) for name in ("rounds", "clients", "summary")}
+    return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore").to_csv() for name, table in read.items()}
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders numba/CASE of one process, 1/CASE, 2/CASE and 3/CASE of as many ranks."""
+    folder = tmp_path_factory.mktemp("ranks")
+
+    def words(engine: str, where: str) -> Sequence[tuple[str, ...]]:
+        return [(*case, f"engine={engine}", f"out={folder / where / name}") for name, case in CASES.items()]
+
+    for case in words("numba", "numba"):
+        execute(load(compose(*case)))
+    for ranks in (1, 2, 3):
+        (folder / "words.json").write_text(json.dumps(words("mpi", str(ranks))))
+        program = str(Path(__file__).with_name("play_together.py"))
+        code, _, err = ended(ranks, program, str(folder / "words.json"), folder=folder)
+        assert code == 0, err
+    return folder
+
+
+@WITH_MPI
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_ranks_come_to_the_bytes_of_one_process(case: str, ranks: int, played: Path) -> None:
+    """Every table but for times, whatever the method sends up and down; and every rank that had clients is told of."""
+    assert tables(played / str(ranks) / case) == tables(played / "numba" / case)
+    told, alone = (provenance(played / where / case) for where in (str(ranks), "numba"))
+    assert told["ranks"] == (1 if case == "one-tile" else ranks)
+    assert told["scalars_by_kind"] == alone["scalars_by_kind"]
+
+
+@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR}))
+def test_what_ranks_cannot_play_is_refused(algo: str) -> None:
+    """In one line that names the engine and the method."""
+    run = load(compose(f"algo={algo}"))
+    with pytest.raises(BadValue, match=rf"^engine=mpi: must be numba( or numpy)? for {run.algo.label}"):
+        load(compose(f"algo={algo}", "engine=mpi"))
+
+
+REFUSED = [
+    (("participation=share",), "with participation"),
+    (("compression=sign", "privacy=local", "privacy.clip=1", "privacy.noise=1"), "with privacy, compression"),
+    (("secure=pairwise",), "with secure"),
+    (("late=updates",), "with late"),
+    (("network.compute_s=1",), "with network.compute_s"),
+    (("save_model=true",), "with save_model"),
+    (("algo=em_kofl", "algo.losses=sum"), "for eM-KOFL"),
+]
+
+
+@pytest.mark.parametrize(("words", "named"), REFUSED)
+def test_what_ranks_cannot_play_of_a_run_is_refused(words: tuple[str, ...], named: str) -> None:
+    with pytest.raises(BadValue, match=r"^engine=mpi: must be numba or numpy for .*") as refused:
+        load(compose("algo=pof_mkl", "engine=mpi", *words))
+    assert named in str(refused.value)
+
+
+@WITH_MPI
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("algo=coke",), "fkl: engine=mpi: must be numba or numpy for COKE\n"),
+        (("algo=pof_mkl", "algo.M=0"), "fkl: algo.M=0: must be an integer from 1 to kernels.N\n"),
+        (("-m", "algo=pof_mkl"), "fkl: engine=mpi: one run at a time, without -m\n"),
+    ],
+)
+def test_all_ranks_together_say_one_line(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
+    assert ended(2, *fkl(*words), folder=tmp_path) == (2, "", line)
