@@ -164,7 +164,7 @@ def _do(run: Run, ranks: Ranks | None = None) -> None:
         summary = read_summary(folder)
         notes, warnings = _notes(run, whole(), tables), list(_warnings(whole(), summary))
         if several is not None:
-            notes["ranks"] = several.size
+            notes |= {"ranks": several.size, "bytes_summed_over_ranks": several.bytes_summed}
         if settings.save_model and len(tables.learned) == settings.replicates:
             model = Model.of(experiment, run.dataset, tables.learned)
             model.save(folder / MODEL)

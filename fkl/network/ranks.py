@@ -36,14 +36,14 @@ class Ranks:
     Attributes
     ----------
     number, size : int
-    bytes_sent : int
-        By this rank to the next, and to all, of sums.
+    bytes_summed : int
+        Of all sums so far: what goes from each rank to the next, and then to all.
     """
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
         self.number, self.size = int(comm.rank), int(comm.size)
-        self.bytes_sent = 0
+        self.bytes_summed = 0
 
     @property
     def first(self) -> bool:
@@ -85,7 +85,7 @@ class Ranks:
         if self.number < last:
             self._comm.Send(total, self.number + 1)
         self._comm.Bcast(total, last)
-        self.bytes_sent += total.nbytes * (self.size > 1)
+        self.bytes_summed += total.nbytes
         ends = np.cumsum([one[0].size for one in terms])[:-1]
         return [part.reshape(one.shape[1:]) for part, one in zip(np.split(total, ends), terms, strict=True)]
 

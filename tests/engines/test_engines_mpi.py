@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -128,3 +130,85 @@ def test_what_ranks_cannot_play_of_a_run_is_refused(words: tuple[str, ...], name
 )
 def test_all_ranks_together_say_one_line(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
     assert ended(2, *fkl(*words), folder=tmp_path) == (2, "", line)
+
+
+LONG = ("algo=pof_mkl", *SMALL, "kernels.D=50", "partition.rounds=60", "dataset.rows=30000", "chunk=1")
+KILLED = (1, 0)
+"""Ranks, the first before the second."""
+
+
+@WITH_MPI
+@pytest.mark.slow
+def test_a_rank_that_is_killed_ends_all_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    """From the last round that both have kept, to the bytes of a run that nobody disturbed."""
+    program, kept = str(Path(__file__).with_name("play_together.py")), tmp_path / ".killed.partial" / "checkpoints"
+    execute(load(compose(*LONG, f"out={tmp_path / 'whole'}")))
+    words = [(*LONG, "engine=mpi", "checkpoint_s=0", f"out={tmp_path / 'killed'}")]
+    (tmp_path / "words.json").write_text(json.dumps(words))
+    for number in KILLED:
+        before = {file.name: file.stat().st_mtime_ns for file in kept.glob("*of*")}
+        process = run_on(2, program, str(tmp_path / "words.json"), folder=tmp_path)
+        while process.poll() is None and not _all_newer(kept, before):
+            time.sleep(0.005)
+        os.kill(int((tmp_path / f"pid.{number}").read_text()), signal.SIGKILL)
+        process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode != 0, "the run ended before it could be killed: make it longer"
+        assert not (tmp_path / "killed").exists()
+        assert sorted(file.name for file in kept.glob("*of*")) == ["1of2.a", "1of2.b", "2of2.a", "2of2.b"]
+    rounds = _rounds_played(program, tmp_path)
+    assert 0 < rounds < 2 * 60
+    assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
+    assert not (tmp_path / "killed" / "checkpoints").exists()
+
+
+def _all_newer(folder: Path, before: dict[str, int]) -> bool:
+    """Whether both files of both ranks have been written since."""
+    now = {file.name: file.stat().st_mtime_ns for file in folder.glob("*of2.?")}
+    return len(now) == 4 and all(now[name] > before.get(name, 0) for name in now)
+
+
+def _rounds_played(program: str, folder: Path) -> int:
+    """Finish the run, and tell how many rounds that took."""
+    code, _, err = ended(2, program, str(folder / "words.json"), folder=folder)
+    assert code == 0, err
+    return int((folder / "rounds.0").read_text())
+
+
+ALONE = """
+from fkl.hushed import hush
+hush()
+from fkl.errors import FklError
+from fkl.network.ranks import ending_together, started
+ranks = started()
+with ending_together(ranks):
+    if ranks.number == 1:
+        raise FklError("no room on the disk")
+    ranks.say()
+    ranks.all_say("here")
+"""
+
+
+@WITH_MPI
+def test_a_rank_that_fails_alone_ends_all_with_its_line(tmp_path: Path) -> None:
+    code, out, err = ended(2, "-c", ALONE, folder=tmp_path)
+    assert code == 2
+    assert out == ""
+    assert [line for line in err.splitlines() if line.startswith("fkl")] == ["fkl: no room on the disk"]
+
+
+@WITH_MPI
+def test_what_a_round_exchanges(tmp_path: Path) -> None:
+    """The sums of its gradients once, what theta is weighed with there, and three numbers a replicate of the judge."""
+    R, N, P = 2, 51, 2 * 6
+    words = [
+        (*SMALL, "algo=pof_mkl", "engine=mpi", f"partition.clients={K}", f"partition.rounds={T}", f"out={K}x{T}")
+        for K in (600, 700)
+        for T in (8, 10)
+    ]
+    (tmp_path / "words.json").write_text(json.dumps(words))
+    program = str(Path(__file__).with_name("play_together.py"))
+    code, _, err = ended(2, program, str(tmp_path / "words.json"), folder=tmp_path)
+    assert code == 0, err
+    for K in (600, 700):
+        few, more = (provenance(tmp_path / f"{K}x{T}")["bytes_summed_over_ranks"] for T in (8, 10))
+        assert more - few == 2 * 8 * (R * N * P + R * N + 3 * R)
