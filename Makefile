@@ -35,6 +35,7 @@ bench: $(VENV)/ready
 	$(BIN)/python scripts/bench_coke.py
 	$(BIN)/python scripts/bench_parsimonious.py
 	$(BIN)/python scripts/bench_fdskl.py
+	$(BIN)/python scripts/bench_rf_gp.py
 
 reproduce-tables: $(VENV)/ready
 	$(BIN)/python scripts/reproduce_tables.py $(if $(READINGS),--readings) $(PAPER)

@@ -24,7 +24,12 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "ada_raker": {"mse": 0.06478788, "regret_hindsight": 5.8243843},
     "cascade_svm": {"test_error": 0.1792, "support_vectors": 49.8, "sent_samples": 68.4},
     "coke": {"test_mse": 0.028480369, "distance": 0.46474585, "transmissions": 74},
-    "consensus_rf_gp": {"mse": 0.038647211, "coverage_95": 0.975, "log_score": 0.22125295, "broadcast_scalars": 1240640},
+    "consensus_rf_gp": {
+        "mse": 0.038647211,
+        "coverage_95": 0.975,
+        "log_score": 0.22125295,
+        "broadcast_scalars": 1240640,
+    },
     "cta": {"test_mse": 0.03107083, "distance": 1.4081144, "transmissions": 400},
     "dekrr_ddrf": {"train_mse": 0.039683132, "test_mse": 0.035335013, "link_scalars": 7776},
     "dkla": {"test_mse": 0.028436395, "distance": 0.095063928, "transmissions": 400},

@@ -217,7 +217,7 @@ class RfGp(GaussianProcesses, Federated):
         if client.at.shape[-1] == 0:
             x, y, at = samples.x[None, :, None], samples.y[None, :, None], xp.where(here, t, -1)[None, :, None]
         else:
-            x, y, at = client.x.copy(), client.y.copy(), client.at.copy()
+            x, y, at = client.x, client.y, client.at.copy()  # of x and y only places that hold nothing are used up
             mine, place = xp.flatnonzero(here), (at[0] >= 0).sum(axis=-1)[here]
             x[:, mine, place], y[:, mine, place], at[:, mine, place] = samples.x[here], samples.y[here], t
             client = replace(client, x=x, y=y, at=at)
