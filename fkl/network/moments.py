@@ -11,21 +11,21 @@ from fkl.network.messages import Array, Each, Size
 
 def triangle(gram: Array) -> Array:
     """The lower triangles of matrices (..., P, P), row by row: (..., P (P + 1) / 2)."""
-    return gram[..., *np.tril_indices(gram.shape[-1])]
+    P = gram.shape[-1]
+    rows, columns = np.tril_indices(P)
+    return np.take(gram.reshape(*gram.shape[:-2], P * P), rows * P + columns, axis=-1)
 
 
 def lower(packed: Array) -> Array:
     """The lower triangular matrices of which `triangle` gave these."""
-    P = int(np.sqrt(2 * packed.shape[-1]))
-    matrices = np.zeros((*packed.shape[:-1], P, P))
-    matrices[..., *np.tril_indices(P)] = packed
-    return matrices
+    return np.tril(symmetric(packed))
 
 
 def symmetric(packed: Array) -> Array:
     """The symmetric matrices of which `triangle` gave these."""
-    matrices = lower(packed)
-    return matrices + np.tril(matrices, -1).swapaxes(-1, -2)
+    P = int(np.sqrt(2 * packed.shape[-1]))
+    low, high = np.sort(np.indices((P, P)), axis=0)
+    return np.take(packed, high * (high + 1) // 2 + low, axis=-1)
 
 
 def outer_sum(samples: Array, share: Array) -> Array:
