@@ -219,6 +219,15 @@ def run(words: tuple[str, ...]) -> None:
         abandon()  # a sweep that did not get to its end
 
 
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
+def plan(words: tuple[str, ...]) -> None:
+    """What a run would take, by its first rounds: memory, arithmetic, messages, seconds on each engine."""
+    from fkl.plan import plan
+
+    print(plan(words))
+
+
 @commands.command("list")
 def list_choices() -> None:
     """Data sets, partitions, kernels, algorithms and experiments to choose from."""

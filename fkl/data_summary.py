@@ -51,7 +51,7 @@ def describe(words: tuple[str, ...]) -> str:
     ------
     fkl.errors.FklError
     """
-    run = _composed([f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else [*words])
+    run = composed([f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else [*words])
     generator = shared_generator(run.settings.seed, Role.DATA)
     with no_more_than_there_is():
         table = samples.read(run, generator)
@@ -62,7 +62,7 @@ def describe(words: tuple[str, ...]) -> str:
     return "\n\n".join([*parts, *held])
 
 
-def _composed(words: list[str]) -> Run:
+def composed(words: list[str]) -> Run:
     """The checked configuration."""
     require_understood(words)
     require_known(words)

@@ -91,7 +91,7 @@ def _play_along(run: Run, ranks: Ranks) -> bool:
     if ranks.say() == FINISHED:
         return False
     with no_more_than_there_is():
-        experiment = _over(ranks, run)
+        experiment = over(ranks, run)
     if experiment.ranks is not None:
         folder = experiment.ranks.say()
         with inside("algo"):
@@ -100,7 +100,7 @@ def _play_along(run: Run, ranks: Ranks) -> bool:
     return True
 
 
-def _over(ranks: Ranks, run: Run) -> Experiment:
+def over(ranks: Ranks, run: Run) -> Experiment:
     """The experiment with the clients of this rank alone; all data are read for that, and forgotten."""
     whole = prepare(run)
     require(type(whole.task) is StreamTask, "engine", "mpi", f"numba or numpy for {run.algo.label}: it has no streams")
@@ -130,7 +130,7 @@ def _do(run: Run, ranks: Ranks | None = None) -> None:
     if ranks is not None:
         ranks.say()
     with no_more_than_there_is():
-        experiment = prepare(run) if ranks is None else _over(ranks, run)
+        experiment = prepare(run) if ranks is None else over(ranks, run)
     several = experiment.ranks
     whole = cache(partial(_read_again, run)) if several is not None else partial(_as_it_is, experiment)
     if settings.objective is not None:

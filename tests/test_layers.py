@@ -38,6 +38,7 @@ LAYERS = {
         "fkl.source_docs",
         "fkl.describe",
         "fkl.data_summary",
+        "fkl.plan",
         "fkl.completion",
         "fkl.cli",
     ),

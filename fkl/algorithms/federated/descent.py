@@ -113,7 +113,7 @@ class Descent(Federated):
         if self.local_steps > 1:
             coefficients, decay = self._summed(common, samples, residual)
         if weight is not None:
-            coefficients = coefficients * weight
+            coefficients *= weight
         if decay is not None:
             weight = np.full(residual.shape, decay) if weight is None else decay * weight
         return FeatureGradients(common.bank, samples.x, coefficients, theta, self.lam, weight, chosen)

@@ -91,6 +91,7 @@ class PofMkl(Descent):
         w = softmax(log_w)
         y_hat = (w * f).sum(axis=-1)  # eq. (6)
         residual = f - samples.y[:, None]
+        del f  # with a million clients all of these take as much as their data
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         updated = log_w - eta_k * samples.present[:, None] * loss  # eq. (7)

@@ -1,0 +1,177 @@
+"""What a run would take: memory, arithmetic, messages and time, from its first rounds, before it is done."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from io import StringIO
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from tabulate import tabulate
+
+from fkl.config import ON_ONE_PROCESS, Run
+from fkl.data_summary import composed
+from fkl.errors import inside
+from fkl.execution import prepare
+from fkl.experiment import Experiment, make_world
+from fkl.kernels.threads import at_most
+from fkl.kernels.tiles import CLIENT_TILE
+from fkl.memory import no_more_than_there_is, peak_bytes, shown_bytes
+from fkl.network.ledger import ON_WIRES
+from fkl.rehearsal import rehearse
+from fkl.tasks.stream import StreamTask
+
+ROUNDS = 5
+"""That are played with one replicate: the first compiles nothing any more, but may set something up."""
+ENOUGH_S = 2.0
+OF_AN_ANGLE = 6
+"""Operations besides the projection: a sine, a cosine, and each multiplied and added."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The first rounds of one replicate.
+
+    Parameters
+    ----------
+    start, round : float
+        Seconds before the first round, and of the quickest.
+    rounds : int
+        How many were played.
+    messages, size, angles : int
+        Messages and bytes that were sent in these, and angles whose sine and cosine were taken.
+    """
+
+    start: float
+    round: float
+    rounds: int
+    messages: int
+    size: int
+    angles: int
+
+
+class Counting:
+    """A bank that counts the angles it is asked for, D a sample and kernel."""
+
+    def __init__(self, bank: Any) -> None:
+        self._bank, self.angles = bank, 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._bank, name)
+        count: Callable[..., int] | None = getattr(self, f"_of_{name}", None) if not name.startswith("_") else None
+        if count is None:
+            return found
+
+        def counted(*given: Any, **named: Any) -> Any:
+            self.angles += count(*given)
+            return found(*given, **named)
+
+        return counted
+
+    @property
+    def _features(self) -> int:
+        """D."""
+        return int(self._bank.rho.shape[-1])
+
+    def _of_features(self, x: Any) -> int:
+        return int(self._bank.replicates * len(x) * self._bank.kernels * self._features)
+
+    def _of_predict(self, x: Any, *_: Any) -> int:
+        return self._of_features(x)
+
+    def _of_follow(self, x: Any, *_: Any) -> int:
+        return self._of_features(x)
+
+    def _of_descend(self, x: Any, *_: Any) -> int:
+        return self._of_features(x)
+
+    def _of_accumulate(self, x: Any, update: Any, *_: Any) -> int:
+        return int(np.count_nonzero(update)) * self._features
+
+
+def plan(words: tuple[str, ...]) -> str:
+    """Tell what ``fkl run`` would take with these words.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Whatever the run itself would refuse.
+    """
+    run = composed([*words])
+    said = StringIO()
+    with no_more_than_there_is(), inside("algo"), redirect_stdout(said):
+        experiment = prepare(run)
+        peak, together = _memory(experiment)
+        engines = dict(_engines(run, experiment))
+    known = next(iter(engines.values()))[1]
+    times = experiment.problem.rounds / known.rounds * experiment.replicates
+    together = min(run.settings.chunk or together, experiment.replicates)
+    flops = known.angles * times * (2 * experiment.problem.dimension + OF_AN_ANGLE)
+    table = [
+        (
+            "memory",
+            f"{shown_bytes(peak)} a replicate at most besides the data, {together} together of {experiment.replicates}",
+        ),
+        ("random features", f"{flops:.3g} operations, for {known.angles * times:.3g} angles"),
+        ("messages", f"{known.messages * times:.6g}, {shown_bytes(int(known.size * times))}"),
+        *((f"engine={engine}", f"about {seconds:.3g} s{how}") for engine, (seconds, _, how) in engines.items()),
+    ]
+    best = min(engines, key=lambda engine: engines[engine][0])
+    return f"{said.getvalue()}{tabulate(table, tablefmt='plain')}\nit would take engine={best}"
+
+
+def _memory(experiment: Experiment) -> tuple[int, int]:
+    """Bytes that a replicate needs at most besides its data, and how many would run together."""
+    peaks: list[int] = []
+
+    def measured() -> tuple[int, int]:
+        kept, peak = rehearse(experiment)
+        peaks.append(peak)
+        return kept, peak
+
+    together = experiment.task.replicates_at_once(measured)
+    return peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1)), together
+
+
+def _engines(run: Run, experiment: Experiment) -> Iterator[tuple[str, tuple[float, Sample, str]]]:
+    """Seconds of the method itself on each engine at hand, the sample they are of, and what to know of them."""
+    threads = run.settings.threads
+    for engine in getattr(run.algo, "engines", ON_ONE_PROCESS):
+        sample = first_rounds(replace(experiment, engine=engine), threads)
+        yield engine, (_in_all(experiment, sample), sample, "")
+    some = min(os.cpu_count() or 1, -(-experiment.problem.clients // CLIENT_TILE))
+    streams = type(experiment.task) is StreamTask and experiment.redraw is None and not run.conditions
+    if getattr(run.algo, "over_ranks", False) and streams and some > 1 and find_spec("mpi4py"):
+        sample = first_rounds(experiment, 1)
+        yield "mpi", (_in_all(experiment, sample) / some, sample, f" on {some} ranks, if clients divide as they should")
+
+
+def _in_all(experiment: Experiment, sample: Sample) -> float:
+    """Seconds of all rounds and replicates, by the quickest round of one."""
+    return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
+
+
+def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
+    """Play a few rounds with one replicate, as many as `ROUNDS` or as `ENOUGH_S` have room for, two where there are."""
+    with at_most(threads), np.errstate(all="ignore"):
+        world, ledger = make_world(experiment, (0,))
+        bank = None
+        if hasattr(experiment.dictionary, "bank") and "kernels.D" not in getattr(experiment.algorithm, "idle", ()):
+            bank = Counting(world.common.bank)
+            vars(world.common)["bank"] = bank
+        begun = perf_counter()
+        state = experiment.algorithm.init(world)
+        start, spent = perf_counter() - begun, list[float]()
+        while len(spent) < min(ROUNDS, world.problem.rounds) and (len(spent) < 2 or sum(spent) < ENOUGH_S):
+            t = len(spent)
+            world.channel.open_round(t, world.problem.present[t])
+            begun = perf_counter()
+            state, _ = experiment.algorithm.step(world, state, t)
+            spent.append(perf_counter() - begun)
+    sent = [tally.by_round.sum(axis=(0, 1)) for name, tally in ledger.tallies.items() if name in ON_WIRES]
+    messages, _, size = np.sum(sent, axis=0).tolist()
+    return Sample(start, min(spent), len(spent), messages, size, 0 if bank is None else bank.angles)
