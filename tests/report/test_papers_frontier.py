@@ -24,7 +24,7 @@ from fkl.errors import FklError
 from fkl.execution import prepare
 from fkl.papers import frontier
 from fkl.papers.found import Found
-from fkl.papers.frontier import entries, search, trials
+from fkl.papers.frontier import entries, questions, search, trials
 from fkl.papers.frontier.measures import COMPUTE_S, error_of, measured
 from fkl.results.collect import FinishedRun
 
@@ -178,6 +178,24 @@ def test_replicates_of_one_seed_are_no_more_evidence(finished: Callable[..., Non
     finished(made_up("a", np.zeros((3, 100)), 1), made_up("b", np.repeat(apart[:, None], 100, axis=1), 1))
     a, b = entries.entries_of([])["naval"]
     assert entries.difference(b, a) == pytest.approx((apart.mean(), *student_interval(apart)))
+
+
+def test_what_an_idea_is_worth_is_paired_by_seed(
+    finished: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The difference of seeds' means, and nothing where one of the two was not run."""
+    monkeypatch.setattr(questions, "QUESTIONS", {"it": ("with", "without"), "other": ("with", "nobody")})
+    errors, apart = 0.1 + np.random.default_rng(5).random((3, 2)), np.array([0.01, 0.02, 0.04])
+    finished(made_up("with", errors + apart[:, None], 300), made_up("without", errors, 100))
+    (row,) = frontier.table("4", []).to_dict("records")
+    assert (row["question"], row["bytes"], row["bytes_other"], row["diverged"]) == ("it", 300, 100, 0)
+    low, high = student_interval(apart)
+    assert [row[name] / 1e3 for name in ("difference", "low_95", "high_95")] == pytest.approx([apart.mean(), low, high])
+
+
+def test_every_question_is_of_methods_that_are_judged() -> None:
+    names = {trials.cell_of(entry.method)["name"] for entry in trials.entries()}
+    assert {name for pair in questions.QUESTIONS.values() for name in pair} <= names
 
 
 def test_noise_of_the_clients_will_do_where_the_server_is_trusted(finished: Callable[..., None]) -> None:

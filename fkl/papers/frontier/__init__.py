@@ -12,6 +12,7 @@ from fkl.comparison.figures import front
 from fkl.comparison.statistics import half_width
 from fkl.errors import FklError
 from fkl.papers.frontier.entries import ALONE, POOLED, Entry, by_seed, difference, entries_of, not_worse
+from fkl.papers.frontier.questions import answers
 from fkl.papers.frontier.trials import EPSILONS
 from fkl.report.figures import COLOURS, canvas
 from fkl.results.collect import FinishedRun
@@ -21,6 +22,7 @@ TABLES = {
     "1": "what to run for a budget of bytes",
     "2": "what to run for an epsilon",
     "3": "every method, as it was tuned and judged",
+    "4": "what one idea is worth: pairs of methods",
 }
 FIGURES = {
     "1": "error against bytes on all links",
@@ -40,6 +42,12 @@ TRUST = {"central": ("central", "local"), "local": ("local",)}
 """Whose noise will do: whoever trusts the server may have clients add their own all the same."""
 CLASSES = ("ellipses", "phishing")
 MARKERS = {"federated": "o", "decentralized": "s", "parties": "D", ALONE: "*", POOLED: "x"}
+FILLED: tuple[dict[str, str], ...] = (
+    {},
+    {"markerfacecolor": "white"},
+    {"fillstyle": "left", "markerfacecoloralt": "white"},
+)
+"""Of markers: the first seven of a kind are full, the next seven hollow, the others half."""
 LEAST = {"bytes": 100.0, "sent": 100.0, "seconds": 0.1}
 """Where the logarithmic axis begins: who sends nothing stands at its left end."""
 
@@ -49,7 +57,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
     Parameters
     ----------
-    number : {"1", "2", "3"}
+    number : {"1", "2", "3", "4"}
     runs : list of FinishedRun
 
     Returns
@@ -57,7 +65,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     DataFrame
     """
     found = entries_of(runs)
-    make = {"1": _for_bytes, "2": _for_epsilon, "3": _all}[number]
+    make = {"1": _for_bytes, "2": _for_epsilon, "3": _all, "4": _of_pairs}[number]
     rows = [row for of_dataset in found.values() for row in make(of_dataset)]
     if not rows:
         raise FklError(
@@ -171,7 +179,7 @@ def _answer(within: list[Entry], found: list[Entry]) -> dict[str, Any]:
         "error": _error(best),
         "half_95": _half(best),
         "bytes": round(best.mean("bytes")),
-        "not_worse": ", ".join(entry.name for entry in not_worse(within, best)) or "-",
+        "not_worse": ", ".join(dict.fromkeys(entry.name for entry in not_worse(within, best))) or "-",
         "candidates": len(within),
         "alone_minus_run": anchors.get(ALONE, "-"),
         "pooled_minus_run": anchors.get(POOLED, "-"),
@@ -202,6 +210,11 @@ def _all(found: list[Entry]) -> Iterator[dict[str, Any]]:
         }
 
 
+def _of_pairs(found: list[Entry]) -> Iterator[dict[str, Any]]:
+    """Table 4 of one data set."""
+    return answers(found, *_unit(found[0].dataset))
+
+
 def _anchors(found: Iterable[Entry], kind: str) -> list[Entry]:
     """Those of a kind, without noise, least error first."""
     return sorted((one for one in found if one.kind == kind and not one.privacy), key=lambda one: one.mean("error"))
@@ -222,14 +235,14 @@ def _half(entry: Entry) -> float:
 
 
 def _looks(found: dict[str, list[Entry]]) -> dict[str, dict[str, Any]]:
-    """How each method looks, in all panels alike: the marker is its kind's, the colour its own, hollow after seven."""
+    """How each method looks, in all panels alike: the marker is its kind's, the colour and how full it is its own."""
     kinds = {entry.name: entry.kind for of_dataset in found.values() for entry in of_dataset}
     number = {kind: count() for kind in MARKERS}
     looks: dict[str, dict[str, Any]] = {}
     for name, kind in kinds.items():
         again, place = divmod(next(number[kind]), len(COLOURS))
         look = {"marker": MARKERS[kind], "color": COLOURS[place], "linestyle": "none"}
-        looks[name] = look | ({"markerfacecolor": "white"} if again else {})
+        looks[name] = look | FILLED[again]
     return looks
 
 

@@ -70,7 +70,9 @@ def measured(run: FinishedRun, cell: dict[str, Any]) -> pd.DataFrame:
     elif "uplink_bytes" in end:
         sent = end["uplink_bytes"] / clients
         total = sent + end["downlink_bytes"] / clients
-        if "mse" in end and cell["kind"] != "pooled":
+        if "test_mse" in end:
+            seconds = seconds + COMPUTE_S * run.provenance["rounds"]
+        elif "mse" in end and cell["kind"] != "pooled":
             seconds = _exchanged(run, cell.get("exchanges", 1) * run.provenance["rounds"], total)
     else:
         sent, total = end.get("broadcast_bytes", end["link_bytes"]) / clients, end["link_bytes"] / clients
