@@ -129,8 +129,9 @@ def test_what_is_told_as_it_goes_is_what_a_run_without_loggers_records(fkl, tmp_
     parts = by_part(plain, *((part, range(part[0], part[1] + 1)) for part in logged))
     for part, table in parts.items():
         there = [name for name in table if name not in TIMING_COLUMNS and table[name].notna().all()]
+        # rounds.csv has ten digits of each replicate: of their mean, which may be near 0, these are worth no more
         pd.testing.assert_frame_equal(
-            logged[part][there], table[there], check_names=False, check_dtype=False, rtol=1e-9, atol=1e-12
+            logged[part][there], table[there], check_names=False, check_dtype=False, rtol=1e-9, atol=1e-9
         )
 
 

@@ -14,7 +14,7 @@ REFUSED = {
     ),
     "nonsense=1": "nonsense: no such key; there are algo, checkpoint_s, chunk",
     "+nonsense=1": "nonsense: no such key; there are algo, checkpoint_s, chunk",
-    "algo=nonsense": "algo=nonsense: not known; there are cascade_svm, coke, cta",
+    "algo=nonsense": "algo=nonsense: not known; there are ada_raker, cascade_svm, coke, consensus_rf_gp",
     "dataset=nonsense": "dataset=nonsense: not known; there are a9a, air",
     "algo.M=52": "algo.M=52: must be an integer from 1 to kernels.N=51",
     "algo.M=0": "algo.M=0: must be an integer from 1",
@@ -107,7 +107,7 @@ def _no_network(*_: object, **__: object) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("dance",), "dance: no such command; there are run, list"),
+        (("dance",), "dance: no such command; there are run, plan, list"),
         (("table",), "table : say PAPER/NUMBER, for example pof_mkl/1"),
         (("table", "nobody/1"), "paper=nobody: must be one of pof_mkl"),
         (("table", "pof_mkl/9"), "table=pof_mkl/9: must be one of pof_mkl/1, pof_mkl/2, pof_mkl/3"),
