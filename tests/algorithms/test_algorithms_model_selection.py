@@ -20,7 +20,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 """Gradients of few kernels weigh 1 / P_i, and so do roundings of single precision."""
 METHODS = (FomdOms, NcoOms)
 PLAIN: dict[type, Any] = {FomdOms: fomd_oms.run, NcoOms: nco_oms.run}
-AUTHORS = {"eta": 32.0, "step_size": 0.5}
+AUTHORS = {"eta": 32.0, "step_size": 0.3}
 CASES: list[tuple[dict[str, Any], Size, float]] = [
     ({}, Size(R=3), 0.0),
     ({"J": 2, **AUTHORS}, Size(N=7, T=30), 0.3),

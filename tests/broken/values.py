@@ -23,7 +23,14 @@ BELOW_0 = {("Uji", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")}
 TAKES = dict.fromkeys(BELOW_0, ("-1.0", "-1e300"))
 TAKES |= {("TableFile", "delimiter"): ("' '",), ("Directed", "p"): ("0", "1e-300")}
 """What a key may be all the same, which others of its type or name cannot."""
-AFTER_LOADING = {("EdgeList", "path"), ("PofMkl", "M"), ("Trace", "path")}
+AFTER_LOADING = {
+    ("EdgeList", "path"),
+    ("PofMkl", "M"),
+    ("RfGp", "M"),
+    ("FomdOms", "J"),
+    ("NcoOms", "J"),
+    ("Trace", "path"),
+}
 AFTER_LOADING |= {("TableFile", key) for key in ("path", "target", "site", "time", "test_path")}
 AFTER_LOADING |= {(owner, "kinds") for owner in ("Sign", "TopK", "Uniform")}
 """Keys that are compared with files, data, the dictionary or what a method sends, so not before a run begins; some

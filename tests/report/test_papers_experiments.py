@@ -126,7 +126,7 @@ def test_a_folder_of_one_s_own_can_use_a_paper_s_choices(fkl: Callable, tmp_path
     assert "decimals: 2" in answer.out and "raker.Raker" in answer.out
     assert "cell" not in answer.out
     answer = fkl("run", "--config-dir", "my_conf", "+frontier/method=nope")
-    assert answer.code == 2 and "logistic, mine, ofmkl_avg" in answer.err
+    assert answer.code == 2 and "logistic, mine, nco_oms" in answer.err
 
 
 @pytest.mark.parametrize("word", ["+graph_omkl/data=nope", "+experiment=graph_omkl/nope", "+as_published=nope"])

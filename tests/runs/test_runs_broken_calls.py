@@ -18,7 +18,7 @@ UNREADABLE = {
     "algo.M=${nope}": "algo.M: Interpolation key 'nope' not found",
     "algo.M=${oc.env:NO_SUCH_VARIABLE}": "algo.M: .*'NO_SUCH_VARIABLE' not found",
     "algo.M=???": "algo.M: Missing mandatory value",
-    "algo=''": "algo=: not known; there are cascade_svm, coke",
+    "algo=''": "algo=: not known; there are ada_raker, cascade_svm",
     "algo=5": "algo=5: must be the name of a choice",
     "algo=[a,b]": "algo=b: not known",
     "+algo=coke": "Multiple values for algo",
