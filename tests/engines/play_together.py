@@ -17,7 +17,7 @@ from fkl.hushed import NUMBERS, hush
 from fkl.network import Channel
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # a rank knows nothing of where pytest finds its modules
-import blank  # noqa: E402
+import blank
 
 matplotlib.figure.Figure.savefig = blank.savefig
 hush()
