@@ -255,10 +255,20 @@ def moved(run: Run) -> bool:
     return True
 
 
+def _remove_of_ranks(folder: Path) -> None:
+    """Remove what ranks have kept, and the folder where nothing else lies in it."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for file in folder.glob("[0-9]*of[0-9]*.[ab]"):
+        file.unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
 def _move(folder: Path, run: Run) -> None:
     """Move a finished workspace to its place; what is damaged there is set aside, never deleted."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    _remove_of_ranks(folder / CHECKPOINTS)
     place = run.folder.resolve()
     if place.exists() and any(place.iterdir()):
         if damage(place) is None and _is_mine(run):  # by a process on a file system that knows no locks
