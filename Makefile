@@ -8,6 +8,9 @@ SLOW ?= # yes: also the tests that are marked slow
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
 
+# A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test lint format docs bench reproduce-tables lock lowest clean
 
 run: $(VENV)/ready
