@@ -102,9 +102,11 @@ def test_output_that_cannot_be_written_is_one_line(words: tuple[str, ...]) -> No
     assert (ended.returncode, ended.stderr) == (2, "fkl: No space left on device\n")
 
 
-def test_a_run_that_cannot_be_composed_imports_nothing_heavy() -> None:
-    """A slip of the pen is told before any numerical library is loaded."""
-    code = "import sys; sys.argv = ['fkl', 'run', 'algo.nope=1']\n"
+@pytest.mark.parametrize(("word", "needed"), [("algo.nope=1", {"hydra"}), ("algo.M=0", {"hydra", "numpy", "scipy"})])
+def test_a_run_that_is_refused_without_its_data_imports_nothing_heavy(word: str, needed: set[str]) -> None:
+    """A slip of the pen is told before any numerical library is loaded, a value that cannot be before most of them."""
+    code = f"import sys; sys.argv = ['fkl', 'run', {word!r}]\n"
     code += "from fkl.cli import main\ntry: main()\nexcept SystemExit as stop: assert stop.code == 2\n"
-    code += f"assert not set({HEAVY!r}) - {{'hydra'}} & set(sys.modules)"
+    code += f"heavy = {{*{HEAVY!r}, 'scipy.special', 'scipy.linalg'}} - {needed!r}\n"
+    code += "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

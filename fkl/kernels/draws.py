@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, ndtri
 
 Array = NDArray[np.float64]
 Draw = Callable[[str, int, int, np.random.Generator], Array]
@@ -70,7 +70,7 @@ def quasi(family: str, dimension: int, count: int, generator: np.random.Generato
     """
     shift = generator.integers(0, 2**BITS, dimension)[:, None]
     uniform = ((_sobol(dimension, count) ^ shift) + 0.5) / 2**BITS
-    quantiles: Array = np.tan(np.pi * (uniform - 0.5)) if family == "laplacian" else ndtri(uniform)
+    quantiles: Array = np.tan(np.pi * (uniform - 0.5)) if family == "laplacian" else scipy.special.ndtri(uniform)
     return quantiles
 
 
@@ -88,7 +88,7 @@ def quadrature(family: str, dimension: int, count: int, generator: np.random.Gen
     """
     bases = [_rotation(dimension, generator) for _ in range(-(-count // dimension))]
     strata = (generator.permutation(count) + generator.random(count)) / count
-    lengths = np.sqrt(2 * gammaincinv(dimension / 2, np.minimum(strata, 1 - HALF_A_ROUNDING)))
+    lengths = np.sqrt(2 * scipy.special.gammaincinv(dimension / 2, np.minimum(strata, 1 - HALF_A_ROUNDING)))
     directions: Array = np.concatenate(bases, axis=1)[:, :count]
     return directions * lengths
 

@@ -4,8 +4,8 @@ The comparator of regret in hindsight: POF-MKL, eq. (12); graph-aided OMKL, eqs.
 """
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.threads import at_most
@@ -57,18 +57,19 @@ def best_ridge_loss(dictionary: Dictionary, x: Array, y: Array, lam: float) -> A
 def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, count: int) -> Array:
     landmarks = x[_spread(len(x), count)]
     within = dictionary.gram(i, landmarks, landmarks)
-    root = cholesky(within + 1e-9 * np.eye(len(within)), lower=True)
+    root = scipy.linalg.cholesky(within + 1e-9 * np.eye(len(within)), lower=True)
 
     blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, len(x), BLOCK_ROWS)]
     covariance = len(x) * lam * np.eye(len(landmarks)) + 1e-12 * np.eye(len(landmarks))
     correlation = np.zeros(len(landmarks))
     for block in blocks:
         # rows phi with phi'phi equal to the kernel on the landmarks' span; |f|_H is then |beta|
-        phi = solve_triangular(root, dictionary.gram(i, landmarks, x[block]), lower=True)
+        phi = scipy.linalg.solve_triangular(root, dictionary.gram(i, landmarks, x[block]), lower=True)
         covariance += phi @ phi.T
         correlation += phi @ y[block]
-    beta = cho_solve(cho_factor(covariance), correlation)
-    coefficients = solve_triangular(root, beta, lower=True, trans="T")  # of the landmarks: f = sum_j a_j k(x_j, .)
+    beta = scipy.linalg.cho_solve(scipy.linalg.cho_factor(covariance), correlation)
+    # of the landmarks: f = sum_j a_j k(x_j, .)
+    coefficients = scipy.linalg.solve_triangular(root, beta, lower=True, trans="T")
     fitted = np.concatenate([coefficients @ dictionary.gram(i, landmarks, x[block]) for block in blocks])
     return (fitted - y) ** 2 + lam * float(beta @ beta)
 

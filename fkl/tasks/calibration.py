@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from fkl.tasks.task import Panel, Values
 
@@ -55,7 +55,7 @@ class Calibration:
     def enter(self, t: int, error: Array, variance: Array, present: NDArray[np.bool_], samples: float) -> None:
         """Book round t: errors and variances (R, K) of the clients that are present (K,), and all samples so far."""
         for place, nominal in enumerate(NOMINAL.values()):
-            self.inside[place] += present & (error**2 <= ndtri((1 + nominal) / 2) ** 2 * variance)
+            self.inside[place] += present & (error**2 <= scipy.special.ndtri((1 + nominal) / 2) ** 2 * variance)
         self.log_density += np.where(present, -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance), 0.0)
         self.rounds[:, t] = self._sums().sum(axis=-1) / samples
 
