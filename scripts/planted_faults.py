@@ -1,0 +1,121 @@
+"""Plant faults in a copy of fkl, one at a time, and see whether the tests fail.
+
+    python scripts/planted_faults.py [--only WORDS]
+
+The faults are in planted_faults.yaml, each with some of the tests that have to catch it. Those pass on the copy before
+anything is planted. Ends with 1 where a fault was missed.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+FAULTS = Path(__file__).with_suffix(".yaml")
+
+
+class Fault(NamedTuple):
+    """A line of fkl that is replaced by a wrong one.
+
+    Parameters
+    ----------
+    fault : str
+        What is wrong then.
+    file : str
+        From fkl/ on.
+    old, new : str
+    tests : str
+        Arguments of pytest, files from tests/ on.
+    """
+
+    fault: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+def faults() -> list[Fault]:
+    """All of them."""
+    return [Fault(**fault) for fault in yaml.safe_load(FAULTS.read_text())]
+
+
+@contextmanager
+def planted(fault: Fault, root: Path) -> Iterator[None]:
+    """The checkout at `root` with this fault in it."""
+    file = root / "fkl" / fault.file
+    right = file.read_text()
+    if right.count(fault.old) != 1:
+        raise SystemExit(f"{fault.file} has {right.count(fault.old)} times what is to be replaced: {fault.old}")
+    file.write_text(right.replace(fault.old, fault.new))
+    _forget_compiled(root)
+    try:
+        yield
+    finally:
+        file.write_text(right)
+        _forget_compiled(root)
+
+
+def _forget_compiled(root: Path) -> None:
+    """What numba has compiled in this copy: it does not see a change in a function that another one calls."""
+    for kept in (root / "fkl").rglob("*.nb[ci]"):
+        kept.unlink()
+
+
+def failing(tests: str, root: Path) -> str | None:
+    """The first of these tests that fails, None where all pass."""
+    words = [f"tests/{word}" if (root / "tests" / word).exists() else word for word in shlex.split(tests)]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *words]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(root),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }  # of a file that changes within a second
+    ended = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    if ended.returncode == 0:
+        return None
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", ended.stdout, re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"pytest ended with {ended.returncode}\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
+    return found[1]
+
+
+def main() -> int:
+    """Plant them all; 1 where one was missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", metavar="WORDS", help="faults in whose words these are")
+    only = parser.parse_args().only
+    chosen = [fault for fault in faults() if only in fault.fault]
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "fkl"
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        for name in listed.split("\0")[:-1]:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, root / name)
+        for tests in sorted({fault.tests for fault in chosen}):
+            if (test := failing(tests, root)) is not None:
+                raise SystemExit(f"{test} fails without any fault")
+        for number, fault in enumerate(chosen, 1):
+            with planted(fault, root):
+                test = failing(fault.tests, root)
+            missed += test is None
+            told = "MISSED" if test is None else f"caught by {test}"
+            print(f"{number:3} {fault.file}: {fault.fault}: {told}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} caught")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
