@@ -43,11 +43,12 @@ PARTS = {
     "logger": ("begin", "round", "end", "fail"),
 }
 """What the class of a node is known by."""
-ENGINES = ("numba", "numpy", "mpi")
+ENGINES = ("numba", "numpy", "mpi", "jax")
 ON_ONE_PROCESS = ENGINES[:2]
 """What may play a method, unless its class says `engines`: those whose loops exist only compiled do. With `over_ranks`,
-mpi may too.
+mpi may too; with no `not_scanned`, jax.
 """
+UNKNOWN_TO_JAX = "its class does not say that its rounds can be traced"
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "logger")
 """Keys that change where or how fast a run goes, but no number of it."""
 MOST_REPLICATES = 1_000_000
@@ -89,10 +90,11 @@ class Settings:
         Independent sets of random features.
     precision : {"float32", "float64"}
         Of random features, of the parameters that go with them, and of scalars on the wire.
-    engine : {"numba", "numpy", "mpi"}
+    engine : {"numba", "numpy", "mpi", "jax"}
         Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
         With mpi, for methods whose clients have a server, the processes that mpirun has started play the clients in
-        parts, by the compiled loops, and come to the same bytes.
+        parts, by the compiled loops, and come to the same bytes. With jax, for methods whose rounds can be traced, they
+        are played by one compiled scan, on the device that JAX finds.
     scaling : {"unit_ball", "unit_box", "none"}
         Of features and target, see `fkl.data.normalise.normalise`.
     rows : {"all", "even", "odd"}
@@ -285,10 +287,16 @@ def load(config: DictConfig) -> Run:
         paths = build(Paths, plain["paths"], "paths")
     label, engines = (getattr(nodes["algo"], name, ON_ONE_PROCESS) for name in ("label", "engines"))
     engines = (*engines, "mpi") if getattr(nodes["algo"], "over_ranks", False) else engines
+    not_scanned = getattr(nodes["algo"], "not_scanned", UNKNOWN_TO_JAX)
     may = not settings.save_model or hasattr(nodes["algo"], "functions")
     require(may, "save_model", True, f"false for {label}, whose class has no functions(world, state, t)")
-    require(settings.engine in engines, "engine", settings.engine, f"{' or '.join(engines)} for {label}")
+    reason = f": {not_scanned}" if settings.engine == "jax" else ""
+    engines = engines if not_scanned else (*engines, "jax")
+    allowed = f"{' or '.join(one for one in engines if one != settings.engine)} for {label}{reason}"
+    require(settings.engine in engines, "engine", settings.engine, allowed)
     conditions = {name: made for name in CONDITIONS if (made := nodes.pop(name)) is not None}
+    if settings.engine == "jax":
+        _require_fit_for_scan(str(label), conditions, nodes["network"])
     if settings.engine == "mpi":
         _require_fit_for_ranks(settings, str(label), conditions, nodes["network"])
     loggers = _loggers(plain.get("logger"))
@@ -301,6 +309,14 @@ def _require_fit_for_ranks(settings: Settings, label: str, conditions: dict[str,
     allowed = f"numba or numpy for {label} with {', '.join(inside_of)}"
     require(not inside_of, "engine", settings.engine, allowed)
     require(not settings.save_model, "engine", settings.engine, f"numba or numpy for {label} with save_model")
+
+
+def _require_fit_for_scan(label: str, conditions: dict[str, Any], network: Any) -> None:
+    """Refuse what of a run is no part of a traced round: participation alone changes nothing but who is there."""
+    inside_of = [name for name in conditions if name != "participation"]
+    inside_of += ["network.compute_s"] if getattr(network, "timed", False) else []
+    allowed = f"numba or numpy for {label} with {', '.join(inside_of)}: a traced round has no conditions of the network"
+    require(not inside_of, "engine", "jax", allowed)
 
 
 def _loggers(nodes: Any) -> dict[str, Any]:

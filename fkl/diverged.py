@@ -24,6 +24,10 @@ RFOMKR on bias, concrete and naval have 0.96 to 1.00 times it), so comparing wit
 """
 
 
+class NotFiniteError(Exception):
+    """A round that the judge refused."""
+
+
 class DivergedError(FklError):
     """A method whose numbers are no longer finite.
 

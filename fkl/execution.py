@@ -15,7 +15,7 @@ from fkl.config import Run
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import Slice
 from fkl.diverged import worse_than_zero
-from fkl.errors import counted, inside, require
+from fkl.errors import counted, extra, inside, require
 from fkl.kernels.around_median import AroundMedian
 from fkl.kernels.tiles import CLIENT_TILE
 from fkl.loggers.following import following
@@ -127,6 +127,7 @@ def _go_on(
 
 def _do(run: Run, ranks: Ranks | None = None) -> None:
     settings = run.settings
+    device = _device() if settings.engine == "jax" else None
     if ranks is not None:
         ranks.say()
     with no_more_than_there_is():
@@ -165,6 +166,8 @@ def _do(run: Run, ranks: Ranks | None = None) -> None:
         notes, warnings = _notes(run, whole(), tables), list(_warnings(whole(), summary))
         if several is not None:
             notes |= {"ranks": several.size, "bytes_summed_over_ranks": several.bytes_summed}
+        if device is not None:
+            notes["device"] = device
         if settings.save_model and len(tables.learned) == settings.replicates:
             model = Model.of(experiment, run.dataset, tables.learned)
             model.save(folder / MODEL)
@@ -176,6 +179,15 @@ def _do(run: Run, ranks: Ranks | None = None) -> None:
         draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
         finish(run, folder, draw, notes)
     loggers.end(run.folder)
+
+
+def _device() -> str:
+    """What engine=jax runs on, which it says."""
+    with extra("jax", "engine=jax"):
+        from fkl.scanned import device_name
+    device = device_name()
+    print(f"engine=jax: on {device}")
+    return device
 
 
 def _as_it_is(experiment: Experiment) -> Experiment:

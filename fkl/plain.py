@@ -72,6 +72,8 @@ class Writer:
             return {"generator": self._generator(value)}
         if isinstance(value, tuple):
             return {"named": _name(kind), "items": list(map(self.plain, value))}
+        if hasattr(kind, "__array__"):  # another library's, read again as numpy's
+            return {"array": self._set_apart(value)}
         return {"object": _name(kind), "state": self.plain(_state(value))}
 
     def _set_apart(self, value: Any) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fkl.checkpoint import Checkpoint
 from fkl.contract.world import Algorithm, World
 from fkl.data.scale import Scale
-from fkl.diverged import DivergedError
+from fkl.diverged import DivergedError, NotFiniteError
 from fkl.errors import FklError
 from fkl.experiment import Experiment, make_world
 from fkl.kernels.functions import Function
@@ -150,8 +150,8 @@ def simulate(
             played = Chunk(under_way.judge, under_way.ledger, under_way.elapsed, first)
             shown = None if watch is None else partial(watch, played)
             try:
-                _play(experiment.algorithm, world, under_way, advance, keep, shown)
-            except _NotFiniteError:
+                _player(experiment.engine)(experiment.algorithm, world, under_way, advance, keep, shown)
+            except NotFiniteError:
                 failed = played.of_all(world.ranks)
                 raise DivergedError(experiment.algorithm, failed, under_way.t) from None
             if keep_functions:
@@ -201,8 +201,13 @@ def _learned(experiment: Experiment, world: World, under_way: UnderWay) -> tuple
     return tuple(Learned(*both) for both in zip(functions, experiment.task.scales(world), strict=True))
 
 
-class _NotFiniteError(Exception):
-    """A round that the judge refused."""
+def _player(engine: str) -> Callable[..., None]:
+    """Who plays the rounds."""
+    if engine != "jax":
+        return _play
+    from fkl.scanned import play  # and with it JAX, which only its users have
+
+    return play
 
 
 def _begin(experiment: Experiment, world: World) -> UnderWay:
@@ -232,7 +237,7 @@ def _play(
         seconds += perf_counter() - start
         under_way.elapsed[t] = seconds
         if not judge.enter(t, outcome):
-            raise _NotFiniteError
+            raise NotFiniteError
         del outcome  # before the next round needs as much
         under_way.t = t + 1
         advance(len(world.streams.replicates))

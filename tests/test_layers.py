@@ -19,7 +19,7 @@ LAYERS = {
     "tasks": ("fkl.tasks",),
     "conditions": ("fkl.conditions",),
     "algorithms": ("fkl.algorithms",),
-    "loop": ("fkl.experiment", "fkl.rehearsal", "fkl.simulation", "fkl.checkpoint", "fkl.diverged"),
+    "loop": ("fkl.experiment", "fkl.rehearsal", "fkl.simulation", "fkl.scanned", "fkl.checkpoint", "fkl.diverged"),
     "results": ("fkl.results",),
     "loggers": ("fkl.loggers",),
     "report": ("fkl.report",),

@@ -1,7 +1,7 @@
 """What algorithms are made of: the world around them, what they show, and the keys and sums that many of them share."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from fkl.contract.parties import Scored
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.problem import FOLDS, Batch, Problem
 from fkl.errors import require
+from fkl.kernels.flow import namespace
 from fkl.kernels.losses import LOSSES
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.task import Task
@@ -111,11 +112,6 @@ class Batched(HoldOut):
         """As `HoldOut.batch`, with labels -1 and 1 for the logistic loss."""
         batch = super().batch(problem, rng)
         return batch if self.loss == "square" else batch.of_two_classes()
-
-
-def namespace(array: Any) -> Any:
-    """The functions of an array's own kind, as `common.xp` has them of the engine's."""
-    return array.__array_namespace__()
 
 
 def softmax(log_weights: Array) -> Array:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.world import Common, Outcome, World
+from fkl.kernels.flow import either
 from fkl.streams import Role, Streams
 
 Array = NDArray[np.floating]
@@ -101,6 +103,11 @@ class Federated:
     choices_tell: ClassVar[bool] = False
     """Whether which entries a client sends follows from its data."""
 
+    not_scanned: ClassVar[str] = "its class does not say that its rounds can be traced"
+    """Why engine=jax cannot play it; empty where it can: its functions take arrays from `common.xp`, and ask for no
+    number of theirs.
+    """
+
     in_conditions: ClassVar[bool] = True
     """Whether its messages can be in conditions: not those that are samples."""
 
@@ -170,9 +177,16 @@ class Federated:
             client, up, outcome = self.client(common, client, down, samples, everyone)
             up = channel.up(up)
             heard = channel.answered(share)
-            anyone = bool(heard.any()) if world.ranks is None else here > 0
-            if anyone or self.hears_silence:
+            anyone = world.anyone(heard, here)
+            if self.hears_silence:
                 server = self.server(common, server, up if anyone else None, heard, alone)
+            else:
+                learn = partial(self.server, common, server, up, heard, alone)
+                server = either(anyone, learn, partial(_as_it_is, server))
             shown = outcome if shown is None else shown
         assert shown is not None, f"{type(self).__name__}: no exchange of a round shows a prediction"
         return Star(server, client), shown
+
+
+def _as_it_is(state: Any) -> Any:
+    return state

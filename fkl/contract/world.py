@@ -35,8 +35,8 @@ class Common:
     streams : Streams
     precision : {"float32", "float64"}
         Of features and of scalars on the wire.
-    engine : {"numba", "numpy", "mpi"}
-        What the features are computed with; of mpi as of numba.
+    engine : {"numba", "numpy", "mpi", "jax"}
+        What the features are computed with; of mpi as of numba, and of jax outside the scan of its rounds.
     clients : int
         How many there are of them, or of agents.
     """
@@ -79,8 +79,8 @@ class World:
         Of features and of scalars on the wire.
     topology : Topology or None
         The graph of a method without a server.
-    engine : {"numba", "numpy", "mpi"}
-        What the features are computed with; of mpi as of numba.
+    engine : {"numba", "numpy", "mpi", "jax"}
+        What the features are computed with; of mpi as of numba, and of jax outside the scan of its rounds.
     ranks : Ranks or None
         The processes that play together, of which this one has the clients of `problem`, a `Slice`; None for one.
     """
@@ -102,6 +102,10 @@ class World:
     def together(self, t: int, present: NDArray[np.bool_]) -> int:
         """How many clients take part in round t, wherever they play; of those here, `present` (K,) says who does."""
         return int(present.sum() if self.ranks is None else self.problem.together[t])
+
+    def anyone(self, heard: Array, together: int) -> Any:
+        """Whether anyone has answered: of those here their shares `heard` (K,), wherever they play so many."""
+        return bool(heard.any()) if self.ranks is None else together > 0
 
     @cached_property
     def common(self) -> Common:

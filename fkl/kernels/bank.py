@@ -358,5 +358,6 @@ class CompiledBank(FeatureBank):
         return np.ascontiguousarray(x, self.rho.dtype), self.rho, self.scale, self.phase
 
 
-BANKS: dict[str, type[FeatureBank]] = {"numba": CompiledBank, "numpy": FeatureBank, "mpi": CompiledBank}
-"""By engine."""
+COMPILED = ("numba", "mpi", "jax")
+BANKS: dict[str, type[FeatureBank]] = {"numpy": FeatureBank} | dict.fromkeys(COMPILED, CompiledBank)
+"""By engine; of jax what comes before and after its rounds, for which `fkl.kernels.jax_bank` has its own."""

@@ -1,6 +1,5 @@
 """The channel: the one door by which data leaves a party."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -144,7 +143,7 @@ class Channel:
         self.network, self.ledger, self.algorithm, self.streams = network, ledger, algorithm, streams
         self.links = None if links is None or links.always_up else links
         self.times = times
-        self._width = precision.itemsize
+        self.width = precision.itemsize
         self._t = 0
         self._present: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sent = self._nothing_sent()
@@ -174,8 +173,8 @@ class Channel:
         TypeError
             For a message that holds anything but payloads.
         """
-        for kind, size in self._sizes(message):
-            self._enter("downlink", kind, *size)
+        for kind, payloads in kinds(message):
+            self.book("downlink", kind, measured(payloads, self.width))
         return message
 
     def up(self, message: Message) -> Message:
@@ -186,10 +185,22 @@ class Channel:
         fkl.errors.FklError
             When a client has sent more scalars in this round than `Network.uplink_budget`.
         """
-        for kind, size in self._sizes(message):
-            self._charge(size.scalars)
-            self._enter("uplink", kind, *size)
+        for kind, payloads in kinds(message):
+            self.book("uplink", kind, measured(payloads, self.width))
         return message
+
+    def book(self, direction: Direction, kind: str, size: Size) -> None:
+        """Enter one kind of message to or from every client that is present, as large as `size` says, (R, K) or (R, 1).
+
+        Raises
+        ------
+        fkl.errors.FklError
+            As `up`.
+        """
+        scalars, size_in_bytes = (np.broadcast_to(count * self._present, self._sent.shape) for count in size)
+        if direction == "uplink":
+            self._charge(scalars)
+        self._enter(direction, kind, scalars, size_in_bytes)
 
     def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """Each client's share (K,) in the mean over those whose answer is there in time, at the end of an exchange.
@@ -210,12 +221,6 @@ class Channel:
             raise FklError("network.deadline_s: replicates whose messages differ in length run one at a time")
         heard = in_time[0]
         return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
-
-    def _sizes(self, message: object) -> Iterator[tuple[str, Size]]:
-        """What each client that is present sends or receives, (R, K), kind after kind."""
-        for kind, payloads in kinds(message):
-            size = measured(payloads, self._width)
-            yield kind, Size(*(np.broadcast_to(count * self._present, self._sent.shape) for count in size))
 
     def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
         """Which links are up in iteration t + 1, of agents that are present, (T, K)."""
@@ -272,7 +277,7 @@ class Channel:
             counted["broadcast"] = counted["link"]
         travelled, timed = self._nothing_sent(), self.times is None
         for kind, payloads in kinds(message):
-            size = measured(payloads, self._width)
+            size = measured(payloads, self.width)
             self._charge(counted["broadcast"] * size.scalars)
             if not timed:
                 travelled = travelled + counted["link"] * size.size

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
-from fkl.kernels.tiles import folded, tile_sums, tiles
+from fkl.kernels.flow import namespace
+from fkl.kernels.tiles import by_tile, folded, tile_sums, tiles
 from fkl.network.wire import Part, array_of, of_array
 
 Array = NDArray[np.floating]
@@ -151,7 +152,7 @@ class Each(Added):
         """As `Added.tile_sums`."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
-        terms = np.stack([np.matmul(share[tile], flat[:, tile]) for tile in tiles(K)])
+        terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
     def of(self, senders: NDArray[np.int64]) -> "Each":
@@ -394,8 +395,8 @@ class RankOne(Added):
 
     def tile_sums(self, share: Array) -> tuple[Array]:
         """As `Added.tile_sums`, of (R, m, n)."""
-        left, some = share[:, None] * self.left, tiles(len(share))
-        return (np.stack([np.matmul(left[:, tile].swapaxes(1, 2), self.right[:, tile]) for tile in some]),)
+        left, matmul = share[:, None] * self.left, namespace(self.left).matmul
+        return (by_tile(lambda left, right: matmul(left.swapaxes(1, 2), right), (left, 1), (self.right, 1)),)
 
     def squared_norm(self) -> NDArray[np.float64]:
         """As `Each.squared_norm`: |a b'|^2 = |a|^2 |b|^2."""

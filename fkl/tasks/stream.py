@@ -1,11 +1,11 @@
 """A stream: in every round each client sees a sample, predicts, and only then is shown its target."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from fkl.data.baselines import baselines, in_units
 from fkl.data.problem import Problem, Slice
 from fkl.errors import require
 from fkl.kernels import Dictionary
+from fkl.kernels.flow import traced
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
 from fkl.kernels.tiles import folded, tile_sums
 from fkl.network.ranks import Ranks
@@ -142,6 +143,54 @@ def _redrawn(run: Run, problem: Problem, replicate: int) -> tuple[Problem, None]
     return problem.thinned(thinned(run, problem.present, replicate)), None
 
 
+class Sums(NamedTuple):
+    """What a judge adds up over the rounds in which a client is present.
+
+    Parameters
+    ----------
+    squared_error, loss : (R, K)
+        (f_hat - y)^2 and L(f_hat).
+    kernel_loss : (R, K, N) or None
+        L(f_i); None for a method without kernels, or before the first round.
+    """
+
+    squared_error: Array
+    loss: Array
+    kernel_loss: Array | None
+
+    def after(self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float) -> "Sums":
+        """These and a round's, whose targets y and `present` are (K,); arrays of numpy are added to in place."""
+        squared_error = present * (outcome.y_hat - y) ** 2
+        total = self.squared_error
+        total += squared_error
+        loss = self.loss
+        loss += squared_error + lam * present * outcome.squared_norm()
+        return Sums(total, loss, self._of_kernels(outcome.loss, present))
+
+    def _of_kernels(self, loss: Array | None, present: NDArray[np.bool_]) -> Array | None:
+        """The losses of kernels and a round's."""
+        total = self.kernel_loss
+        if loss is None or total is None:
+            return None if loss is None else loss * present[:, None]
+        if traced(total):
+            return total + loss * present[:, None]
+        for start in range(0, len(present), CLIENTS_AT_A_TIME):  # so that no copy is as large as the losses
+            some = slice(start, start + CLIENTS_AT_A_TIME)
+            total[:, some] += loss[:, some] * present[some, None]
+        return total
+
+    def terms(self) -> list[Array]:
+        """What sums over all clients are made of, (tiles, R), of squared errors, losses and regrets."""
+        return [tile_sums(one) for one in (self.squared_error, self.loss, self.regret_best_kernel)]
+
+    @property
+    def regret_best_kernel(self) -> Any:
+        """Each client's regret so far, (R, K); NaN for a method without kernels."""
+        if self.kernel_loss is None:
+            return np.full(self.loss.shape, np.nan)
+        return self.loss - self.kernel_loss.min(axis=-1)
+
+
 class StreamJudge:
     """Judges predictions of samples that were not learned from yet.
 
@@ -200,33 +249,38 @@ class StreamJudge:
 
     def enter(self, t: int, outcome: Outcome) -> bool:
         """Book round t, and tell whether all is finite."""
-        problem, present = self.problem, self.problem.present[t]
-        squared_error = present * (outcome.y_hat - problem.y[t]) ** 2
-        self.squared_error += squared_error
-        self.loss += squared_error + self.lam * present * outcome.squared_norm()
-        if outcome.variance is not None:
-            if self.calibration is None:
-                self.calibration = Calibration.nothing(problem.rounds, *self.loss.shape)
-            error = outcome.y_hat - problem.y[t]
-            self.calibration.enter(t, error, outcome.variance, present, self._samples[t])
-        if outcome.loss is not None:
-            if self.kernel_loss is None:
-                self.kernel_loss = outcome.loss * present[:, None]
-            else:
-                for start in range(0, len(present), CLIENTS_AT_A_TIME):  # so that no copy is as large as the losses
-                    some = slice(start, start + CLIENTS_AT_A_TIME)
-                    self.kernel_loss[:, some] += outcome.loss[:, some] * present[some, None]
-        totals = self._totals(self.squared_error, self.loss, self.regret_best_kernel)
+        y, present = self.problem.y[t], self.problem.present[t]
+        self.sums = self.sums.after(outcome, y, present, self.lam)
+        self.enter_variance(t, outcome.y_hat, outcome.variance)
+        terms = self.sums.terms()
+        return self.enter_totals(t, [folded(one) for one in terms] if self._ranks is None else self._ranks.added(terms))
+
+    def enter_variance(self, t: int, y_hat: Array, variance: Array | None) -> None:
+        """Book how sure a method was in round t, where it says so."""
+        if variance is None:
+            return
+        if self.calibration is None:
+            self.calibration = Calibration.nothing(self.problem.rounds, *self.loss.shape)
+        error = y_hat - self.problem.y[t]
+        self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t])
+
+    def enter_totals(self, t: int, totals: Sequence[Array]) -> bool:
+        """Book the sums (R,) over all clients after round t, those of `Sums.terms`, and tell whether all is finite."""
         self.mse[t] = totals[0] / self._samples[t]
         self.mean_loss[t], self.mean_regret_best_kernel[t] = totals[1] / self._clients, totals[2] / self._clients
         self.booked = t + 1
-        known = self.mean_loss[t] if outcome.loss is None else self.mean_loss[t] + self.mean_regret_best_kernel[t]
+        of_kernels = self.kernel_loss is not None
+        known = self.mean_loss[t] + self.mean_regret_best_kernel[t] if of_kernels else self.mean_loss[t]
         return bool((np.abs(known) < LARGEST_ERROR).all())  # False for NaN
 
-    def _totals(self, *values: Array) -> list[Array]:
-        """Sums (R,) over all clients of values (R, K) of those here."""
-        terms = [tile_sums(one) for one in values]
-        return [folded(one) for one in terms] if self._ranks is None else self._ranks.added(terms)
+    @property
+    def sums(self) -> "Sums":
+        """What has been added up so far."""
+        return Sums(self.squared_error, self.loss, self.kernel_loss)
+
+    @sums.setter
+    def sums(self, sums: "Sums") -> None:
+        self.squared_error, self.loss, self.kernel_loss = sums
 
     def close(self) -> None:
         """Nothing is left to do."""
@@ -279,6 +333,4 @@ class StreamJudge:
     @property
     def regret_best_kernel(self) -> NDArray[np.float64]:
         """Each client's regret so far, (R, K); NaN for a method without kernels."""
-        if self.kernel_loss is None:
-            return np.full(self.loss.shape, np.nan)
-        return self.loss - self.kernel_loss.min(axis=-1)
+        return self.sums.regret_best_kernel

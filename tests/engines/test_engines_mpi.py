@@ -97,7 +97,7 @@ def test_ranks_come_to_the_bytes_of_one_process(case: str, ranks: int, played: P
 def test_what_ranks_cannot_play_is_refused(algo: str) -> None:
     """In one line that names the engine and the method."""
     run = load(compose(f"algo={algo}"))
-    with pytest.raises(BadValue, match=rf"^engine=mpi: must be numba( or numpy)? for {run.algo.label}"):
+    with pytest.raises(BadValue, match=rf"^engine=mpi: must be numba( or numpy)?( or jax)? for {run.algo.label}"):
         load(compose(f"algo={algo}", "engine=mpi"))
 
 

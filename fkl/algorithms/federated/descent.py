@@ -1,7 +1,7 @@
 """What federated kernel methods share: gradient descent on theta at the server, and its hyper-parameters."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,8 @@ class Descent(Federated):
     ------
     fkl.errors.BadValue
     """
+
+    not_scanned: ClassVar[str] = ""
 
     eta: float | None = None
     step_factor: float = 1.0
@@ -121,7 +123,8 @@ class Descent(Federated):
     def _summed(self, common: Common, samples: Samples, residual: Array) -> tuple[Array, float]:
         """The sums of all c_e, (R, K, N), and of all a_e."""
         step, length, y = self.step_factor * self.rate(common.rounds), common.bank.squared_norms(samples.x), samples.y
-        a, b, c_sum, a_sum = 1.0, np.zeros_like(residual), np.zeros_like(residual), 0.0
+        nothing = common.xp.zeros_like(residual)
+        a, b, c_sum, a_sum = 1.0, nothing, nothing, 0.0
         for _ in range(self.local_steps):
             c = 2 * residual + 2 * self.lam * b
             c_sum, a_sum = c_sum + c, a_sum + a

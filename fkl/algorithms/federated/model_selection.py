@@ -5,6 +5,7 @@ and the authors' R scripts. N kernels are their K hypothesis spaces, K clients t
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from fkl.algorithms.base import namespace
 from fkl.contract.star import Federated
 from fkl.contract.world import Array, Common
 from fkl.errors import require
+from fkl.kernels.flow import traced, until
 
 MOST_STEPS = 200
 """Of Newton's method, which needs one where all C_i are equal."""
@@ -47,6 +49,8 @@ class ModelSelection(Federated):
     ------
     fkl.errors.BadValue
     """
+
+    not_scanned: ClassVar[str] = ""
 
     J: int = 2
     U: float = 1.0
@@ -101,7 +105,8 @@ class ModelSelection(Federated):
             return np.full(N, self.step_size)
         U, a = self.bounds(N), self.spread(N)
         G = 2 * (U + self.Y)  # of |theta|_i <= U_i, |z| = 1 and targets up to Y: the most that a gradient can be
-        steps: NDArray[np.float64] = U / (2 * G * np.sqrt(1 + a / clients)) / np.sqrt(max(a**2, t + 1))
+        xp = namespace(t) if traced(t) else np
+        steps: NDArray[np.float64] = U / (2 * G * np.sqrt(1 + a / clients)) / xp.sqrt(xp.maximum(a**2, t + 1))
         return steps
 
     def first(self, common: Common) -> Array:
@@ -153,13 +158,17 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
     xp = namespace(log_p)
     rate, mu = eta / C, -c.max(axis=-1, keepdims=True)
     start = log_p - rate * c
-    for _ in range(MOST_STEPS):
+
+    def at(mu: Array) -> tuple[Array, Array, Array, Array]:
+        """mu, the logarithms of its weights, these over the largest, and the logarithm of their sum."""
         exponents = start - rate * mu
         top = exponents.max(axis=-1, keepdims=True)
         weights = xp.exp(exponents - top)
-        total = weights.sum(axis=-1, keepdims=True)
-        excess = top + xp.log(total)
-        if (excess <= ROUNDING).all():
-            break
-        mu = mu + excess * total / (rate * weights).sum(axis=-1, keepdims=True)
+        return mu, exponents, weights, top + xp.log(weights.sum(axis=-1, keepdims=True))
+
+    def newton(known: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        mu, _, weights, excess = known
+        return at(mu + excess * weights.sum(axis=-1, keepdims=True) / (rate * weights).sum(axis=-1, keepdims=True))
+
+    _, exponents, _, excess = until(lambda known: (known[3] <= ROUNDING).all(), newton, at(mu), MOST_STEPS)
     return exponents - excess  # what rounding left

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, projected
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
+from fkl.kernels.flow import namespace, traced
 from fkl.kernels.functions import OnFeatures
 from fkl.streams import Role
 
@@ -52,15 +54,13 @@ class NcoOms(ModelSelection):
         here = samples.present.astype(np.float64)
         steps = xp.where(chosen, xp.asarray(self.steps(N, turn.t, 1)) / P, 0.0)
         f, squared_norm, theta = bank.descend(samples.x, samples.y, here, client.theta, steps, 0.0)
-        r, k, i = chosen.nonzero()
-        learned = projected(theta[r, i, k], xp.asarray(self.bounds(N))[i])
         loss = (f - samples.y[:, None]) ** 2
         c, eta = xp.where(chosen, loss / P, 0.0), self.rate(N, common.rounds, 1)
         after = mirror_step(client.log_p, c, eta, xp.asarray(self.complexities(N)))
         log_p = xp.where(samples.present[:, None], after, client.log_p)
         y_hat, of_first = (xp.take_along_axis(all_, index[..., None], axis=-1)[..., 0] for all_ in (f, squared_norm))
         outcome = Outcome(y_hat, loss + self.lam * squared_norm, lambda: of_first)
-        return Client(bank.put(theta, (r, i, k), learned), log_p), None, outcome
+        return Client(projected_where(chosen, theta, xp.asarray(self.bounds(N))), log_p), None, outcome
 
     def server(self, common: Common, server: None, up: None, share: Array, turn: Turn) -> None:
         """Learns nothing."""
@@ -74,3 +74,13 @@ class NcoOms(ModelSelection):
         for r, theta in enumerate(client.theta):
             learned.append(OnFeatures.of(world.bank, r, theta.swapaxes(0, 1), index[r][:, None] == np.arange(N)))
         return tuple(learned)
+
+
+def projected_where(chosen: NDArray[np.bool_], theta: Array, U: Array) -> Array:
+    """Theta (R, N, K, P), used up, with those projected on balls of radius U (N,) that are chosen, (R, K, N)."""
+    if traced(theta):  # whose number is not known
+        every = projected(theta, U[:, None])
+        return namespace(theta).where(chosen.swapaxes(1, 2)[..., None], every, theta)  # type: ignore[no-any-return]
+    r, k, i = chosen.nonzero()
+    theta[r, i, k] = projected(theta[r, i, k], U[i])
+    return theta

@@ -11,9 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from fkl.algorithms.base import namespace
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome, World
 from fkl.errors import require
+from fkl.kernels.flow import traced
 from fkl.kernels.functions import Network
 from fkl.kernels.tiles import tiles
 from fkl.network.messages import Each, RankOne, Shared
@@ -75,6 +77,7 @@ class PerFedAvg(Federated):
     label: ClassVar[str] = "PerFedAvg"
     uses_sample_once: ClassVar[bool] = True
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
+    not_scanned: ClassVar[str] = ""
 
     eta: float | None = None
     alpha: float | None = None
@@ -123,7 +126,7 @@ class PerFedAvg(Federated):
     ) -> tuple[None, Up, Outcome]:
         """Predict with the global network, then take first-order MAML steps."""
         layers = [layer.values for layer in down.network]
-        x = np.tile(samples.x.astype(common.precision), (layers[0].shape[0], 1, 1))
+        x = common.xp.tile(samples.x.astype(common.precision), (layers[0].shape[0], 1, 1))
         target = samples.y.astype(common.precision)
         steps = self._meta_gradient if self.local_steps == 1 else self._summed
         y_hat, gradients = steps(layers, x, target, common)
@@ -145,18 +148,17 @@ class PerFedAvg(Federated):
 
         Each client's network is played as if it were a replicate of its own.
         """
-        (R, K), eta = x.shape[:2], self._rate(self.eta, common)
-        own = [np.repeat(layer, K, axis=0) for layer in layers]
-        total = [np.zeros_like(layer) for layer in own]
-        alone, targets = x.reshape(R * K, 1, -1), np.tile(target, R)[:, None]
+        (R, K), eta, xp = x.shape[:2], self._rate(self.eta, common), common.xp
+        own = [xp.repeat(layer, K, axis=0) for layer in layers]
+        total = [xp.zeros_like(layer) for layer in own]
+        alone, targets = x.reshape(R * K, 1, -1), xp.tile(target, R)[:, None]
         shown = []
         for _ in range(self.local_steps):
             y_hat, gradients = self._meta_gradient(own, alone, targets, common)
             shown.append(y_hat)
-            for layer, summed, gradient in zip(own, total, gradients, strict=True):
-                step = gradient.dense().values[:, 0]
-                layer -= eta * step
-                summed += step
+            steps = [gradient.dense().values[:, 0] for gradient in gradients]
+            own = [layer - eta * step for layer, step in zip(own, steps, strict=True)]
+            total = [summed + step for summed, step in zip(total, steps, strict=True)]
         return shown[0].reshape(R, K), tuple(Each(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
@@ -183,15 +185,15 @@ without ever being formed, and K personal networks cost no memory.
 
 def forward(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[list[Array], Array]:
     """Inputs of every layer (R, K, inputs + 1), a 1 appended for the bias, and the output (R, K)."""
-    inputs = []
+    xp, inputs = namespace(x), []
     for number, layer in enumerate(layers):
-        inputs.append(np.concatenate([x, np.ones_like(x[..., :1])], axis=-1))
+        inputs.append(xp.concatenate([x, xp.ones_like(x[..., :1])], axis=-1))
         x = product(inputs[-1], layer.swapaxes(1, 2))
         if shift is not None:
             alpha, a, delta = shift
             x = x - alpha * delta[number] * (a[number] * inputs[-1]).sum(axis=-1, keepdims=True)
         if number + 1 < len(layers):
-            x = np.maximum(x, 0)
+            x = xp.maximum(x, 0)
     return inputs, x[..., 0]
 
 
@@ -214,7 +216,10 @@ def product(rows: Array, matrix: Array) -> Array:
 
     So a client's numbers are the same whatever rank has which tiles.
     """
-    return np.concatenate([np.matmul(rows[:, tile], matrix) for tile in tiles(rows.shape[1])], axis=1)
+    xp = namespace(rows)
+    if traced(rows):  # of one process, by one compiled program
+        return xp.matmul(rows, matrix)
+    return xp.concatenate([xp.matmul(rows[:, tile], matrix) for tile in tiles(rows.shape[1])], axis=1)
 
 
 def _count(widths: list[int]) -> int:

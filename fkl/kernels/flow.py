@@ -1,0 +1,95 @@
+"""Branches and loops over arrays: Python's own or, where an engine traces a round instead of playing it, that engine's.
+
+A value that is traced has a shape and no numbers, so that no `if` of Python can ask for them.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+Parts = tuple[Any, ...]
+
+
+def namespace(array: Any) -> Any:
+    """The functions of an array's own kind, as `fkl.contract.world.Common.xp` has them of the engine's."""
+    return array.__array_namespace__()
+
+
+def traced(value: Any) -> bool:
+    """Whether it is an array that an engine traces, or one of that engine's own."""
+    return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
+
+
+def either(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """What `then` returns where a condition holds, else `otherwise`: values that are alike but for their numbers."""
+    if not traced(condition):
+        return then() if condition else otherwise()
+    from jax import lax
+
+    made: list[Any] = []
+
+    def arrays(make: Callable[[], Any]) -> Parts:
+        made.append(make())
+        return parts(made[-1])
+
+    found = lax.cond(condition, lambda: arrays(then), lambda: arrays(otherwise))
+    return rebuilt(made[0], found)
+
+
+def until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, most: int) -> Any:
+    """A value after as many steps as it takes until it is done, or the most there may be."""
+    if not any(map(traced, parts(value))):
+        for _ in range(most):
+            if done(value):
+                break
+            value = step(value)
+        return value
+    from jax import lax
+
+    def goes_on(counted: tuple[Any, Parts]) -> Any:
+        count, found = counted
+        return (count < most) & ~done(rebuilt(value, found))
+
+    def go_on(counted: tuple[Any, Parts]) -> tuple[Any, Parts]:
+        count, found = counted
+        return count + 1, parts(step(rebuilt(value, found)))
+
+    return rebuilt(value, lax.while_loop(goes_on, go_on, (0, parts(value)))[1])
+
+
+def parts(value: Any) -> Parts:
+    """The arrays of a state, or of whatever else is made of dataclasses, tuples, lists and dictionaries."""
+    if isinstance(value, np.ndarray) or traced(value):
+        return (value,)
+    return tuple(part for inner in _inside(value) for part in parts(inner))
+
+
+def rebuilt(value: Any, others: Any) -> Any:
+    """The same with other arrays in the places of its own, in the order of `parts`."""
+    found = iter(others)
+    made = _rebuilt(value, found)
+    assert next(found, None) is None, "more arrays than places"
+    return made
+
+
+def _inside(value: Any) -> list[Any]:
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name) for field in fields(value)]
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, tuple | list) else []
+
+
+def _rebuilt(value: Any, found: Any) -> Any:
+    if isinstance(value, np.ndarray) or traced(value):
+        return next(found)
+    inside = [_rebuilt(inner, found) for inner in _inside(value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **dict(zip((field.name for field in fields(value)), inside, strict=True)))
+    if isinstance(value, dict):
+        return dict(zip(value, inside, strict=True))
+    if isinstance(value, tuple | list):
+        return type(value)(*inside) if hasattr(value, "_fields") else type(value)(inside)
+    return value

@@ -1,0 +1,155 @@
+"""The random features of `engine=jax`: what `FeatureBank` says, as functions that can be traced.
+
+Features are made of one tile of clients of some kernels at a time, and used up there: those of all clients are never in
+memory. Products of matrices are full ones: JAX would else take TF32 on a GPU.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fkl.kernels.bank import FeatureBank
+from fkl.kernels.tiles import in_tiles
+
+Array = Any
+"""Of JAX."""
+Stepped = tuple[Array, Array, Array]
+HERE, ELSEWHERE = 2**18, 2**28
+"""Angles at once: on a CPU so many that they stay in its cache, on a device of its own many more."""
+
+
+@dataclass(frozen=True)
+class JaxBank(FeatureBank):
+    """As `FeatureBank`, of arrays that JAX traces.
+
+    Parameters
+    ----------
+    at_once : int
+        Angles whose sines and cosines are in memory at a time, about.
+    """
+
+    at_once: int = HERE
+
+    xp: ClassVar[ModuleType] = jnp
+
+    def features(self, x: Array) -> Array:
+        """As `FeatureBank.features`; of all clients, for methods whose states are as large."""
+        angle = self._product(x.astype(self.rho.dtype), self.rho) * self.scale[:, None, None]
+        return jnp.concatenate(self._maps_of(angle, self.phase[:, :, None, :]), axis=-1)
+
+    def predict(self, x: Array, theta: Array) -> Array:
+        """As `FeatureBank.predict`."""
+
+        def work(z: Array, theta: Array) -> Array:
+            return (z * theta).sum(axis=(0, -1))
+
+        (f,) = self._each(lambda *given: (work(*given),), x, [self._by_map(theta)])
+        return self._by_client(f, len(x))
+
+    def accumulate(self, x: Array, update: Array, share: Array | None = None) -> Array:
+        """As `FeatureBank.accumulate`."""
+        weight = update if share is None else update * share[:, None]
+
+        def work(z: Array, weight: Array) -> Array:
+            return (weight[:, None] * z).sum(axis=-2)
+
+        (sums,) = self._each(lambda *given: (work(*given),), x, [], [weight.astype(self.precision).swapaxes(1, 2)])
+        added = sums.astype(np.float64).sum(axis=2)  # tile by tile, in the order of the compiled program
+        return added.reshape(*added.shape[:2], -1)
+
+    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
+        """As `FeatureBank.descend`."""
+        R, N, K, P = theta.shape
+        own = jnp.broadcast_to(step, (R, K, N)).swapaxes(1, 2)
+        of_all = [jnp.broadcast_to(values, (R, N, K)) for values in (y, share)]
+
+        def work(z: Array, theta: Array, own: Array, y: Array, share: Array) -> Sequence[Array]:
+            z = jnp.concatenate(list(z), axis=-1)
+            f = (z * theta).sum(-1)
+            gradient = 2 * (f - y)[:, None] * z + 2 * lam * theta
+            after = theta - (own * (share > 0))[:, None] * gradient
+            return f, (theta**2).sum(-1), after.astype(theta.dtype)
+
+        f, squared_norm, after = self._each(work, x, [], [theta, own, *of_all])
+        return self._by_client(f, K), self._by_client(squared_norm, K), after.reshape(R, N, -1, P)[:, :, :K]
+
+    def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
+        """As `FeatureBank.follow`."""
+
+        def step(theta: Array, seen: tuple[Array, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
+            z, y, eta = seen
+            f = (theta * z).sum(-1)
+            after = theta - eta * (2 * (f - y)[..., None] * z + 2 * lam * theta)
+            return after.astype(theta.dtype), (f, (theta**2).sum(-1))
+
+        theta, shown = lax.scan(step, theta, (jnp.moveaxis(self.features(x), 2, 0), y, eta))
+        f, squared_norm = (jnp.moveaxis(values, 0, 1).astype(np.float64) for values in shown)
+        return f, squared_norm, theta
+
+    def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
+        """As `FeatureBank.put`."""
+        return theta.at[index].set(values)
+
+    def _each(
+        self,
+        work: Callable[..., Sequence[Array]],
+        x: Array,
+        of_kernels: Sequence[Array],
+        of_clients: Sequence[Array] = (),
+    ) -> list[Array]:
+        """What is made of the features of each kernel and tile of clients, (R, N, tiles, ...).
+
+        Parameters
+        ----------
+        work : callable
+            Of features (maps, tile, D), of the kernel's values, and of those of its clients; the latter are 0, as is
+            their x, of those who fill up the last tile.
+        x : (K, d)
+        of_kernels : arrays (R, N, ...)
+        of_clients : arrays (R, N, K, ...)
+        """
+        R, N, one = self.replicates, self.kernels, self.rho.shape[1]
+        samples, rho, phase = (
+            in_tiles(jnp.asarray(x, self.rho.dtype), 0),
+            jnp.asarray(self.rho),
+            jnp.asarray(self.phase),
+        )
+        count, size = samples.shape[:2]
+        own = [jnp.asarray(values).reshape(R * N, *values.shape[2:]) for values in of_kernels]
+        theirs = [jnp.moveaxis(in_tiles(jnp.asarray(values), 2), 0, 2) for values in of_clients]
+        theirs = [values.reshape(R * N * count, size, *values.shape[4:]) for values in theirs]
+
+        def of_one(given: tuple[Any, Sequence[Array]]) -> tuple[Array, ...]:
+            place, mine = given
+            kernel, tile = place // count, place % count
+            r, i = kernel // N, kernel % N
+            angle = self._product(samples[tile], rho[r, i % one]) * jnp.asarray(self.scale)[i]
+            z = jnp.stack(self._maps_of(angle, phase[r, i % one]))
+            return tuple(work(z, *(values[kernel] for values in own), *mine))
+
+        at_once = max(1, self.at_once // (size * self.rho.shape[-1]))
+        made = lax.map(of_one, (jnp.arange(R * N * count), theirs), batch_size=min(at_once, R * N * count))
+        return [values.reshape(R, N, count, *values.shape[1:]) for values in made]
+
+    def _maps_of(self, angle: Array, phase: Array) -> list[Array]:
+        """The feature map, part by part, in the bank's precision; the phase is that of the cosine map."""
+        parts = [jnp.cos(angle + phase)] if self.phase.size else [jnp.sin(angle), jnp.cos(angle)]
+        return [(self.norm * part).astype(self.precision) for part in parts]
+
+    def _by_map(self, theta: Array) -> Array:
+        """(R, N, width) as (R, N, maps, 1, D), beside features of a tile."""
+        return self.split(theta.astype(self.precision))[..., None, :]
+
+    def _by_client(self, told: Array, clients: int) -> Array:
+        """From (R, N, tiles, tile) to (R, K, N) in float64."""
+        flat = told.reshape(*told.shape[:2], -1)[:, :, :clients]
+        return flat.swapaxes(1, 2).astype(np.float64)
+
+    @staticmethod
+    def _product(one: Array, other: Array) -> Array:
+        return jnp.matmul(one, other, precision=lax.Precision.HIGHEST)

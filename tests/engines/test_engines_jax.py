@@ -1,0 +1,191 @@
+"""engine=jax: rounds as one compiled scan show what the readable reference does, and the ledger is the same."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from conftest import ALGORITHMS, Answer
+
+from fkl.checkpoint import Checkpoint
+from fkl.composing.loader import compose
+from fkl.config import load
+from fkl.errors import BadValue
+from fkl.execution import prepare
+from fkl.results.folder import provenance
+from fkl.simulation import Chunk, DivergedError, simulate
+
+pytest.importorskip("jax", reason="needs fkl[jax]")
+SMALL = ("dataset=diabetes", "kernels.N=5", "kernels.D=4", "replicates=2", "partition.rounds=13")
+"""4 clients; rounds that no scan has as many of."""
+SCANNED = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
+CASES: dict[str, tuple[str, ...]] = {algo: (f"algo={algo}", *SMALL) for algo in SCANNED}
+CASES["ofskl"] = ("algo=ofskl", "kernels=rbf_single", *(word for word in SMALL if word != "kernels.N=5"))
+CASES["pof_mkl-bins"] = (*CASES["pof_mkl"], "algo.xi=0.5", "algo.M=2", "algo.local_steps=3", "kernels.map=cosine")
+CASES["em_kofl-copy"] = (*CASES["em_kofl"], "algo.predictor=copy", "algo.losses=sum", "algo.local_steps=2")
+CASES["perfedavg-steps"] = (*CASES["perfedavg"], "algo.local_steps=2")
+CASES["nco_oms-balls"] = (*CASES["nco_oms"], "algo.U=0.01", "kernels.shared=true")
+CASES["fed_poe-absent"] = (*CASES["fed_poe"], "participation=share", "participation.share=0.3")
+CASES["latency"] = (*CASES["vm_kofl"], "network.latency_s=0.01", "network.bandwidth_bytes_per_s=1e6")
+MANY = ("dataset=synthetic", "dataset.rows=9000", "partition=quantity_skew", "partition.rounds=5", "partition.alpha=5")
+CASES["tiles"] = ("algo=pof_mkl", *SMALL[1:4], *MANY, "partition.clients=700", "algo.xi=0.5")
+"""Three tiles of clients, the last one shorter, most of whom are gone before the end."""
+TOLERANCE = 1e-9
+
+
+class Played(NamedTuple):
+    """What a run shows, by name, and what its ledger counted."""
+
+    columns: dict[str, Any]
+    counts: dict[str, Any]
+
+
+def played(words: Iterable[str], advance: Callable[[int], object] = id, checkpoint: Checkpoint | None = None) -> Played:
+    """Play a run, of whose replicates all that run together are told one after another."""
+    experiment = prepare(load(compose(*words)))
+    chunks = list(simulate(experiment, 1, None, advance, checkpoint))
+    columns, counts = {}, {}
+    for chunk in chunks:
+        for part, values in experiment.task.columns(chunk.judge, chunk.each())._asdict().items():
+            columns |= {f"{chunk.first} {part} {name}": value for name, value in values.items()}
+        counts |= {f"{chunk.first} {name}": count for name, count in counted(chunk).items()}
+    return Played(columns, counts)
+
+
+def counted(chunk: Chunk) -> dict[str, Any]:
+    """All that a ledger holds."""
+    found: dict[str, Any] = {"kinds": chunk.ledger.kinds, "seconds": chunk.ledger.seconds}
+    for direction, tally in chunk.ledger.tallies.items():
+        found |= {f"{direction} by round": tally.by_round, f"{direction} by client": tally.by_client}
+    return found
+
+
+def require_near(found: dict[str, Any], expected: dict[str, Any], tolerance: float) -> None:
+    """Refuse numbers that are further apart than the tolerance, times those that are larger than 1."""
+    assert list(found) == list(expected)
+    for name, values in expected.items():
+        room = tolerance * np.maximum(1, np.abs(np.nan_to_num(values)))
+        assert np.array_equal(np.isnan(found[name]), np.isnan(values)), name
+        assert (np.abs(np.nan_to_num(found[name] - values)) <= room).all(), name
+
+
+def same(one: Played, other: Played) -> bool:
+    """Whether two runs are alike to the last bit."""
+    found, expected = one.columns | one.counts, other.columns | other.counts
+    return list(found) == list(expected) and all(alike(found[name], expected[name]) for name in expected)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two arrays are the same, or two of whatever else."""
+    return np.array_equal(one, other, equal_nan=True) if isinstance(other, np.ndarray) else bool(one == other)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_scan_shows_what_the_reference_does(case: str) -> None:
+    words = (*CASES[case], "precision=float64")
+    expected, found = (played((*words, f"engine={engine}")) for engine in ("numpy", "jax"))
+    require_near(found.columns, expected.columns, TOLERANCE)
+    for name, counts in expected.counts.items():
+        assert alike(found.counts[name], counts), name
+
+
+SCANS = (*CASES["pof_mkl-bins"], "engine=jax", "precision=float32")
+
+
+@pytest.fixture(scope="module")
+def whole() -> Played:
+    """A run of one scan."""
+    return played(SCANS)
+
+
+@pytest.mark.parametrize("rounds", [2, 5])
+def test_how_many_rounds_a_scan_has_changes_no_bit(rounds: int, whole: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fkl.scanned.MOST_ROUNDS", rounds)
+    told: list[int] = []
+    assert same(played(SCANS, told.append), whole)
+    assert len(told) == -(-13 // rounds)
+    assert sum(told) == 2 * 13
+
+
+class _KilledError(Exception):
+    """In place of a signal."""
+
+
+def test_a_run_that_is_killed_goes_on_to_the_same_bits(
+    whole: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the last scan that was kept, whose arrays were JAX's."""
+    monkeypatch.setattr("fkl.scanned.MOST_ROUNDS", 5)
+    told: list[int] = []
+
+    def kill_in_the_second(rounds: int) -> None:
+        told.append(rounds)
+        if len(told) == 2:
+            raise _KilledError
+
+    with pytest.raises(_KilledError):
+        played(SCANS, kill_in_the_second, Checkpoint(tmp_path / "kept", 0, "this run"))
+    went_on: list[int] = []
+    assert same(played(SCANS, went_on.append, Checkpoint(tmp_path / "kept", 0, "this run")), whole)
+    assert went_on[0] == told[0]  # what was done already
+    assert sum(went_on) == 2 * 13
+
+
+def test_a_method_that_diverges_does_so_in_its_round() -> None:
+    """And what was before it is known."""
+    rounds, before = [], []
+    for engine in ("numpy", "jax"):
+        with pytest.raises(DivergedError) as error:
+            played((*CASES["ofmkl_avg"], "algo.eta=1e18", "precision=float64", f"engine={engine}"))
+        rounds.append(error.value.t)
+        before.append(error.value.failed.judge.mse[: error.value.t])
+    assert rounds[0] == rounds[1] > 1
+    assert before[1] == pytest.approx(before[0], rel=1e-9)
+
+
+def test_a_run_says_and_keeps_what_it_ran_on(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = fkl("run", *CASES["vm_kofl"], "engine=jax", "save_model=true", f"out={tmp_path / 'run'}")
+    assert answer.code == 0
+    [said] = [line for line in answer.out.splitlines() if line.startswith("engine=jax")]
+    assert said == f"engine=jax: on {provenance(tmp_path / 'run')['device']}"
+    assert (tmp_path / "run" / "model.npz").exists()
+
+
+def test_without_jax_the_extra_is_named(fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jax", None)
+    for name in ("fkl.scanned", "fkl.kernels.jax_bank"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    answer = fkl("run", *CASES["pof_mkl"], "engine=jax")
+    assert (answer.code, answer.err) == (2, "fkl: engine=jax: needs jax, which comes with pip install 'fkl[jax]'\n")
+
+
+def test_nobody_else_imports_jax() -> None:
+    program = "import sys, fkl.api, fkl.cli, fkl.execution; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*SCANNED}))
+def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
+    run = load(compose(f"algo={algo}"))
+    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba( or numpy)?( or mpi)? for {run.algo.label}: it"):
+        load(compose(f"algo={algo}", "engine=jax"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compression=sign",),
+        ("privacy=local", "privacy.clip=1", "privacy.noise=1"),
+        ("secure=pairwise",),
+        ("late=updates",),
+        ("network.compute_s=1",),
+    ],
+)
+def test_conditions_of_the_network_are_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(
+        BadValue, match=r"^engine=jax: must be numba or numpy for POF-MKL with [a-z_.]+: a traced round"
+    ):
+        load(compose("algo=pof_mkl", "engine=jax", *words))
