@@ -114,7 +114,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("words", "named"), REFUSED)
 def test_what_ranks_cannot_play_of_a_run_is_refused(words: tuple[str, ...], named: str) -> None:
-    with pytest.raises(BadValue, match=r"^engine=mpi: must be numba or numpy for .*") as refused:
+    with pytest.raises(BadValue, match=r"^engine=mpi: must be numba or numpy( or jax)? for .*") as refused:
         load(compose("algo=pof_mkl", "engine=mpi", *words))
     assert named in str(refused.value)
 
