@@ -315,6 +315,7 @@ def _require_fit_for_scan(label: str, conditions: dict[str, Any], network: Any) 
     """Refuse what of a run is no part of a traced round: participation alone changes nothing but who is there."""
     inside_of = [name for name in conditions if name != "participation"]
     inside_of += ["network.compute_s"] if getattr(network, "timed", False) else []
+    inside_of += ["network.loss"] if network.loss > 0 else []
     allowed = f"numba or numpy for {label} with {', '.join(inside_of)}: a traced round has no conditions of the network"
     require(not inside_of, "engine", "jax", allowed)
 

@@ -16,13 +16,15 @@ import numpy as np
 from jax import lax
 from jax.errors import JAXIndexError, JAXTypeError
 
-from fkl.contract.world import Algorithm, Common, Outcome, World
+from fkl.contract.samples import BatchSamples
+from fkl.contract.world import Algorithm, Common, World
 from fkl.diverged import NotFiniteError
 from fkl.errors import FklError
 from fkl.kernels.flow import parts, rebuilt, traced
 from fkl.kernels.jax_bank import ELSEWHERE, HERE, JaxBank
 from fkl.kernels.tiles import folded
-from fkl.network.messages import Size, kinds, measured
+from fkl.network import Channel, Topology
+from fkl.network.messages import Size, kinds, measured, on_links
 from fkl.streams import Role, Streams
 from fkl.tasks.stream import StreamJudge
 
@@ -32,6 +34,8 @@ MOST_ROUNDS = 64
 """Of a scan: progress and checkpoints wait for its end."""
 LEAST_ROUNDS = 2
 """A loop of one round would be compiled as no loop, and might round otherwise."""
+SUMS = 3
+"""That a `StreamJudge` is told of a round."""
 ROOM = 2**26
 """Bytes of what goes into a scan and comes out of it, round by round."""
 ANGLES = 2**28
@@ -75,11 +79,11 @@ def play(
             for first in range(under_way.t, problem.rounds, scan.length):
                 rounds = range(first, min(first + scan.length, problem.rounds))
                 start = perf_counter()
-                under_way.state, told = scan.play(under_way.state, under_way.judge, rounds)
+                under_way.state, told = scan.play(under_way.state, rounds)
                 took = perf_counter() - start
                 for b, t in enumerate(rounds):
                     under_way.elapsed[t] = seconds + took * (b + 1) / len(rounds)
-                    scan.enter(t, under_way.judge, _Told(*(tuple(values[b] for values in one) for one in told)))
+                    scan.enter(t, _Told(*(tuple(values[b] for values in one) for one in told)))
                     under_way.t = t + 1
                 seconds += took
                 advance(len(rounds) * len(world.streams.replicates))
@@ -94,9 +98,13 @@ def play(
 
 def _settle(under_way: Any) -> None:
     """Bring the state and what the judge has added up to the host, as arrays of numpy."""
-    for owner, name in ((under_way, "state"), (under_way.judge, "sums")):
-        value = getattr(owner, name)
-        setattr(owner, name, rebuilt(value, (np.array(part) for part in parts(value))))
+    under_way.state = _of_numpy(under_way.state)
+    if isinstance(under_way.judge, StreamJudge):
+        under_way.judge.sums = _of_numpy(under_way.judge.sums)
+
+
+def _of_numpy(value: Any) -> Any:
+    return rebuilt(value, map(np.array, parts(value)))
 
 
 class _Told(NamedTuple):
@@ -104,16 +112,14 @@ class _Told(NamedTuple):
 
     Parameters
     ----------
-    totals : tuple of (B, R)
-        Sums over all clients, as `StreamJudge.enter_totals` takes them.
-    sure : tuple of (B, R, K)
-        Predictions and their variances, of a method that has these.
+    shown : tuple of (B, ...)
+        For a `StreamJudge` the three sums of its `enter_totals` and, of a method that is more or less sure of them,
+        predictions and their variances; for another judge what a round shows.
     sizes : tuple of (B, ...)
-        Sizes of messages that may differ from round to round.
+        Sizes of messages, and who sent them, where they may differ from round to round.
     """
 
-    totals: tuple[Array, ...]
-    sure: tuple[Array, ...]
+    shown: tuple[Array, ...]
     sizes: tuple[Array, ...]
 
 
@@ -125,17 +131,34 @@ class _Given(NamedTuple):
     t : (B,) int64
     counts : (B,) bool
         Whether there is such a round: the last scan may be too long.
-    x, y, share : (B, K, d), (B, K), (B, K)
+    samples : tuple of (B, K, d), (B, K), (B, K)
+        x, y and each client's share in a mean; of a batch none.
     drawn : tuple of (B, R, ...)
         Random numbers, in the order in which a round asks for them.
     """
 
     t: Array
     counts: Array
-    x: Array
-    y: Array
-    share: Array
+    samples: tuple[Array, ...]
     drawn: tuple[Array, ...]
+
+
+class _Fixed(NamedTuple):
+    """What is the same in all rounds, and too large to be part of a program.
+
+    Parameters
+    ----------
+    features : tuple of arrays
+        Frequencies, scales and phases of the bank.
+    rows : tuple of arrays
+        `Rows` of a batch.
+    minimiser : tuple of arrays
+        What minimises over these.
+    """
+
+    features: tuple[Array, ...] = ()
+    rows: tuple[Array, ...] = ()
+    minimiser: tuple[Array, ...] = ()
 
 
 class _Scan:
@@ -147,7 +170,7 @@ class _Scan:
     world : World
     state : any
         As `Algorithm.init` made it, or a later one.
-    judge : StreamJudge
+    judge : Judge
 
     Attributes
     ----------
@@ -155,60 +178,75 @@ class _Scan:
         How many rounds it has.
     """
 
-    def __init__(self, algorithm: Algorithm, world: World, state: Any, judge: StreamJudge) -> None:
+    def __init__(self, algorithm: Algorithm, world: World, state: Any, judge: Any) -> None:
+        if world.topology is not None and world.changes:
+            why = "agents miss rounds, and a traced round has all links"
+            raise FklError(f"engine=jax: must be numba or numpy for {algorithm.label} here: {why}")
         self._algorithm, self._world, self._state, self._judge = algorithm, world, state, judge
+        self._of_streams = isinstance(judge, StreamJudge)
         has_features = "kernels.D" not in getattr(algorithm, "idle", ())
         self._bank = bank = world.bank if has_features else None
-        self._features = () if bank is None else tuple(map(jax.device_put, (bank.rho, bank.scale, bank.phase)))
         self._asked: list[_Drawn] = []
-        self._sizes: list[tuple[Any, str, Size]] = []
-        first = self._features, parts(state), self._given(range(1), 1)
-        try:
-            _, shown = jax.eval_shape(self._first_round, *first)
-        except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
-            [why, *_] = str(error).splitlines()
-            raise FklError(f"engine=jax: the rounds of {algorithm.label} cannot be traced: {why}") from None
-        if judge.kernel_loss is None and shown[1] is not None:
-            judge.kernel_loss = np.zeros(shown[1].shape)
-        self.length = self._rounds_at_once()
-        program = jax.jit(self._rounds, donate_argnums=1)
-        carried, given = self._carried(state, judge), self._given(range(1), self.length)
-        self._compiled = program.lower(self._features, carried, given).compile()
+        self._booked: list[_Booked] = []
+        self._minimiser: Any = None
+        self._fixed = _Fixed(
+            () if bank is None else _on_device((bank.rho, bank.scale, bank.phase)),
+            () if self._of_streams else _on_device(parts(world.samples.rows)),
+        )
+        shown = self._looked_at(state)
+        if self._of_streams and judge.kernel_loss is None and shown.loss is not None:
+            judge.kernel_loss = np.zeros(shown.loss.shape)
+        self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
+        self.length = self._rounds_at_once(0 if self._of_streams else shown.size * shown.dtype.itemsize)
+        program, given = jax.jit(self._rounds, donate_argnums=1), self._given(range(1), self.length)
+        self._compiled = program.lower(self._fixed, self._carried(state), given).compile()
 
-    def play(self, state: Any, judge: StreamJudge, rounds: range) -> tuple[Any, _Told]:
-        """The state after these rounds, and what they told; the judge has added up what they showed."""
+    def play(self, state: Any, rounds: range) -> tuple[Any, _Told]:
+        """The state after these rounds, and what they told; a `StreamJudge` has added up what they showed."""
         given = self._given(rounds, self.length)
-        (made, sums), told = self._compiled(self._features, self._carried(state, judge), given)
-        judge.sums = rebuilt(judge.sums, sums)
+        (made, sums), told = self._compiled(self._fixed, self._carried(state), given)
+        if self._of_streams:
+            self._judge.sums = rebuilt(self._judge.sums, sums)
         return rebuilt(state, made), _Told(*(tuple(map(np.asarray, values)) for values in told))
 
-    def enter(self, t: int, judge: StreamJudge, told: _Told) -> None:
+    def enter(self, t: int, told: _Told) -> None:
         """Book what was sent in round t, and what was shown."""
-        channel, changing = self._world.channel, iter(told.sizes)
+        channel, judge, changing = self._world.channel, self._judge, iter(told.sizes)
         channel.open_round(t, self._world.problem.present[t])
-        for direction, kind, size in self._sizes:
-            channel.book(direction, kind, Size(*(next(changing) if traced(part) else part for part in size)))
-        if told.sure:
-            judge.enter_variance(t, *told.sure)
-        if not judge.enter_totals(t, told.totals):
+        for book, given in self._booked:
+            book(channel, *rebuilt(given, [next(changing) if traced(part) else part for part in parts(given)]))
+        if not self._of_streams:
+            fine = judge.enter(t, *told.shown)
+        else:
+            *totals, y_hat, variance = told.shown if len(told.shown) > SUMS else (*told.shown, None, None)
+            judge.enter_variance(t, y_hat, variance)
+            fine = judge.enter_totals(t, totals)
+        if not fine:
             raise NotFiniteError
 
-    def _carried(self, state: Any, judge: StreamJudge) -> tuple[Any, Any]:
-        return parts(state), parts(judge.sums)
+    def _carried(self, state: Any) -> tuple[Any, Any]:
+        return parts(state), parts(self._judge.sums) if self._of_streams else ()
 
-    def _rounds_at_once(self) -> int:
-        """How many, so that none of the last scan are for nothing."""
-        rounds, bank = self._world.problem.rounds, self._bank
-        most = min(MOST_ROUNDS, ROOM // sum(part.nbytes for part in jax.tree.leaves(self._given(range(1), 1))))
-        if bank is not None and _on_cpu():
-            most = min(
-                most, ANGLES // (bank.replicates * bank.kernels * bank.rho.shape[-1] * self._world.problem.clients)
-            )
-        return max(LEAST_ROUNDS, -(-rounds // -(-rounds // max(LEAST_ROUNDS, most))))
+    def _looked_at(self, state: Any) -> Any:
+        """Shapes of what a round shows; tracing it also tells what it asks for."""
+        try:
+            return jax.eval_shape(self._first_round, self._fixed, parts(state), self._given(range(1), 1))
+        except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
+            [why, *_] = str(error).splitlines()
+            raise FklError(f"engine=jax: the rounds of {self._algorithm.label} cannot be traced: {why}") from None
+
+    def _rounds_at_once(self, shown: int) -> int:
+        """How many, of which each shows so many bytes, so that few of the last scan are for nothing."""
+        problem, bank = self._world.problem, self._bank
+        given = sum(part.nbytes for part in jax.tree.leaves(self._given(range(1), 1)))
+        most = min(MOST_ROUNDS, ROOM // (given + shown))
+        if bank is not None and self._of_streams and _on_cpu():
+            most = min(most, ANGLES // (bank.replicates * bank.kernels * bank.rho.shape[-1] * problem.clients))
+        scans = -(-problem.rounds // max(LEAST_ROUNDS, most))
+        return max(LEAST_ROUNDS, -(-problem.rounds // scans))
 
     def _given(self, rounds: range, length: int) -> _Given:
         """What goes into a scan of these rounds; 0 in those that fill it up."""
-        problem, streams = self._world.problem, self._world.streams
 
         def filled(values: Sequence[Any]) -> Array:
             one = np.asarray(values[0])
@@ -216,53 +254,79 @@ class _Scan:
             made[: len(values)] = values
             return made
 
-        x, y, share = zip(*(problem.round(t) for t in rounds), strict=True)
-        drawn = [filled([asked.of_round(streams, t) for t in rounds]) for asked in self._asked]
-        counts = filled([True] * len(rounds))
-        return _Given(filled(rounds), counts, filled(x), filled(y), filled(share), tuple(drawn))
+        streams, problem = self._world.streams, self._world.problem
+        samples = tuple(zip(*(problem.round(t) for t in rounds), strict=True)) if self._of_streams else ()
+        drawn = tuple(filled([asked.of_round(streams, t) for t in rounds]) for asked in self._asked)
+        return _Given(filled(rounds), filled([True] * len(rounds)), tuple(map(filled, samples)), drawn)
 
-    def _rounds(self, features: Any, carried: Any, given: _Given) -> Any:
+    def _rounds(self, fixed: _Fixed, carried: Any, given: _Given) -> Any:
         """All of them, traced."""
 
         def one(carried: Any, given: _Given) -> Any:
-            state, sums = rebuilt(self._state, carried[0]), rebuilt(self._judge.sums, carried[1])
-            state, outcome = self._step(features, state, given, iter(given.drawn))
-            sums = sums.after(outcome, given.y, given.share > 0, self._judge.lam)
-            after = parts(state), parts(sums)
-            totals = tuple(map(folded, sums.terms()))
-            sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance)
-            changing = tuple(part for *_, size in self._sizes for part in size if traced(part))
+            state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.drawn))
+            sums, shown = self._shown(carried[1], outcome, given)
+            after = parts(state), sums
+            changing = tuple(part for _, given_too in self._booked for part in parts(given_too) if traced(part))
             kept = jax.tree.map(lambda new, old: jnp.where(given.counts, new, old), after, carried)
-            return kept, _Told(totals, sure, changing)
+            return kept, _Told(shown, changing)
 
         return lax.scan(one, carried, given)
 
-    def _first_round(self, features: Any, state: Any, given: _Given) -> Any:
-        """Traced to see what a round asks for and shows."""
-        one = jax.tree.map(lambda values: values[0], given)
-        state, outcome = self._step(features, rebuilt(self._state, state), one, None)
-        return parts(state), (outcome.y_hat, outcome.loss)
+    def _shown(self, sums: Any, outcome: Any, given: _Given) -> tuple[Any, tuple[Array, ...]]:
+        """What the judge adds up, and what it is told of a round."""
+        if not self._of_streams:
+            return (), (outcome,)
+        _, y, share = given.samples
+        after = rebuilt(self._judge.sums, sums).after(outcome, y, share > 0, self._judge.lam)
+        sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance)
+        return parts(after), (*map(folded, after.terms()), *sure)
 
-    def _step(self, features: Any, state: Any, given: _Given, drawn: Iterator[Array] | None) -> tuple[Any, Outcome]:
-        """A traced round of the method, in a world of stand-ins."""
+    def _first_round(self, fixed: _Fixed, state: Any, given: _Given) -> Any:
+        one = jax.tree.map(lambda values: values[0], given)
+        _, outcome = self._step(fixed, rebuilt(self._state, state), one, None)
+        return _Outcome(outcome.y_hat, outcome.loss) if self._of_streams else outcome
+
+    def _step(self, fixed: _Fixed, state: Any, given: _Given, drawn: Iterator[Array] | None) -> tuple[Any, Any]:
+        """A traced round of the method, in a world of stand-ins; the first, of nothing drawn, to see what it asks."""
         world, common = self._world, self._world.common
-        streams, channel = _Streams(len(world.streams.replicates), drawn), _Channel(world.channel)
-        one = _Round(world.problem, given.x, given.y, given.share)
-        standing: dict[str, Any] = {"channel": channel, "streams": streams}
-        own = {field.name: getattr(world, field.name) for field in fields(world)} | standing
-        here = _WorldOfRound(**own | {"problem": one}, always=bool(world.problem.present.any(axis=1).all()))
-        known = _CommonOfRound(**{field.name: getattr(common, field.name) for field in fields(common)})
-        vars(here)["common"] = known
+        standing: dict[str, Any] = {
+            "problem": _Round(world.problem, given.samples),
+            "streams": _Streams(len(world.streams.replicates), drawn),
+            "channel": _Channel(world.channel),
+        }
+        always = bool(world.problem.present.any(axis=1).all())
+        here = _WorldOfRound(**_fields(world) | standing, always=always)
+        known = vars(here)["common"] = _CommonOfRound(**_fields(common))
         if self._bank is not None:
-            like, angles = JaxBank(*features), HERE if _on_cpu() else ELSEWHERE
+            like, angles = JaxBank(*fixed.features), HERE if _on_cpu() else ELSEWHERE
             vars(known)["bank"] = replace(like, precision=self._bank.precision, at_once=angles)
+        if not self._of_streams:
+            minimiser = None if drawn is None else rebuilt(self._minimiser, fixed.minimiser)
+            vars(here)["samples"] = held = _Samples(world.samples, rebuilt(world.samples.rows, fixed.rows), minimiser)
         state, outcome = self._algorithm.step(here, state, given.t)
-        self._asked, self._sizes = streams.asked, channel.sizes
+        if drawn is None and not self._of_streams:
+            self._minimiser = held.minimiser
+        self._asked, self._booked = standing["streams"].asked, standing["channel"].booked
         return state, outcome
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+class _Outcome(NamedTuple):
+    """Of an `Outcome` what tells its shapes."""
+
+    y_hat: Array
+    loss: Array | None
 
 
 def _on_cpu() -> bool:
     return bool(jax.devices()[0].platform == "cpu")
+
+
+def _on_device(values: tuple[Array, ...]) -> tuple[Array, ...]:
+    return tuple(map(jax.device_put, values))
 
 
 class _Drawn(NamedTuple):
@@ -298,12 +362,19 @@ class _Streams:
         return jnp.zeros((self._replicates, *shape)) if self._drawn is None else next(self._drawn)  # type: ignore[return-value]
 
 
+class _Booked(NamedTuple):
+    """A call of the channel that books what a round sends, and what it is given, some of which may be traced."""
+
+    book: Callable[..., None]
+    given: tuple[Any, ...]
+
+
 class _Channel:
     """In place of `Channel` in a traced round: writes down how large messages are, and hands them on."""
 
     def __init__(self, channel: Any) -> None:
         self.network, self.links, self._width = channel.network, channel.links, channel.width
-        self.sizes: list[tuple[Any, str, Size]] = []
+        self.booked: list[_Booked] = []
 
     def down(self, message: Any) -> Any:
         """As of `Channel`."""
@@ -314,8 +385,21 @@ class _Channel:
         return self._passed("uplink", message)
 
     def _passed(self, direction: str, message: Any) -> Any:
-        self.sizes += ((direction, kind, measured(payloads, self._width)) for kind, payloads in kinds(message))
+        self.booked += (_Booked(Channel.book, (direction, *size)) for size in self._sizes(message))
         return message
+
+    def _sizes(self, message: Any) -> list[tuple[str, Size]]:
+        return [(kind, measured(payloads, self._width)) for kind, payloads in kinds(message)]
+
+    def send_to_neighbours(self, message: Any, sends: Array, topology: Topology, awake: None = None) -> Array:
+        """As of `Channel`, where all links are up and no message is lost."""
+        apart = on_links(message)
+
+        def book(channel: Channel, sends: Array, sizes: Any) -> None:
+            channel.book_to_neighbours(topology, sends, apart, sizes)
+
+        self.booked.append(_Booked(book, (sends, self._sizes(message))))
+        return sends[:, topology.links[:, 1]] if apart else sends
 
     def answered(self, share: Array) -> Array:
         """As of `Channel`, where nobody takes any time."""
@@ -327,16 +411,48 @@ class _Round:
     """In place of `Problem` in a traced round: the samples of this one, and what is the same in all of them."""
 
     problem: Any
-    x: Array
-    y: Array
-    share: Array
+    samples: tuple[Array, ...]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.problem, name)
 
     def round(self, t: Any) -> tuple[Array, Array, Array]:
         """As of `Problem`."""
-        return self.x, self.y, self.share
+        x, y, share = self.samples
+        return x, y, share
+
+    def block(self, rounds: slice) -> tuple[Array, Array]:
+        """As of `Problem`, of one round."""
+        x, y, _ = self.samples
+        return x[:1], y[:1]
+
+
+class _Samples:
+    """In place of `BatchSamples` in a traced round; what minimises over them is made on the host, once.
+
+    Parameters
+    ----------
+    held : BatchSamples
+    rows : Rows
+        Theirs, traced.
+    minimiser : Minimiser or None
+        None in the first round, which tells what it is asked for.
+    """
+
+    def __init__(self, held: BatchSamples, rows: Any, minimiser: Any) -> None:
+        self.agents, self.minimiser = held.agents, minimiser
+        self._held, self._rows, self._knows = held, rows, minimiser is not None
+
+    def gradient(self, theta: Array) -> Array:
+        """As of `BatchSamples`."""
+        return self._held.loss.gradient(self._rows, theta)
+
+    def minimise(self, c: Any, v: Array, start: Array) -> Array:
+        """As of `BatchSamples`."""
+        if not self._knows:
+            self.minimiser = self._held.loss.minimiser(self._held.rows, c)
+            return v
+        return self.minimiser(v, start)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,11 @@ def traced(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
+def known_everywhere(flags: Any) -> bool:
+    """Whether flags are known to be set, all of them."""
+    return not traced(flags) and bool(flags.all())
+
+
 def either(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """What `then` returns where a condition holds, else `otherwise`: values that are alike but for their numbers."""
     if not traced(condition):

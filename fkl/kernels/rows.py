@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.kernels.flow import namespace, traced
 from fkl.kernels.threads import in_parts
 
 Array = NDArray[np.floating]
@@ -87,6 +88,8 @@ class Rows:
 
     def predict(self, theta: Array) -> Array:
         """Phi_i theta for theta (R, K, P, B), B candidates a client: shape (R, K, r, B)."""
+        if traced(theta):
+            return namespace(theta).matmul(self.phi, theta)  # type: ignore[no-any-return]
         out = np.empty((*self.phi.shape[:3], theta.shape[3]))
         phi, candidates, f = _flat(self.phi), _flat(theta), _flat(out)
 
@@ -98,7 +101,7 @@ class Rows:
 
     def weigh(self, weight: Array) -> Array:
         """Phi_i'weight_i for weight (R, K, r): shape (R, K, P)."""
-        return np.matmul(weight[:, :, None], self.phi)[:, :, 0]
+        return namespace(weight).matmul(weight[:, :, None], self.phi)[:, :, 0]  # type: ignore[no-any-return]
 
     def gram(self, k: int) -> Array:
         """Phi_k'Phi_k, (R, P, P)."""
@@ -160,6 +163,12 @@ class Ridge:
 
     def solve(self, v: Array) -> Array:
         """The inverse applied to v (R, K, P)."""
+        if traced(v):
+            matmul, matrix = namespace(v).matmul, self.matrix
+            inner = matmul(matrix, v[..., None])
+            if matrix.shape[2] < matrix.shape[3]:
+                inner = (v[..., None] - matmul(matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None, None])
+            return inner[..., 0]  # type: ignore[no-any-return]
         out = np.empty_like(v)
         into, of, matrix = _flat(out), _flat(v), _flat(self.matrix)
         c = np.tile(self.c, len(v))[:, None]

@@ -1,5 +1,6 @@
 """The channel: the one door by which data leaves a party."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -259,9 +260,7 @@ class Channel:
         fkl.errors.FklError
             When an agent has sent more scalars in this round than `Network.uplink_budget`.
         """
-        broadcasts, listeners = sends.astype(np.int64), topology.listeners.astype(np.int64)
-        counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * listeners}
-        arrived, apart = sends, on_links(message)
+        counted, arrived, apart = self._counted(sends, topology), sends, on_links(message)
         if apart or awake is not None or self.network.loss > 0:
             sender = topology.links[:, 1]
             arrived = sends[:, sender]
@@ -273,11 +272,40 @@ class Channel:
             lost = arrived & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
             counted["lost"] = topology.sent_by(lost)
             arrived = arrived & ~lost
+        self._book_on_graph(counted, [(kind, measured(parts, self.width)) for kind, parts in kinds(message)], apart)
+        return arrived
+
+    def book_to_neighbours(
+        self, topology: Topology, sends: NDArray[np.bool_], apart: bool, sizes: Sequence[tuple[str, Size]]
+    ) -> None:
+        """Enter messages of such sizes, kind by kind, to all neighbours, where all links are up and no message is lost.
+
+        Parameters
+        ----------
+        topology, sends : as of `send_to_neighbours`
+        apart : bool
+            Whether it is another message on each link.
+        sizes : pairs of a kind and (R, K) or (R, 1)
+
+        Raises
+        ------
+        fkl.errors.FklError
+            As `send_to_neighbours`.
+        """
+        self._book_on_graph(self._counted(sends, topology), sizes, apart)
+
+    def _counted(self, sends: NDArray[np.bool_], topology: Topology) -> dict[Direction, NDArray[np.int64]]:
+        """Messages of each agent, (R, K), where all arrive."""
+        broadcasts, listeners = sends.astype(np.int64), topology.listeners.astype(np.int64)
+        return {"broadcast": broadcasts, "link": broadcasts * listeners}
+
+    def _book_on_graph(
+        self, counted: dict[Direction, NDArray[np.int64]], sizes: Sequence[tuple[str, Size]], apart: bool
+    ) -> None:
         if apart:
             counted["broadcast"] = counted["link"]
         travelled, timed = self._nothing_sent(), self.times is None
-        for kind, payloads in kinds(message):
-            size = measured(payloads, self.width)
+        for kind, size in sizes:
             self._charge(counted["broadcast"] * size.scalars)
             if not timed:
                 travelled = travelled + counted["link"] * size.size
@@ -286,7 +314,6 @@ class Channel:
                 self.ledger.enter(self._t, direction, kind, *counts, timed)
         if self.times is not None:
             self.ledger.seconds[self._t] += self.times.iteration(self._t, counted["link"], travelled)
-        return arrived
 
     def record_messages(
         self,

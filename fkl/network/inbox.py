@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.kernels.flow import known_everywhere, namespace
 from fkl.network.messages import kinds
 from fkl.network.topology import Awake, Neighbours, Topology
 
@@ -78,10 +79,10 @@ class Inbox:
 
         What agents hold of those is up to the method: `fkl.contract.graph.Decentralized.keep`.
         """
-        held, everywhere = dict(self.held), bool(arrived.all())
+        held, everywhere = dict(self.held), known_everywhere(arrived)
         for kind, (payload,) in kinds(message):
             new = keep(held[kind], self.graph.incoming(payload).upon(held[kind]))
-            held[kind] = new if everywhere else np.where(_wide(arrived, new), new, held[kind])
+            held[kind] = new if everywhere else namespace(new).where(_wide(arrived, new), new, held[kind])
         return replace(self, held=held)
 
 

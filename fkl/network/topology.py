@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.errors import FklError
+from fkl.kernels.flow import traced
 from fkl.network.messages import OnLinks
 
 if TYPE_CHECKING:  # methods without a graph need none of these
@@ -97,6 +98,9 @@ class Neighbours:
         if by_link.shape[1] == 0:
             return np.zeros((len(by_link), len(self.degree), by_link.shape[2]))
         first = np.searchsorted(self.receiver, np.arange(len(self.degree)))
+        if traced(by_link):
+            ends = np.append(first, len(self.receiver))
+            return _gathered(ends, np.arange(len(self.receiver)), np.ones(len(self.receiver)), by_link)
         return np.add.reduceat(by_link, first, axis=1)
 
 
@@ -283,12 +287,26 @@ def _product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Array:
     """Matrix (K, K) times each replicate of x (R, K, P), each by itself, so that no bit depends on the others."""
     if isinstance(matrix, np.ndarray):
         return matrix @ x
+    if traced(x):
+        return _gathered(matrix.indptr, matrix.indices, matrix.data, x)
     if len(x) == 1:  # without a copy, a second big array whose memory is fetched anew each time: 1 ms, not 6
         return (matrix @ x[0])[None]
     product = np.empty(x.shape)
     for one, result in zip(x, product, strict=True):
         result[:] = matrix @ one
     return product
+
+
+def _gathered(ends: NDArray[Any], places: NDArray[Any], weights: NDArray[Any], x: Array) -> Array:
+    """Weighted sums of x (R, n, P), (R, K, P), of which agent k's are the places from ends[k] to ends[k + 1].
+
+    In rows as long as the longest, filled up with weights of 0: what is scattered has no order in which it is added.
+    """
+    lengths = np.diff(ends)
+    there = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    index, weight = np.zeros(there.shape, np.int64), np.zeros(there.shape)
+    index[there], weight[there] = places, weights
+    return (weight[..., None] * x[:, index]).sum(axis=2)  # type: ignore[no-any-return]
 
 
 def _second_eigenvalue(matrix: "csr_array") -> float:

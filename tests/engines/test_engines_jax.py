@@ -13,7 +13,7 @@ from conftest import ALGORITHMS, Answer
 from fkl.checkpoint import Checkpoint
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.errors import BadValue
+from fkl.errors import BadValue, FklError
 from fkl.execution import prepare
 from fkl.results.folder import provenance
 from fkl.simulation import Chunk, DivergedError, simulate
@@ -21,9 +21,30 @@ from fkl.simulation import Chunk, DivergedError, simulate
 pytest.importorskip("jax", reason="needs fkl[jax]")
 SMALL = ("dataset=diabetes", "kernels.N=5", "kernels.D=4", "replicates=2", "partition.rounds=13")
 """4 clients; rounds that no scan has as many of."""
-SCANNED = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
-CASES: dict[str, tuple[str, ...]] = {algo: (f"algo={algo}", *SMALL) for algo in SCANNED}
-CASES["ofskl"] = ("algo=ofskl", "kernels=rbf_single", *(word for word in SMALL if word != "kernels.N=5"))
+STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
+CASES: dict[str, tuple[str, ...]] = {algo: (f"algo={algo}", *SMALL) for algo in STAR}
+ONE_KERNEL = ("kernels=rbf_single", "dataset=diabetes", "kernels.D=4", "replicates=2")
+CASES["ofskl"] = ("algo=ofskl", *ONE_KERNEL, "partition.rounds=13")
+CASES["raker"] = ("algo=raker", *SMALL, "kernels.laplacians=2", "partition=stream", "partition.rounds=70")
+CASES |= {algo: (f"algo={algo}", *ONE_KERNEL, "algo.iterations=13") for algo in ("dkla", "coke", "cta", "link_dkla")}
+CASES["push_cta"] = ("algo=push_cta", *ONE_KERNEL, "algo.iterations=13", "topology=directed")
+CASES["odkla"] = ("algo=odkla", *ONE_KERNEL, "partition.rounds=13")
+CASES["qc_odkla"] = ("algo=qc_odkla", *ONE_KERNEL, "partition.rounds=13", "~compression")
+CASES["domkl"] = ("algo=domkl", *SMALL)
+SCANNED = tuple(CASES)
+CASES["dkla-few-samples"] = (*CASES["dkla"], "kernels.D=40", "algo.test_share=0.95")
+RING = (
+    "dataset=synthetic",
+    "dataset.rows=1200",
+    "partition.rounds=30",
+    "partition=iid",
+    "partition.clients=30",
+    "topology=ring",
+)
+"""Of so many agents that the graph's matrix is a sparse one."""
+CASES["coke-ring"] = (*CASES["coke"], *RING, "algo.censored=relative_norm", "algo.mu=1", "algo.v=0.1")
+CASES["cta-steps"] = (*CASES["cta"], *RING, "algo.local_steps=3")
+CASES["link_dkla-ring"] = (*CASES["link_dkla"], *RING)
 CASES["pof_mkl-bins"] = (*CASES["pof_mkl"], "algo.xi=0.5", "algo.M=2", "algo.local_steps=3", "kernels.map=cosine")
 CASES["em_kofl-copy"] = (*CASES["em_kofl"], "algo.predictor=copy", "algo.losses=sum", "algo.local_steps=2")
 CASES["perfedavg-steps"] = (*CASES["perfedavg"], "algo.local_steps=2")
@@ -174,6 +195,16 @@ def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
         load(compose(f"algo={algo}", "engine=jax"))
 
 
+def test_agents_that_miss_rounds_are_refused() -> None:
+    with pytest.raises(FklError, match=r"^engine=jax: must be numba or numpy for ODKLA here: agents miss rounds"):
+        played((*CASES["odkla"], "engine=jax", "participation=share"))
+
+
+def test_a_logistic_loss_on_a_graph_is_refused() -> None:
+    with pytest.raises(BadValue, match=r"^engine=jax: must be numba or numpy for DKLA: its agents search"):
+        load(compose(*CASES["dkla"], "engine=jax", "algo.loss=logistic"))
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -182,10 +213,11 @@ def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
         ("secure=pairwise",),
         ("late=updates",),
         ("network.compute_s=1",),
+        ("algo=odkla", "kernels=rbf_single", "network.loss=0.1"),
     ],
 )
 def test_conditions_of_the_network_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(
-        BadValue, match=r"^engine=jax: must be numba or numpy for POF-MKL with [a-z_.]+: a traced round"
+        BadValue, match=r"^engine=jax: must be numba or numpy for [A-Z-]+ with [a-z_., ]+: a traced round"
     ):
         load(compose("algo=pof_mkl", "engine=jax", *words))

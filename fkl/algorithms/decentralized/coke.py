@@ -1,7 +1,7 @@
 """COKE: communication-censored DKLA, Algorithm 2 of Xu et al., JMLR 22 (2021)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,16 +56,16 @@ class Coke(Dkla):
         v = self.rho * (inbox.degree[:, None] * theta_hat + inbox.sum("theta")) - own.gamma
         theta = samples.minimise(c, v, own.theta)  # eq. (21a)
         xi = theta_hat - theta  # eq. (19)
-        sends = self._news(xi, theta_hat) >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
+        sends = self._news(common.xp, xi, theta_hat) >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
         sends = sends if inbox.awake is None else sends | inbox.awake.returned
         return State(theta, own.gamma, theta_hat), Message(Each(theta)), sends
 
-    def _news(self, xi: Array, theta_hat: Array) -> NDArray[np.float64]:
+    def _news(self, xp: Any, xi: Array, theta_hat: Array) -> NDArray[np.float64]:
         """What is compared with h(k), (R, K)."""
-        norm = np.linalg.norm(xi, axis=-1)
+        norm: NDArray[np.float64] = xp.linalg.norm(xi, axis=-1)
         if self.censored == "squared_norm":
             return norm**2
         if self.censored == "relative_norm":
             # Whoever has never sent has news, unless theta is still 0.
-            return norm / np.maximum(np.linalg.norm(theta_hat, axis=-1), np.finfo(np.float64).tiny)
+            return norm / xp.maximum(xp.linalg.norm(theta_hat, axis=-1), np.finfo(np.float64).tiny)  # type: ignore[no-any-return]
         return norm

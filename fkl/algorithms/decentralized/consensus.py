@@ -39,6 +39,11 @@ class Consensus(Batched, Decentralized):
 
     redraw: bool = False
 
+    @property
+    def not_scanned(self) -> str:  # type: ignore[override]
+        """As of `fkl.contract.star.Federated`."""
+        return "" if self.loss == "square" else "its agents search for the minimum of a logistic loss"
+
     def zeros(self, common: Common, *agents: int) -> Array:
         """Theta of so many agents, (R, K, P), or one for all, (R, P), once it is clear that there is one kernel.
 

@@ -12,6 +12,7 @@ from fkl.contract.samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.errors import require
+from fkl.kernels.flow import known_everywhere
 from fkl.network.inbox import Inbox
 from fkl.network.messages import Each
 
@@ -69,7 +70,7 @@ class Dkla(Consensus):
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
         """What the neighbours hold from now on, and the agent itself in their stead: so duals sum to 0 over agents."""
         told: Array = message.theta.upon(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
-        theta_hat = told if sends.all() else common.xp.where(sends[..., None], told, own.theta_hat)
+        theta_hat = told if known_everywhere(sends) else common.xp.where(sends[..., None], told, own.theta_hat)
         return State(own.theta, own.gamma, theta_hat)
 
     def receive(

@@ -19,6 +19,7 @@ from fkl.contract.graph import Agents, OnStreams
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.errors import require
+from fkl.kernels.flow import known_everywhere
 from fkl.kernels.functions import OnFeatures
 from fkl.network.inbox import Inbox
 from fkl.network.messages import Each, Shared
@@ -64,6 +65,7 @@ class Odkla(OnStreams):
     """
 
     label: ClassVar[str] = "ODKLA"
+    not_scanned: ClassVar[str] = ""
     on_a_graph: ClassVar[bool] = True
 
     eta: float | None = None
@@ -122,7 +124,7 @@ class Odkla(OnStreams):
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
         """What the neighbours hold from now on, and the agent itself in their stead: so duals sum to 0 over agents."""
         told: Array = message.theta.upon(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
-        theta_hat = told if sends.all() else common.xp.where(sends[..., None, None], told, own.theta_hat)
+        theta_hat = told if known_everywhere(sends) else common.xp.where(sends[..., None, None], told, own.theta_hat)
         return State(own.theta, own.gamma, theta_hat)
 
     def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:

@@ -49,5 +49,5 @@ class QcOdkla(Odkla):
         """Round t, from 1: broadcast theta_{t+1} where |xi| >= h(t), xi = theta_hat - theta_{t+1}."""
         own, message, _ = super().send(common, own, inbox, samples, turn)
         xi = own.theta_hat - own.theta
-        sends = np.sqrt(common.xp.einsum("rknp,rknp->rk", xi, xi)) >= self.v * self.mu ** (turn.t + 1)
+        sends = common.xp.sqrt(common.xp.einsum("rknp,rknp->rk", xi, xi)) >= self.v * self.mu ** (turn.t + 1)
         return own, message, sends if inbox.awake is None else sends | inbox.awake.returned

@@ -1,6 +1,6 @@
 """What the methods of one learner on a stream share: a step size that shrinks, and rounds played in blocks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, Outcome, World
 from fkl.errors import FklError, require
+from fkl.kernels.flow import namespace, traced
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Learner:
     block: ClassVar[int] = 64
     alone: ClassVar[bool] = True
     """Whether it learns from one client, without others."""
+    not_scanned: ClassVar[str] = "its loop over the rounds exists only compiled by numba"
+    """As of `fkl.contract.star.Federated`."""
 
     eta: float = 0.1
 
@@ -61,6 +64,9 @@ class Learner:
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
         """Show round t, playing the block that it opens first."""
+        if traced(t):  # which block it is in is not known, nor does it matter
+            after = self.play(world, state, slice(t, t + 1))
+            return replace(after, played=None), after.played.outcome(0)
         b = t % self.block
         if b == 0:
             state = self.play(world, state, slice(t, min(t + self.block, world.problem.rounds)))
@@ -79,7 +85,10 @@ class Learner:
 
     def rates(self, rounds: slice) -> NDArray[np.float64]:
         """eta_t of a block of rounds, (B,)."""
-        return self.eta / np.sqrt(np.arange(rounds.start + 1, rounds.stop + 1))
+        first = rounds.start + 1
+        if traced(first):  # of the one round there is
+            return self.eta / namespace(first).sqrt(first[None])  # type: ignore[no-any-return]
+        return self.eta / np.sqrt(np.arange(first, rounds.stop + 1))
 
     def require_one(self, world: World) -> None:
         """Refuse anything but one client that is always present."""
@@ -111,5 +120,6 @@ def falling(log_w: Array, losses: Array) -> tuple[Array, Array]:
     after : (R, N)
         After the block.
     """
-    fallen = log_w[:, None] - np.cumsum(losses, axis=1)
-    return np.concatenate([log_w[:, None], fallen[:, :-1]], axis=1), fallen[:, -1]
+    xp = namespace(losses)
+    fallen = log_w[:, None] - xp.cumsum(losses, axis=1)
+    return xp.concatenate([log_w[:, None], fallen[:, :-1]], axis=1), fallen[:, -1]
