@@ -60,16 +60,18 @@ def told(*found: object, row: dict[str, tuple[float, float]], columns: tuple[str
 
 def both() -> tuple[Figure, np.ndarray]:
     """Two panels for methods of a star, and below these two for those on a graph."""
-    figure = Figure(figsize=(7.5, 6.2), layout="constrained")
+    figure = Figure(figsize=(7.5, 7.2), layout="constrained")
     return figure, figure.subplots(2, 2)
 
 
-def legends(figure: Figure, axes: np.ndarray) -> None:
-    """One above all, in as many columns as there are kinds of line."""
-    for row in axes:
-        row[1].legend(fontsize="x-small", frameon=False)
-        for one in row:
-            one.grid(alpha=0.3)
+def finished(figure: Figure, axes: np.ndarray, file: Path) -> None:
+    """Save it with one legend below all panels, of both rows of them."""
+    known = [row[0].get_legend_handles_labels() for row in axes]
+    handles, labels = ([one for part in both for one in part] for both in zip(*known, strict=True))
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small", frameon=False)
+    for one in axes.flat:
+        one.grid(alpha=0.3)
+    figure.savefig(file, dpi=100)
 
 
 def participation(folder: Path) -> None:
@@ -96,8 +98,7 @@ def participation(folder: Path) -> None:
         who = "client" if one in axes[0] else "agent"
         one.set(xlabel=f"share of rounds that a {who} takes part in".replace("a agent", "an agent"), ylabel=what)
         one.set(xlim=(0, 1.03), yscale="log")
-    legends(figure, axes)
-    figure.savefig(folder / "participation.png", dpi=80)
+    finished(figure, axes, folder / "participation.png")
 
 
 def stragglers(folder: Path) -> None:
@@ -122,8 +123,7 @@ def stragglers(folder: Path) -> None:
     axes[0, 1].set(xlabel="deadline (s)", ylabel="simulated seconds (s)", xscale="log", ylim=(0, None))
     axes[0, 1].set_xticks([*DEADLINES[:-1], 8.0], [*map("{:g}".format, DEADLINES[:-1]), "none"])
     axes[0, 1].minorticks_off()
-    legends(figure, axes)
-    figure.savefig(folder / "stragglers.png", dpi=80)
+    finished(figure, axes, folder / "stragglers.png")
 
 
 def equal_seconds(folder: Path) -> None:
