@@ -304,6 +304,22 @@ def _tell(action: str, states: "Iterable[FileState]") -> None:
         raise FklError(f"data {action}: {wrong} files are not as they should be")
 
 
+@commands.group(cls=Actions, subcommand_metavar="init DIR --sites K [KEY=VALUE ...]")
+def flower() -> None:
+    """Real sites under Flower, each with rows of its own: docs/flower.md."""
+
+
+@flower.command("init", context_settings=AS_GIVEN)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
+@click.option("--sites", type=int, required=True, metavar="K", help="How many sites there are.")
+def flower_init(folder: Path, words: tuple[str, ...], sites: int) -> None:
+    """Write a project that `flwr run` starts, with this configuration."""
+    from fkl.flower.project import init
+
+    print(init(folder, sites, words))
+
+
 @commands.command()
 @click.argument("run", metavar="RUN")
 @click.argument("rows", metavar="ROWS")

@@ -71,10 +71,10 @@ class Writer:
         if kind is np.random.Generator:
             return {"generator": self._generator(value)}
         if isinstance(value, tuple):
-            return {"named": _name(kind), "items": list(map(self.plain, value))}
+            return {"named": name_of(kind), "items": list(map(self.plain, value))}
         if hasattr(kind, "__array__"):  # another library's, read again as numpy's
             return {"array": self._set_apart(value)}
-        return {"object": _name(kind), "state": self.plain(_state(value))}
+        return {"object": name_of(kind), "state": self.plain(_state(value))}
 
     def _set_apart(self, value: Any) -> str:
         array = np.asarray(value)
@@ -143,9 +143,9 @@ class Reader:
         elif "generator" in plain:
             know(made := self._generator(plain["generator"]))
         elif "named" in plain:
-            know(made := tuple.__new__(_class(plain["named"]), list(map(self.value, plain["items"]))))
+            know(made := tuple.__new__(class_of(plain["named"]), list(map(self.value, plain["items"]))))
         else:
-            made = object.__new__(_class(plain["object"]))
+            made = object.__new__(class_of(plain["object"]))
             know(made)
             for name, item in self.value(plain["state"]).items():
                 object.__setattr__(made, name, item)
@@ -163,23 +163,31 @@ def _state(value: Any) -> dict[str, Any]:
     kind = type(value)
     if isinstance(value, type | int | float | str | bytes | list | dict | set | frozenset):
         raise NotPlainError(f"a {kind.__name__}")  # a kind of number or container with something of its own
-    _class(_name(kind))  # what could not be read again is not written
+    class_of(name_of(kind))  # what could not be read again is not written
     if getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None):
         return dict(value.__getstate__())
     names = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ()) if hasattr(value, name)]
     return {name: getattr(value, name) for name in names} | getattr(value, "__dict__", {})
 
 
-def _name(kind: type) -> str:
+def name_of(kind: type) -> str:
+    """Module and name of a class, which `class_of` finds it by."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _class(name: str) -> type:
+def class_of(name: str) -> type:
+    """The class of this name.
+
+    Raises
+    ------
+    NotPlainError
+        Where this process has not loaded it, or it is more than data.
+    """
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
         found = getattr(found, part, None)
-    if not isinstance(found, type) or _name(found) != name:
+    if not isinstance(found, type) or name_of(found) != name:
         raise NotPlainError(f"a {path}, which {module} has not at its top")
     data = is_dataclass(found) or (issubclass(found, tuple) and hasattr(found, "_fields"))
     if hasattr(found, "__del__") or not (data or module.partition(".")[0] == "fkl"):

@@ -39,6 +39,7 @@ LAYERS = {
         "fkl.describe",
         "fkl.data_summary",
         "fkl.plan",
+        "fkl.flower",
         "fkl.completion",
         "fkl.cli",
     ),

@@ -39,9 +39,15 @@ class Alone:
     common : Common
         Of one replicate.
     number : int
+
+    Attributes
+    ----------
+    state : any
+        What it holds now.
     """
 
     who = "a party"
+    state: Any
 
     def __init__(self, method: Any, common: Any, number: int) -> None:
         self._method, self._number = method, number
@@ -82,14 +88,14 @@ class ClientAlone(Alone):
     def __init__(self, method: Federated, common: Common, number: int, *samples: Any) -> None:
         super().__init__(method, common, number)
         self._samples = samples
-        _, self._state = method.start(self._common, 1)
+        _, self.state = method.start(self._common, 1)
 
     def play(self, t: int, exchange: int, down: Packet | None, together: int = 0) -> tuple[Packet | None, Shown | None]:
         """Hear what came down to so many clients, and tell what goes up and what was shown."""
         message, samples = None if down is None else unpacked([down]), self._of_round(t)
         with self._reading(message, samples):
-            self._state, up, outcome = self._method.client(
-                self._common, self._state, message, samples, self._turn(t, exchange, together=together)
+            self.state, up, outcome = self._method.client(
+                self._common, self.state, message, samples, self._turn(t, exchange, together=together)
             )
         return self._packed(up), None if outcome is None else self._shown(outcome)
 
@@ -109,21 +115,21 @@ class ServerAlone(Alone):
 
     def __init__(self, method: Federated, common: Common, clients: int) -> None:
         super().__init__(method, common, 0)
-        self._state, _ = method.start(self._common, clients)
+        self.state, _ = method.start(self._common, clients)
 
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
         """What goes down to each of these clients, who are served together, or to the one whose turn it is."""
-        with self._reading(state := self._state):
+        with self._reading(state := self.state):
             turn = self._turn(t, exchange, together=len(clients))
-            self._state, message = self._method.tell(self._common, state, turn)
+            self.state, message = self._method.tell(self._common, state, turn)
         return [self._packed(message, 0 if self._method.in_turn else k) for k in clients]
 
     def take(self, t: int, exchange: int, up: list[Packet], share: Array, senders: NDArray[np.int64]) -> None:
         """Learn from what came up from the clients that are present."""
         message = unpacked(up) if up else None
-        with self._reading(state := self._state, message, share):
+        with self._reading(state := self.state, message, share):
             turn = self._turn(t, exchange, senders, len(share))
-            self._state = self._method.server(self._common, state, message, share, turn)
+            self.state = self._method.server(self._common, state, message, share, turn)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,193 @@
+"""What a run of real sites may be configured to, and what follows from it at the server and at a site alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from omegaconf import OmegaConf
+
+from fkl.conditions import around
+from fkl.config import Run, load
+from fkl.contract.star import Federated
+from fkl.contract.world import Common
+from fkl.data.normalise import normalise
+from fkl.data.partition import Sites
+from fkl.data.problem import Table
+from fkl.data.scale import Scale
+from fkl.data.store import Store
+from fkl.data.table_file import TableFile
+from fkl.errors import FklError, inside, require
+from fkl.network import Network
+from fkl.streams import Role, Streams, shared_generator
+from fkl.tasks import task_of
+from fkl.tasks.stream import StreamTask
+
+
+@cache
+def run_of(configuration: str) -> Run:
+    """The checked run of a resolved configuration, which is YAML.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    run = load(OmegaConf.create(yaml.safe_load(configuration)))
+    require_fits(run)
+    return run
+
+
+def require_fits(run: Run) -> None:
+    """Refuse what sites cannot play, or what follows from all sites' rows.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+    """
+    method, label, settings = run.algo, run.algo.label, run.settings
+    star = isinstance(method, Federated) and type(method).step is Federated.step and not method.in_turn
+    fits = star and task_of(method) is StreamTask
+    require(
+        fits, "algo", label, "a method whose clients, all at once, send a server what it adds up, round after round"
+    )
+    _require_own_rows(run)
+    fitted = hasattr(run.kernels, "fitted")
+    words = "kernels of fixed bandwidths, as kernels=rbf: sites have no samples in common to fit them to"
+    require(not fitted, "kernels", type(run.kernels).__name__, words)
+    require(settings.replicates == 1, "replicates", settings.replicates, "1: real sites learn once")
+    require(settings.rows == "all", "rows", settings.rows, "all: which rows there are is each site's own business")
+    require(settings.engine in ("numba", "numpy"), "engine", settings.engine, "numba or numpy, at every site")
+    require(not settings.save_model, "save_model", True, "false: a client's part of the model stays at its site")
+    for name, words in REFUSED.items():
+        require(name not in run.conditions, name, type(run.conditions.get(name)).__name__, words)
+    require(run.network == Network(), "network", "Network(...)", "left as it is: this network is a real one")
+
+
+REFUSED = {
+    "participation": "null: who takes part is who is there",
+    "privacy": "null: its noise follows from the seed, which all sites know, and would hide nothing",
+    "secure": "null: a simulation adds up the bytes of that protocol, whose messages sites do not exchange yet",
+    "late": "null: what comes late is not heard",
+    "links": "null: there is no graph of agents",
+}
+"""Why a condition cannot be, in words that say what can."""
+
+
+def _require_own_rows(run: Run) -> None:
+    """Refuse data that are not a file of each site's own, read alike everywhere."""
+    data = run.dataset
+    require(isinstance(data, TableFile), "dataset", type(data).__name__, "file: each site reads rows of its own")
+    require(data.target != "", "dataset.target", data.target, "the name of the column to predict")
+    require(data.site is None, "dataset.site", data.site, "null: a file is a site")
+    require(data.test_path is None, "dataset.test_path", data.test_path, "null: all rows are learned from")
+    words = "refuse or drop: anything else follows from the rows of all sites"
+    require(data.missing != "mean", "dataset.missing", data.missing, words)
+    require(data.text in ("refuse", "drop"), "dataset.text", data.text, words)
+    require(data.labels == "refuse", "dataset.labels", data.labels, "refuse: sites could number classes differently")
+    require(isinstance(run.partition, Sites), "partition", type(run.partition).__name__, "sites: a site is a client")
+
+
+def own_table(run: Run, path: str) -> Table:
+    """The rows of one site, as they are in its file.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Names the file, and what is wrong with it.
+    """
+    dataset: Any = replace(run.dataset, path=path)
+    with inside("dataset"):
+        table: Table = dataset.load(Store(Path(run.paths.data)), shared_generator(run.settings.seed, Role.DATA))
+    return replace(table, where=path)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What a site has to tell of its rows for a scale that all sites share; empty where nothing is scaled.
+
+    Parameters
+    ----------
+    low, high : tuple of float
+        Of the target; with ``unit_box`` then of each feature.
+    norm : float
+        With ``unit_ball`` the largest norm of a row.
+    """
+
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    norm: float = 0.0
+
+    @classmethod
+    def of(cls, table: Table, scaling: str) -> "Ends":
+        """Of one site's rows."""
+        if scaling == "none":
+            return cls()
+        columns = [table.y, *(table.x.T if scaling == "unit_box" else ())]
+        norm = float(np.sqrt(np.einsum("nd,nd->n", table.x, table.x).max())) if scaling == "unit_ball" else 0.0
+        return cls(tuple(float(one.min()) for one in columns), tuple(float(one.max()) for one in columns), norm)
+
+
+def common_scale(ends: Sequence[Ends], scaling: str, dimension: int) -> Scale:
+    """The scale of all sites' rows, which are asked for nothing but their ends.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        As `fkl.data.normalise.normalise` of all rows would.
+    """
+    if scaling == "none":
+        return Scale()
+    low, high = np.min([one.low for one in ends], axis=0), np.max([one.high for one in ends], axis=0)
+    x = np.zeros((2, dimension))  # two rows that have the same scale as all rows of all sites
+    if scaling == "unit_box":
+        x[:] = low[1:], high[1:]
+    else:
+        x[0, 0] = max(one.norm for one in ends)
+    names = tuple(f"feature {number + 1}" for number in range(dimension))
+    return normalise(Table.of_one_site(x, np.array([low[0], high[0]]), names, "all sites"), scaling).scale
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the server tells every site, and all know: how many sites and rounds there are, and the common scale.
+
+    Parameters
+    ----------
+    sites, rounds, dimension : int
+    scale : Scale
+    """
+
+    sites: int
+    rounds: int
+    dimension: int
+    scale: Scale
+
+    def common(self, run: Run) -> Common:
+        """What all parties of the contract know."""
+        drawn = Streams(run.settings.seed, (0,)), run.settings.precision, run.settings.engine
+        return Common(run.kernels, self.dimension, self.rounds, *drawn, self.sites)
+
+    def samples(self, run: Run, table: Table) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_]]:
+        """A site's rows as its client sees them, x (n, 1, d), y (n, 1) and present (n, 1)."""
+        x, y = self.scale.x(table.x).astype(run.settings.precision), self.scale.y(table.y)
+        return x[:, None], y[:, None], np.ones((len(y), 1), np.bool_)
+
+
+def method_of(run: Run) -> Any:
+    """The method inside its conditions."""
+    return around(run.algo, run.conditions)
+
+
+def require_columns(columns: Sequence[str], first: Sequence[str]) -> None:
+    """Refuse a site whose features are others than the first site's.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    if list(columns) != list(first):
+        raise FklError(f"its features are {', '.join(columns)}, where the first site has {', '.join(first)}")

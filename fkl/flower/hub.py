@@ -1,0 +1,353 @@
+"""The server: it plays the server of the contract with messages of sites alone, and goes on without those that fail.
+
+A round counts whole or not at all. Where a site does not answer in time, the server forgets the round and plays it
+again without that site; the sites that were heard forget it, too. So a site that was away was absent, as clients of a
+simulation are, and nothing else.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.serverapp import Grid, ServerApp
+
+from fkl.config import Run
+from fkl.contract.isolated import ServerAlone
+from fkl.errors import FklError, counted, require
+from fkl.files import write_sealed, write_text
+from fkl.flower.configuration import Ends, Known, common_scale, method_of, require_columns, run_of
+from fkl.flower.memory import to_arrays
+from fkl.flower.records import from_records, size_of, to_records
+from fkl.flower.words import ABOUT, ARRAYS, words_of
+from fkl.network.packets import Packet
+from fkl.plain import NotPlainError
+
+PAUSE_S = 0.2
+"""Between two looks for answers."""
+BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError)
+"""What an answer that no site of ours has made leads to."""
+COLUMNS = ("round", "present", "uplink_bytes", "downlink_bytes", "sent_by_flower", "heard_by_flower", "seconds")
+"""Of rounds.csv."""
+
+
+@dataclass
+class Member:
+    """A site that has said who it is.
+
+    Parameters
+    ----------
+    node : int
+        Of Flower.
+    rows : int
+    heard : int
+        The last round that it was heard in, from 0; -1 for none.
+    away : bool
+        Whether it did not answer, and has not been back since.
+    """
+
+    node: int
+    rows: int
+    heard: int = -1
+    away: bool = False
+
+
+@dataclass
+class Traffic:
+    """Bytes and seconds of a round: of the arrays, which the ledger counts, and of Flower's messages in all.
+
+    Parameters
+    ----------
+    up, down : dict of int to int
+        Bytes of arrays by client.
+    sent, heard : int
+        Bytes of Flower's messages, serialised, the arrays among them.
+    seconds, played : float
+        Of the round; of it those that the slowest site computed.
+    """
+
+    up: dict[int, int] = field(default_factory=dict)
+    down: dict[int, int] = field(default_factory=dict)
+    sent: int = 0
+    heard: int = 0
+    seconds: float = 0.0
+    played: float = 0.0
+
+
+class Hub:
+    """A server of sites.
+
+    Parameters
+    ----------
+    run : Run
+    grid : flwr.serverapp.Grid
+    sites : int
+        How many there are: the first round begins when all have said who they are.
+    timeout_s : float
+        How long an answer is waited for.
+    say : callable
+        Told a line at a time.
+    """
+
+    def __init__(self, run: Run, grid: Grid, sites: int, timeout_s: float, say: Callable[[str], None] = print) -> None:
+        self._run, self._grid, self._sites, self._timeout, self._say = run, grid, sites, timeout_s, say
+        self.members: dict[int, Member] = {}
+        self._asked: dict[str, int] = {}  # by message, nodes that were asked who they are, and have not said yet
+        self._met: set[int] = set()
+        self._ends: dict[int, Ends] = {}
+        self._columns: list[str] = []
+        self.rounds: list[tuple[list[int], Traffic]] = []
+        self.lost = Traffic()
+
+    def train(self) -> None:
+        """Play all rounds."""
+        known = self._gather()
+        self._words, self.known = words_of(known), known
+        self.server = ServerAlone(method := method_of(self._run), known.common(self._run), self._sites)
+        self._exchanges, self._hears_silence = method.exchanges, method.hears_silence
+        rounds = f"{counted(known.rounds, 'round')}, {counted(known.dimension, 'feature')}"
+        self._say(f"{self._run.algo.label}: {counted(self._sites, 'site')}, {rounds}")
+        for t in range(known.rounds):
+            self._say(self._round(t))
+
+    # --- who is there
+
+    def _gather(self) -> Known:
+        """Wait until all sites have said who they are, and find what they have in common."""
+        while len(self.members) < self._sites:
+            self._look_around()
+            time.sleep(PAUSE_S)
+        rows, ends = [one.rows for one in self.members.values()], list(self._ends.values())
+        scale = common_scale(ends, self._run.settings.scaling, len(self._columns))
+        return Known(self._sites, max(rows), len(self._columns), scale)
+
+    def _look_around(self) -> None:
+        """Ask nodes that are new who they are, and those that were away; take in the answers there are by now."""
+        away = {one.node for one in self.members.values() if one.away}
+        waiting = set(self._asked.values())
+        fresh = [n for n in self._grid.get_node_ids() if n not in waiting and (n not in self._met or n in away)]
+        self._met.update(fresh)
+        self._asked |= self._push({n: RecordDict({ABOUT: ConfigRecord()}) for n in fresh}, "query", None)
+        for node, answer in self._pull(self._asked):
+            self._meet(node, dict(answer.content[ABOUT]) if answer.has_content() else {"refused": str(answer.error)})
+
+    def _meet(self, node: int, about: dict[str, Any]) -> None:
+        """Take in what a node says of itself."""
+        try:
+            if "refused" in about:
+                raise FklError(str(about["refused"]))
+            k, rows, columns = int(about["client"]), int(about["rows"]), list(about["columns"])
+            require(0 <= k < self._sites, "client", k, f"a number from 0 to {self._sites - 1}")
+            self._columns = self._columns or columns
+            require_columns(columns, self._columns)
+            before = self.members.get(k, Member(node, rows))
+            if rows != before.rows:
+                raise FklError(f"site {k} has {rows} rows, where it had {before.rows}")
+            if before.heard not in (about["heard"], about["played"]):
+                raise FklError(f"site {k} has lost its memory of {counted(before.heard + 1, 'round')}, and stays out")
+        except FklError as error:
+            self._say(f"a node is not taken in: {error}")
+            return
+        self._ends[k] = Ends(tuple(about["low"]), tuple(about["high"]), float(about["norm"]))
+        self._say(f"site {k} is {'back' if k in self.members else 'there'}, {counted(rows, 'row')}")
+        self.members[k] = Member(node, rows, before.heard)
+
+    def _here(self, t: int) -> list[int]:
+        """Sites that play round t; where all that have a row left are away, whoever is back within the time."""
+        until = time.monotonic() + self._timeout
+        while True:
+            self._look_around()
+            here = sorted(k for k, one in self.members.items() if not one.away and t < one.rows)
+            if here or time.monotonic() > until:
+                return here
+            time.sleep(PAUSE_S)
+
+    # --- a round
+
+    def _round(self, t: int) -> str:
+        """Play one round, again and again without those that fail in it, and tell of it."""
+        begun, here, state = time.perf_counter(), self._here(t), self.server.state
+        while True:
+            self.server.state, traffic = state, Traffic()
+            failed = self._play(t, here, traffic)
+            if not failed:
+                break
+            for k in failed:
+                self.members[k].away = True
+            self._say(f"round {t + 1}: no answer of {_named(failed)}; it is played again without")
+            self.lost.sent, self.lost.heard = self.lost.sent + traffic.sent, self.lost.heard + traffic.heard
+            here = [k for k in here if k not in failed]
+        for k in here:
+            self.members[k].heard = t
+        traffic.seconds = time.perf_counter() - begun
+        self.rounds.append((here, traffic))
+        return f"round {t + 1}: {_named(here)}, {traffic.seconds:.1f} s"
+
+    def _play(self, t: int, here: list[int], traffic: Traffic) -> list[int]:
+        """All exchanges of a round; those who do not answer, and then nothing of it counts."""
+        for exchange in range(self._exchanges):
+            down = dict(zip(here, self.server.broadcast(t, exchange, here), strict=True))
+            answers = self._ask(t, exchange, down, traffic)
+            failed = [k for k in here if k not in answers]
+            if failed:
+                return failed
+            up, share = [one for one in answers.values() if one is not None], np.full(len(here), 1 / max(len(here), 1))
+            if here or self._hears_silence:
+                self.server.take(t, exchange, up, share, np.array(here, np.int64))
+        return []
+
+    def _ask(self, t: int, exchange: int, down: dict[int, Packet | None], traffic: Traffic) -> dict[int, Packet | None]:
+        """What comes up from sites, by client, of what went down to each; without those that are too late."""
+        said, of_node = {}, {self.members[k].node: k for k in down}
+        for k, packet in down.items():
+            arrays, form = to_records(packet)
+            traffic.down[k] = traffic.down.get(k, 0) + size_of(arrays)
+            when = {"round": t, "exchange": exchange, "together": len(down), "heard": self.members[k].heard}
+            about = ConfigRecord({**self._words, **when, "form": form})
+            said[self.members[k].node] = RecordDict({ABOUT: about, ARRAYS: arrays})
+        found: dict[int, Packet | None] = {}
+        slowest = 0.0
+        for node, answer in self._answers(said, "train", traffic, str(t + 1)):
+            try:
+                about = dict(answer.content[ABOUT])
+                if "refused" in about:
+                    raise FklError(str(about["refused"]))
+                arrays = answer.content.get(ARRAYS, ArrayRecord())
+                found[of_node[node]] = from_records(arrays, about["form"])
+            except (FklError, *BROKEN) as error:
+                self._say(f"site {of_node[node]}: {error}")
+                continue
+            k, slowest = of_node[node], max(slowest, float(about["seconds"]))
+            traffic.up[k] = traffic.up.get(k, 0) + size_of(arrays)
+        traffic.played += slowest
+        return {k: found[k] for k in down if k in found}
+
+    def goodbye(self) -> dict[int, tuple[int, float]]:
+        """Rounds and summed squared error of each site that is there at the end, by its number."""
+        here = {one.node: k for k, one in self.members.items() if not one.away}
+        said = {
+            node: RecordDict({ABOUT: ConfigRecord({**self._words, "heard": self.members[k].heard})})
+            for node, k in here.items()
+        }
+        told = {}
+        for node, answer in self._answers(said, "evaluate", self.lost, "end"):
+            about = dict(answer.content[ABOUT]) if answer.has_content() else {}
+            if "rounds" in about:
+                told[here[node]] = int(about["rounds"]), float(about["squared_error"])
+        return told
+
+    # --- Flower
+
+    def _answers(
+        self, said: dict[int, RecordDict], kind: str, traffic: Traffic, group: str
+    ) -> Iterator[tuple[int, Message]]:
+        """Answers of nodes as they come, for as long as is waited for them."""
+        asked, until = self._push(said, kind, self._timeout, traffic, group), time.monotonic() + self._timeout
+        while asked and time.monotonic() < until:
+            for node, answer in self._pull(asked, traffic):
+                if answer.has_content():
+                    yield node, answer
+                else:
+                    self._say(f"node {node}: {answer.error.reason}")
+            if asked:
+                time.sleep(PAUSE_S)
+
+    def _push(
+        self,
+        said: dict[int, RecordDict],
+        kind: str,
+        ttl: float | None,
+        traffic: Traffic | None = None,
+        group: str = "",
+    ) -> dict[str, int]:
+        """Send each node what is for it; nodes by the identity of the message that they were sent."""
+        traffic, messages = traffic or self.lost, []
+        for node, content in said.items():
+            messages.append(Message(content, dst_node_id=node, message_type=kind, ttl=ttl, group_id=group))
+        if not messages:
+            return {}
+        sent = dict(zip(self._grid.push_messages(messages), said, strict=True))
+        traffic.sent += sum(map(serialised, messages))
+        return sent
+
+    def _pull(self, asked: dict[str, int], traffic: Traffic | None = None) -> list[tuple[int, Message]]:
+        """Answers that have come, which are asked for no more."""
+        traffic, came = traffic or self.lost, []
+        for answer in self._grid.pull_messages(list(asked)) if asked else ():
+            node = asked.pop(answer.metadata.reply_to_message_id, None)
+            if node is not None:
+                traffic.heard += serialised(answer)
+                came.append((node, answer))
+        return came
+
+    # --- what is left of it
+
+    def write(self, folder: Path, told: dict[int, tuple[int, float]]) -> None:
+        """Leave rounds.csv, sites.csv and server.sealed, what the server has learned, in a folder."""
+        rows = [
+            (t + 1, " ".join(map(str, here)), sum(one.up.values()), sum(one.down.values()), one.sent, one.heard)
+            for t, (here, one) in enumerate(self.rounds)
+        ]
+        seconds = [one.seconds for _, one in self.rounds]
+        lines = [",".join(map(str, (*row, f"{took:.3f}"))) for row, took in zip(rows, seconds, strict=True)]
+        write_text(folder / "rounds.csv", "\n".join([",".join(COLUMNS), *lines, ""]))
+        lines = ["client,rows,rounds,uplink_bytes,downlink_bytes,mse"]
+        for k, one in sorted(self.members.items()):
+            up, down = (sum(getattr(each, name).get(k, 0) for _, each in self.rounds) for name in ("up", "down"))
+            rounds = sum(k in here for here, _ in self.rounds)
+            mse = told[k][1] / max(told[k][0], 1) if k in told else float("nan")
+            lines.append(f"{k},{one.rows},{rounds},{up},{down},{mse!r}")
+        write_text(folder / "sites.csv", "\n".join([*lines, ""]))
+        write_sealed(folder / "server.sealed", to_arrays(self.server.state))
+
+    def summary(self, told: dict[int, tuple[int, float]]) -> Iterator[str]:
+        """What it came to, and beside it what Flower itself took."""
+        traffic = [one for _, one in self.rounds]
+        rounds, error = sum(one[0] for one in told.values()), sum(one[1] for one in told.values())
+        if rounds:
+            yield f"mse {error / rounds:.6g}, of {counted(rounds, 'prediction')} at {counted(len(told), 'site')}"
+        for what, name, whole in (("uplink", "up", "heard"), ("downlink", "down", "sent")):
+            arrays = sum(sum(getattr(one, name).values()) for one in traffic)
+            messages = sum(getattr(one, whole) for one in traffic)
+            yield f"{what}: {arrays} bytes of arrays, in {messages} bytes of Flower's messages"
+        seconds, played = sum(one.seconds for one in traffic), sum(one.played for one in traffic)
+        yield f"{seconds:.1f} s in {counted(len(traffic), 'round')}, of which the slowest site computed {played:.1f} s"
+
+
+def serialised(message: Any) -> int:
+    """Bytes of a message as Flower stores and sends it: its own, and those of all that it holds."""
+    return len(message.deflate()) + sum(serialised(child) for child in (message.children or {}).values())
+
+
+def server_app() -> ServerApp:
+    """The ServerApp of a project that `fkl flower init` has written."""
+    app = ServerApp()
+    app.main()(main)
+    return app
+
+
+def main(grid: Grid, context: Context) -> None:
+    """Play the run that the project's configuration says."""
+    given = context.run_config
+    run = run_of(str(given["configuration"]))
+    hub = Hub(run, grid, int(given["sites"]), float(given["timeout-s"]), _say)
+    hub.train()
+    told = hub.goodbye()
+    folder = Path(str(given["out"])) / str(context.run_id)
+    hub.write(folder, told)
+    for line in hub.summary(told):
+        _say(line)
+    _say(f"files: {folder}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _named(clients: list[int]) -> str:
+    """Sites by their numbers."""
+    several = f"sites {', '.join(map(str, clients))}" if len(clients) > 1 else f"site {clients[0]}" if clients else ""
+    return several or "nobody"

@@ -1,0 +1,133 @@
+"""`fkl flower init`: a project that `flwr run` starts, of files that only call fkl."""
+
+from pathlib import Path
+
+import yaml
+
+from fkl import __version__
+from fkl.contract.isolated import ServerAlone
+from fkl.data.scale import Scale
+from fkl.data_summary import composed
+from fkl.errors import FklError, extra, inside, require
+from fkl.files import require_files_in, write_text, writing
+from fkl.flower.configuration import Known, method_of, require_fits
+
+TIMEOUT_S = 120.0
+"""That an answer is waited for, unless the project says otherwise."""
+PYPROJECT = '''\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "{name}"
+version = "1.0.0"
+description = "{label} at real sites, played by fkl"
+license = "Apache-2.0"
+dependencies = ["fkl[flower]=={version}"]
+
+[tool.hatch.build.targets.wheel]
+packages = ["sites"]
+
+[tool.flwr.app]
+publisher = "fkl"
+
+[tool.flwr.app.components]
+serverapp = "sites.server_app:app"
+clientapp = "sites.client_app:app"
+
+[tool.flwr.app.config]
+sites = {sites} # the first round begins when so many are there
+timeout-s = {timeout} # how long an answer is waited for
+out = "flower" # folder of the server's files; a relative one begins where its SuperLink was started
+configuration = """
+{configuration}"""
+'''
+SERVER = '''\
+"""The server: that of the method, played by fkl."""
+
+from fkl.flower.hub import server_app
+
+app = server_app()
+'''
+CLIENT = '''\
+"""A site: a client of the method, with the rows of its own file, played by fkl."""
+
+from fkl.flower.site import client_app
+
+app = client_app()
+'''
+README = """\
+# {label} at {sites} real sites
+
+Written by `fkl flower init {words}`.
+
+Where the server is, and at every site: `pip install 'fkl[flower]=={version}'`. Then
+
+    flower-superlink --ssl-ca-certfile ca.crt --ssl-certfile server.pem --ssl-keyfile server.key \\
+        --enable-supernode-auth --disable-runtime-dependency-installation
+
+at the server, and at site 0, 1, ..., each with its own number and file,
+
+    flower-supernode --root-certificates ca.crt --superlink SERVER:8000 --auth-supernode-private-key site.key \\
+        --node-config 'client=0 path="/where/its/rows/are.csv"'
+
+and, from anywhere that reaches the server,
+
+    flwr run . SERVER --stream
+
+fkl's page on Flower says how to make certificates and keys, and what each site gets to know.
+"""
+
+
+def init(folder: Path, sites: int, words: tuple[str, ...]) -> str:
+    """Write a project into a folder that is not there yet, or is empty.
+
+    Parameters
+    ----------
+    folder : Path
+    sites : int
+        How many there are.
+    words : tuple of str
+        As for ``fkl run``.
+
+    Returns
+    -------
+    str
+        What to do next.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        For what real sites cannot play, a folder with anything in it, or a want of Flower.
+    """
+    with extra("flower", "flower"):
+        import flwr  # noqa: F401 - what follows is of no use without it
+    require(sites >= 1, "sites", sites, "an integer >= 1")
+    run = composed([*words])
+    require_fits(run)
+    with inside("algo"):  # that the server would refuse, when all sites are there
+        ServerAlone(method_of(run), Known(sites, 1, 1, Scale()).common(run), sites)
+    with writing(folder):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise FklError(f"{folder}: is there already, and is not empty")
+        folder.mkdir(parents=True, exist_ok=True)
+    require_files_in(folder)
+    configuration = yaml.safe_dump(run.resolved, sort_keys=False, allow_unicode=True)
+    known = {"label": run.algo.label, "sites": sites, "version": __version__, "timeout": TIMEOUT_S}
+    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in folder.resolve().name.lower())
+    files = {
+        "pyproject.toml": PYPROJECT.format(**known, name=f"sites-{name}", configuration=_quoted(configuration)),
+        "README.md": README.format(**known, words=" ".join([str(folder), f"--sites {sites}", *words])),
+        "sites/__init__.py": "",
+        "sites/server_app.py": SERVER,
+        "sites/client_app.py": CLIENT,
+    }
+    for path, text in files.items():
+        write_text(folder / path, text)
+    return f"{folder}: {run.algo.label} for {sites} sites; its README.md says how to start them"
+
+
+def _quoted(text: str) -> str:
+    """Text inside three quotation marks of TOML."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,33 @@
+"""Words that the server and a site say in every message, and what they mean."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fkl.data.scale import Scale
+from fkl.flower.configuration import Known
+
+ABOUT, ARRAYS, MEMORY = "about", "arrays", "memory"
+"""Names of records: of a message's words and arrays, and of what a site remembers."""
+
+
+def words_of(known: Known) -> dict[str, Any]:
+    """What all know, as a record of Flower holds it."""
+    scale = known.scale
+    return {
+        "sites": known.sites,
+        "rounds": known.rounds,
+        "dimension": known.dimension,
+        "x_low": np.ravel(scale.x_low).tolist(),
+        "x_unit": np.ravel(scale.x_unit).tolist(),
+        "y_low": float(scale.y_low),
+        "y_unit": float(scale.y_unit),
+    }
+
+
+def known_of(about: Mapping[str, Any]) -> Known:
+    """What `words_of` was given."""
+    low, unit = np.array(about["x_low"]), np.array(about["x_unit"])
+    scale = Scale(low, unit, float(about["y_low"]), float(about["y_unit"]))
+    return Known(int(about["sites"]), int(about["rounds"]), int(about["dimension"]), scale)

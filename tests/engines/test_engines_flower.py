@@ -1,0 +1,283 @@
+"""Real sites under Flower, played in this process: what each predicts and sends is what the simulation says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+pytest.importorskip("flwr", reason="needs fkl[flower]")
+from engines.sites import RUN, InProcess, script
+from flwr.app import ArrayRecord, Message
+
+from fkl.composing.loader import compose
+from fkl.config import load
+from fkl.flower.configuration import run_of
+from fkl.flower.hub import Hub
+from fkl.flower.records import from_records, size_of, to_records
+from fkl.flower.site import client_app
+from fkl.network.packets import Packet
+from fkl.plain import NotPlainError
+
+ROWS, WORDS, write_files = script.ROWS, script.WORDS, script.write_files
+METHODS = {
+    "em_kofl": (),
+    "em_kofl-copy": ("algo.predictor=copy", "algo.losses=sum"),
+    "fed_poe": (),
+    "fomd_oms": (),
+    "nco_oms": (),
+    "ofmkl_avg": (),
+    "ofskl": ("kernels=rbf_single",),
+    "perfedavg": ("algo.local_steps=2",),
+    "pof_mkl": (),
+    "pof_mkl-bins": ("algo.M=5", "algo.xi=0.5", "scaling=unit_box", "engine=numpy"),
+    "pof_mkl-bits": ("compression=uniform", "scaling=none"),
+    "rf_gp": (),
+    "vm_kofl": (),
+}
+"""Every method that sites can play, by a name that begins with its own."""
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """Words for `fkl run`."""
+    own = METHODS[name]
+    fixed = [word for word in WORDS if not any(other.startswith("kernels=") and word == "kernels=rbf" for other in own)]
+    return (f"algo={name.partition('-')[0]}", *fixed, *own)
+
+
+def configuration(*words: str) -> dict[str, Any]:
+    """What `fkl flower init` writes into a project."""
+    resolved = load(compose(*words)).resolved
+    return {"configuration": yaml.safe_dump(resolved), "sites": len(ROWS), "timeout-s": 0.5, "out": "flower"}
+
+
+def played(words: tuple[str, ...], files: list[Path], **more: Any) -> tuple[Hub, InProcess, list[str]]:
+    """A run of sites in this process, and the lines that the server said."""
+    given, said = configuration(*words), []
+    grid = InProcess(client_app(), given, files, **more)
+    if isinstance(grid.fails, Away):
+        grid.fails.grid = grid
+    hub = Hub(run_of(given["configuration"]), grid, given["sites"], given["timeout-s"], said.append)
+    hub.train()
+    return hub, grid, said
+
+
+def require_equal(hub: Hub, words: tuple[str, ...], files: list[Path]) -> float:
+    """Compare predictions to 1e-9 and bytes exactly; the largest difference."""
+    folder = files[0].with_name("left")
+    hub.write(folder, hub.goodbye())
+    largest, same, there = script.compared(words, files, folder, str(RUN))
+    assert largest < 1e-9
+    assert same
+    assert there.tolist() == present(hub).tolist()
+    return float(largest)
+
+
+def present(hub: Hub) -> np.ndarray:
+    """Which sites counted in each round, (T, K)."""
+    return np.array([[k in here for k in range(len(ROWS))] for here, _ in hub.rounds])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_sites_predict_and_send_what_the_simulation_says(name: str, tmp_path: Path) -> None:
+    """To 1e-9 and to the byte, though one site's rows are used up before the others'."""
+    words, files = words_of(name), write_files(tmp_path)
+    hub, _, _ = played(words, files)
+    assert sum(rounds for rounds, _ in hub.goodbye().values()) == sum(ROWS)
+    print(f"{name}: largest difference {require_equal(hub, words, files):.1e}")
+
+
+class Away:
+    """A site whose node ends in a round, in one of its exchanges, and is back as another node some rounds later.
+
+    Parameters
+    ----------
+    client, node : int
+        What it is, and the node that it comes back as.
+    begin, exchange : int
+        From which of its messages on nothing comes.
+    rounds : int
+        For how many rounds.
+    """
+
+    def __init__(self, client: int, begin: int, exchange: int, rounds: int, node: int = 200) -> None:
+        self.client, self.begin, self.exchange, self.node = client, begin, exchange, node
+        self.end, self.played = begin + rounds, 0
+        self.grid: Any = None
+
+    def __call__(self, node: int, message: Message) -> bool:
+        """Whether this message stays without an answer."""
+        about = message.content["about"]
+        t = int(about.get("round", -1))
+        if t >= self.end and self.node not in self.grid.nodes:
+            self.comes_back()
+        if node != 100 + self.client or (t, int(about.get("exchange", 0))) < (self.begin, self.exchange):
+            return node == 100 + self.client and self.node in self.grid.nodes
+        if (t, int(about["exchange"])) == (self.begin, self.exchange):
+            self.grid.app(message, self.grid.nodes[node])  # it has learned, and nobody hears of it
+        return True
+
+    def comes_back(self) -> None:
+        """As a new node, that knows only what is in its file."""
+        old = self.grid.nodes[100 + self.client].node_config
+        self.grid.nodes[self.node] = self.grid.context(self.node, self.client, Path(str(old["path"])))
+
+
+@pytest.mark.parametrize(
+    ("name", "exchange"), [("pof_mkl-bins", 0), ("em_kofl", 0), ("em_kofl", 1), ("pof_mkl-bits", 0), ("perfedavg", 0)]
+)
+def test_a_site_that_was_away_was_absent(name: str, exchange: int, tmp_path: Path) -> None:
+    """And nothing else: a round in which it fails is played again without it, and it goes on from its file."""
+    words, files = words_of(name), write_files(tmp_path)
+    away = Away(2, 5, exchange, 4)
+    hub, _, said = played(words, files, fails=away)
+    there = present(hub)
+    missed = np.flatnonzero(~there[:, 2])
+    assert missed[0] == 5 and len(missed) >= 4 and there[-1, 2] and there[:, 0].all()
+    assert "round 6: no answer of site 2; it is played again without" in said
+    assert "site 2 is back, 20 rows" in said
+    require_equal(hub, words, files)
+
+
+def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
+    words, files = words_of("pof_mkl"), write_files(tmp_path)
+    away = Away(2, 5, 0, 4)
+
+    comes_back = away.comes_back
+
+    def without_its_file() -> None:
+        (tmp_path / f"site2.client2.{RUN}.memory").unlink()
+        comes_back()
+
+    away.comes_back = without_its_file  # type: ignore[method-assign]
+    hub, _, said = played(words, files, fails=away)
+    assert not present(hub)[5:, 2].any()
+    line = "a node is not taken in: site 2 has lost its memory of 5 rounds, and stays out"
+    assert line in said
+
+
+def test_flower_alone_remembers_where_the_node_lives_on(tmp_path: Path) -> None:
+    """The file is for a node that ends; one that lives has all it needs in Flower's memory of it."""
+    words, files = words_of("em_kofl"), write_files(tmp_path)
+
+    def fails(node: int, message: Message) -> bool:
+        for file in tmp_path.glob("*.memory"):
+            file.unlink()
+        return False
+
+    hub, _, _ = played(words, files, fails=fails)
+    require_equal(hub, words, files)
+
+
+def test_what_the_server_leaves(tmp_path: Path) -> None:
+    """Tables of rounds and sites, whose bytes are those of the arrays, beside Flower's own."""
+    words, files = words_of("pof_mkl"), write_files(tmp_path)
+    hub, _, _ = played(words, files)
+    told = hub.goodbye()
+    hub.write(tmp_path / "left", told)
+    rounds, sites = (
+        pd.read_csv(tmp_path / "left" / f"{name}.csv", dtype={"present": str}) for name in ("rounds", "sites")
+    )
+    assert rounds["present"].tolist() == ["0 1 2"] * 17 + ["0 2"] * 3
+    assert (
+        rounds["uplink_bytes"].sum() == sites["uplink_bytes"].sum() == 57 * (8 * 8 + 7)
+    )  # one bin of 8, and the bits that say which
+    assert (rounds["heard_by_flower"] > rounds["uplink_bytes"]).all()
+    assert sites["rounds"].tolist() == list(ROWS)
+    errors = pd.concat(
+        pd.read_csv(tmp_path / f"site{k}.client{k}.{RUN}.predictions.csv").eval("(target - prediction) ** 2")
+        for k in range(3)
+    )
+    mse = (sites["mse"] * sites["rounds"]).sum() / sites["rounds"].sum()
+    assert mse == pytest.approx(errors.mean() / hub.known.scale.y_unit**2)
+    assert (tmp_path / "left" / "server.sealed").exists()
+    assert any(line.startswith("mse ") for line in hub.summary(told))
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda table: table.assign(a="word"), "column a: 'word' is not a number"),
+        (lambda table: table.drop(columns="y"), "dataset.target=y: must be a column of"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_in_a_line(
+    change: Any, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At its site: the line may quote a cell. The server goes on waiting."""
+    files = write_files(tmp_path)
+    good = files[1].rename(tmp_path / "good.csv")
+    change(pd.read_csv(good)).to_csv(files[1], index=False)
+    words, said = words_of("pof_mkl"), []
+    given = configuration(*words)
+    grid = InProcess(client_app(), given, files)
+    hub = Hub(run_of(given["configuration"]), grid, 3, 0.5, said.append)
+    hub._look_around()
+    assert list(hub.members) == [0, 2]
+    [refused] = [one for one in said if one.startswith("a node is not taken in: ")]
+    assert refused.endswith("it cannot answer, and its own log says why")
+    assert line in capsys.readouterr().err
+    grid.nodes[300] = grid.context(300, 1, good)
+    hub._look_around()
+    assert sorted(hub.members) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("own", "line"),
+    [
+        ({"path": "rows.csv"}, "client=None: must be the site's number"),
+        ({"client": 0}, "path=None: must be the file of the site's rows"),
+        ({"client": 5, "path": ""}, "client=5: must be a number from 0 to 2"),
+    ],
+)
+def test_a_node_that_does_not_say_who_it_is(
+    own: dict[str, Any], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, said = write_files(tmp_path), []
+    given = configuration(*words_of("pof_mkl"))
+    grid = InProcess(client_app(), given, files)
+    grid.nodes[100].node_config = own | ({"path": str(files[0])} if own.get("path") == "" else {})
+    hub = Hub(run_of(given["configuration"]), grid, 3, 0.5, said.append)
+    hub._look_around()
+    assert line in "".join(said) + capsys.readouterr().err
+    assert list(hub.members) == [1, 2]
+
+
+def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
+    files, said = write_files(tmp_path), []
+    pd.read_csv(files[1]).rename(columns={"a": "z"}).to_csv(files[1], index=False)
+    given = configuration(*words_of("pof_mkl"))
+    hub = Hub(run_of(given["configuration"]), InProcess(client_app(), given, files), 3, 0.5, said.append)
+    hub._look_around()
+    assert "a node is not taken in: its features are z, b, c, where the first site has a, b, c" in said
+    assert list(hub.members) == [0, 2]
+
+
+def test_a_message_can_name_nothing_that_is_not_loaded() -> None:
+    """Nor anything that is more than data."""
+    for name in ("antigravity:Thing", "subprocess:Popen", "fkl.plain:GENERATORS"):
+        form = json.dumps({"class": name, "parts": {}, "within": {}})
+        with pytest.raises(NotPlainError):
+            from_records(ArrayRecord(), form)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_messages_come_back_as_they_were(name: str, tmp_path: Path) -> None:
+    """Whatever a method sends: packed, put into records, and unpacked again."""
+    seen: list[Packet | None] = []
+
+    def noted(packet: Packet | None) -> Any:
+        arrays, form = to_records(packet)
+        seen.append(packet)
+        assert from_records(arrays, form) == packet
+        assert size_of(arrays) == (0 if packet is None else packet.size)
+        return arrays, form
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fkl.flower.hub.to_records", noted)
+        patch.setattr("fkl.flower.site.to_records", noted)
+        played(words_of(name), write_files(tmp_path, (3, 2, 2)))
+    assert any(packet is not None for packet in seen) == (name != "nco_oms")

@@ -1,0 +1,98 @@
+"""`fkl flower init`: the project that it writes, and what it refuses to write."""
+
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import ALGORITHMS
+
+pytest.importorskip("flwr", reason="needs fkl[flower]")
+from fkl.errors import BadValue, FklError
+from fkl.flower.configuration import run_of
+from fkl.flower.project import init
+
+GOOD = ("algo=pof_mkl", "dataset=file", "dataset.target=the target", "kernels=rbf", "replicates=1")
+PLAYED = {"em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl"}
+"""Methods that sites can play."""
+
+
+def test_a_project_is_written_and_holds_its_run(fkl: Callable, tmp_path: Path) -> None:
+    told = fkl("flower", "init", "My wards", "--sites", "3", *GOOD, 'dataset.delimiter="|"')
+    assert told.code == 0, told.err
+    assert told.out == "My wards: POF-MKL for 3 sites; its README.md says how to start them\n"
+    folder = tmp_path / "My wards"
+    project = tomllib.loads((folder / "pyproject.toml").read_text())
+    assert project["project"]["name"] == "sites-my-wards"
+    assert project["tool"]["flwr"]["app"]["config"]["sites"] == 3
+    run = run_of(project["tool"]["flwr"]["app"]["config"]["configuration"])
+    assert (run.algo.label, run.dataset.target, run.dataset.delimiter) == ("POF-MKL", "the target", "|")
+    for module in project["tool"]["flwr"]["app"]["components"].values():
+        file = folder / f"{module.partition(':')[0].replace('.', '/')}.py"
+        assert "app = " in file.read_text()
+    assert "fkl flower init My wards --sites 3" in (folder / "README.md").read_text()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(fkl: Callable, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "mine.txt").write_text("mine")
+    told = fkl("flower", "init", "here", "--sites", "3", *GOOD)
+    assert (told.code, told.err) == (2, "fkl: here: is there already, and is not empty\n")
+    assert [file.name for file in (tmp_path / "here").iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - PLAYED))
+def test_what_sites_cannot_play_is_refused(algo: str, tmp_path: Path) -> None:
+    """In one line, before anything is written."""
+    with pytest.raises(FklError) as refused:
+        init(tmp_path / "new", 3, (f"algo={algo}", *(word for word in GOOD[1:] if "kernels" not in word)))
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("algo=coke",), "algo=COKE: must be a method whose clients"),
+        (("algo=pooled_raker",), "algo=Raker"),
+        (("replicates=20",), "replicates=20: must be 1: real sites learn once"),
+        (("kernels=auto",), "kernels=AroundMedian: must be kernels of fixed bandwidths"),
+        (("dataset.target=",), "dataset.target=: must be the name of the column"),
+        (("dataset.site=ward",), "dataset.site=ward: must be null"),
+        (("dataset.missing=mean",), "dataset.missing=mean: must be refuse or drop"),
+        (("dataset.text=one_hot",), "dataset.text=one_hot: must be refuse or drop"),
+        (("dataset.labels=code",), "dataset.labels=code: must be refuse"),
+        (("dataset.test_path=t.csv",), "dataset.test_path=t.csv: must be null"),
+        (("dataset=diabetes",), "dataset=Diabetes: must be file"),
+        (("partition=iid",), "partition=Iid: must be sites"),
+        (("rows=even",), "rows=even: must be all"),
+        (("engine=mpi",), "engine=mpi: must be numba or numpy"),
+        (("save_model=true",), "save_model=True: must be false"),
+        (("participation=share",), "participation=Share: must be null"),
+        (("privacy=local", "privacy.clip=1", "privacy.noise=1"), "privacy=Local: must be null"),
+        (("secure=pairwise",), "secure=Pairwise: must be null"),
+        (("late=updates",), "late=LateUpdates: must be null"),
+        (("network.uplink_budget=9",), "network=Network(...): must be left as it is"),
+        (("algo.M=99",), "algo.M=99: must be an integer from 1 to kernels.N=51"),
+    ],
+)
+def test_what_follows_from_all_rows_is_refused(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
+    groups = {word.partition("=")[0] for word in words}
+    kept = [word for word in GOOD if word.partition("=")[0] not in groups]
+    kept = [word for word in kept if not (word.startswith("dataset.") and "dataset" in groups)]
+    with pytest.raises(BadValue) as refused:
+        init(tmp_path / "new", 3, (*words, *kept))
+    assert line in str(refused.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_number_of_sites_is_one_at_least(fkl: Callable) -> None:
+    told = fkl("flower", "init", "new", "--sites", "0", *GOOD)
+    assert (told.code, told.err) == (2, "fkl: sites=0: must be an integer >= 1\n")
+
+
+def test_without_flower_one_line_names_the_extra(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "flwr", None)
+    told = fkl("flower", "init", "new", "--sites", "3", *GOOD)
+    assert (told.code, told.err) == (2, "fkl: flower: needs flwr, which comes with pip install 'fkl[flower]'\n")
