@@ -11,13 +11,17 @@ BIN = $(VENV)/bin
 # A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint format docs bench reproduce-tables lock lowest clean
+.PHONY: run test sites lint format docs bench reproduce-tables lock lowest clean
 
 run: $(VENV)/ready
 	$(BIN)/fkl run
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(if $(SLOW),,-m 'not slow')
+
+# Three sites of Flower on this machine, one killed and back.
+sites: $(VENV)/ready
+	$(BIN)/python -m pytest tests/engines/test_engines_flower_deployed.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
