@@ -145,7 +145,7 @@ def simulate(
         with _playing(threads), within_memory(experiment, chunk):
             if resumed is None:
                 world = make_world(experiment, _some(experiment, first, together))[0]
-                under_way = _begin(experiment, world)
+                under_way = begin(experiment, world)
             keep = partial(_keep, checkpoint, (first, together), under_way, world)
             played = Chunk(under_way.judge, under_way.ledger, under_way.elapsed, first)
             shown = None if watch is None else partial(watch, played)
@@ -210,7 +210,8 @@ def _player(engine: str) -> Callable[..., None]:
     return play
 
 
-def _begin(experiment: Experiment, world: World) -> UnderWay:
+def begin(experiment: Experiment, world: World) -> UnderWay:
+    """Replicates before their first round."""
     judge = experiment.task.judge(world, experiment.algorithm)
     elapsed = np.zeros(world.problem.rounds)
     start = perf_counter()
