@@ -93,7 +93,7 @@ class JaxBank(FeatureBank):
 
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
         """As `FeatureBank.put`."""
-        return theta.at[index].set(values)
+        return theta.at[index].set(values.astype(theta.dtype))
 
     def _each(
         self,
