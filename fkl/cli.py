@@ -313,11 +313,12 @@ def flower() -> None:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
 @click.option("--sites", type=int, required=True, metavar="K", help="How many sites there are.")
-def flower_init(folder: Path, words: tuple[str, ...], sites: int) -> None:
+@click.option("--clients-per-site", type=int, default=1, metavar="B", help="Rows that a round learns from at a site.")
+def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_site: int) -> None:
     """Write a project that `flwr run` starts, with this configuration."""
     from fkl.flower.project import init
 
-    print(init(folder, sites, words))
+    print(init(folder, sites, words, clients_per_site))
 
 
 @commands.command()

@@ -35,9 +35,11 @@ WORDS = ("dataset=file", "dataset.target=y", "kernels=rbf", "kernels.D=4", "repl
 """What every run of sites has."""
 ROWS = (20, 17, 20)
 """Of each site's file: the second one's are used up first."""
+PER_SITE = 5
+"""Clients of each site that is deployed: a round learns from so many of its rows."""
 KILLED, AFTER, AWAY = 2, 6, 3
 """The site that is killed, after which round, and how many rounds it misses before it is started again."""
-PATIENCE_S = 480.0
+PATIENCE_S = 900.0
 """That the whole may take."""
 
 
@@ -53,21 +55,42 @@ def write_files(folder: Path, rows: Iterable[int] = ROWS) -> list[Path]:
     return files
 
 
-def simulated(words: Iterable[str], files: list[Path], present: np.ndarray | None = None) -> tuple[Played, Any]:
-    """All sites at once, as `fkl run` plays them, with these there (T, K) in every round; and their rows' scale."""
-    tables = [pd.read_csv(file, dtype=str).assign(site=f"site{k}") for k, file in enumerate(files)]
+def simulated(
+    words: Iterable[str], files: list[Path], there: np.ndarray, per_site: int = 1
+) -> tuple[Played, np.ndarray, Any]:
+    """All clients of all sites at once, as `fkl run` plays them.
+
+    Parameters
+    ----------
+    words : iterable of str
+    files : list of Path
+    there : (T, sites) bool
+        Which sites take part in each round.
+    per_site : int
+        Clients of a site, which have its rows in turn.
+
+    Returns
+    -------
+    Played
+    (T, K) bool
+        Which clients took part.
+    Scale
+        Of the rows.
+    """
+    tables = [pd.read_csv(file, dtype=str) for file in files]
+    tables = [one.assign(site=[f"{k}-{i % per_site}" for i in range(len(one))]) for k, one in enumerate(tables)]
     whole = files[0].with_name("whole.csv")
     pd.concat(tables).to_csv(whole, index=False)
     experiment = prepare(load(compose(*words, f"dataset.path={whole}", "dataset.site=site")))
     problem = experiment.problem
-    if present is not None:
-        assert not (present & ~problem.present).any(), "a site took part in a round that it has no row for"
-        problem = problem.thinned(present)
-    world, _ = make_world(replace(experiment, problem=problem), (0,))
-    return together(experiment.algorithm, world, shown), problem.scale
+    present = np.repeat(there, per_site, axis=1) & problem.present
+    world, _ = make_world(replace(experiment, problem=problem.thinned(present)), (0,))
+    return together(experiment.algorithm, world, shown), present, problem.scale
 
 
-def compared(words: Iterable[str], files: list[Path], folder: Path, run_id: str) -> tuple[float, bool, np.ndarray]:
+def compared(
+    words: Iterable[str], files: list[Path], folder: Path, run_id: str, per_site: int = 1
+) -> tuple[float, bool, np.ndarray]:
     """What a server and its sites have left, beside the simulation with the same sites absent.
 
     Returns
@@ -76,25 +99,26 @@ def compared(words: Iterable[str], files: list[Path], folder: Path, run_id: str)
         The largest difference between predictions.
     bool
         Whether all bytes are those of the ledger, of rounds and of sites, up and down.
-    (T, K) bool
+    (T, sites) bool
         Which sites took part.
     """
-    rounds, sites = (pd.read_csv(folder / f"{name}.csv", dtype={"present": str}) for name in ("rounds", "sites"))
-    there = np.array([[str(k) in str(one).split() for k in range(len(files))] for one in rounds["present"]])
-    expected, scale = simulated(words, files, there)
+    rounds, sites = (pd.read_csv(folder / f"{name}.csv", dtype={"sites": str}) for name in ("rounds", "sites"))
+    there = np.array([[str(k) in str(one).split() for k in range(len(files))] for one in rounds["sites"]])
+    expected, present, scale = simulated(words, files, there, per_site)
     largest = 0.0
     for k, file in enumerate(files):
-        rows = pd.read_csv(file.with_name(f"{file.stem}.client{k}.{run_id}.predictions.csv"))
-        assert (rows["row"] - 1).tolist() == np.flatnonzero(there[:, k]).tolist()
+        rows = pd.read_csv(file.with_name(f"{file.stem}.site{k}.{run_id}.predictions.csv"))
+        t, j = np.divmod(rows["row"].to_numpy() - 1, per_site)
+        clients = k * per_site + j
+        assert len(rows) == present[:, k * per_site : (k + 1) * per_site].sum() == present[t, clients].sum()
         found = scale.y(rows["prediction"].to_numpy())
-        one = np.array([expected.shown[t]["y_hat"][k] for t in rows["row"] - 1])
+        one = np.array([expected.shown[now]["y_hat"][client] for now, client in zip(t, clients, strict=True)])
         largest = max(largest, float(np.abs(found - one).max(initial=0.0)))
-    same = [
-        of.tolist() == booked[direction].tolist()
-        for table, booked in ((rounds, expected.by_round), (sites, expected.by_client))
-        for direction in ("uplink", "downlink")
-        for of in [table[f"{direction}_bytes"]]
-    ]
+    same = []
+    for direction in ("uplink", "downlink"):
+        of_sites = expected.by_client[direction].reshape(-1, per_site).sum(axis=1)
+        same += [rounds[f"{direction}_bytes"].tolist() == expected.by_round[direction].tolist()]
+        same += [sites[f"{direction}_bytes"].tolist() == of_sites.tolist()]
     return largest, all(same), there
 
 
@@ -138,6 +162,15 @@ class Deployment:
         write_certificates(folder)
 
     def __enter__(self) -> "Deployment":
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _begin(self) -> None:
+        """Start all of it."""
         words = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key"]
         words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
         self.start("superlink", "flower-superlink", *words, "--host", HERE, "--port", str(self.link))
@@ -146,7 +179,6 @@ class Deployment:
             write_key(self.folder / f"site{k}.key")
             self.flwr("supernode", "register", f"site{k}.key.pub", "here")
             self.start_site(k)
-        return self
 
     def __exit__(self, *_: object) -> None:
         for name in [*self._running]:
@@ -161,10 +193,14 @@ class Deployment:
 
     def start_site(self, k: int) -> None:
         """Start the SuperNode of a site."""
-        own = f'client={k} path="{self.files[k]}"'
+        own = f'site={k} path="{self.files[k]}"'
         words = ["--root-certificates", "ca.crt", "--superlink", f"{HERE}:{self.link}", "--host", HERE]
         words += ["--port", str(self._ports[k]), "--auth-supernode-private-key", f"site{k}.key", "--node-config", own]
         self.start(f"site{k}", "flower-supernode", *words)
+
+    def runs(self, name: str) -> bool:
+        """Whether a process was started, and not ended here."""
+        return name in self._running
 
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
         """End a process that was started here, and all of its group."""
@@ -274,9 +310,9 @@ def deployed(folder: Path, say: Callable[[str], None]) -> tuple[float, bool, np.
     """Play it all in a folder that is empty; as `compared`."""
     rows = folder / "rows"
     rows.mkdir()
-    files, words = write_files(rows), ("algo=pof_mkl", "algo.M=5", "algo.xi=0.5", *WORDS)
+    files, words = write_files(rows, [PER_SITE * n for n in ROWS]), ("algo=pof_mkl", "algo.M=5", "algo.xi=0.5", *WORDS)
     project = folder / "project"
-    command = ["flower", "init", str(project), "--sites", str(len(files)), *words]
+    command = ["flower", "init", str(project), "--sites", str(len(files)), "--clients-per-site", str(PER_SITE), *words]
     subprocess.run([sys.executable, "-m", "fkl.cli", *command], check=True, timeout=120, stdout=subprocess.DEVNULL)
     text = (project / "pyproject.toml").read_text()
     (project / "pyproject.toml").write_text(text.replace("timeout-s = 120.0", "timeout-s = 45.0"))
@@ -285,15 +321,15 @@ def deployed(folder: Path, say: Callable[[str], None]) -> tuple[float, bool, np.
         def heard(line: str) -> None:
             """Kill the site, and start it again, when the server's log says that it is time."""
             say(line)
-            if line.startswith(f"round {AFTER}: "):
+            if line.startswith(f"round {AFTER}: site") and deployment.runs(f"site{KILLED}"):
                 deployment.kill(f"site{KILLED}")
                 say(f"# site {KILLED} is killed")
-            elif line.startswith(f"round {AFTER + AWAY}: "):
+            elif line.startswith(f"round {AFTER + AWAY}: site") and not deployment.runs(f"site{KILLED}"):
                 deployment.start_site(KILLED)
                 say(f"# site {KILLED} is started again")
 
         number = deployment.run(project, heard)
-    return compared(words, files, folder / "flower" / number, number)
+    return compared(words, files, folder / "flower" / number, number, PER_SITE)
 
 
 def main() -> None:
@@ -304,8 +340,8 @@ def main() -> None:
         folder = Path(given[0] if given else made).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         largest, same, there = deployed(folder, lambda line: print(line, flush=True))
-    missed = ", ".join(f"{np.flatnonzero(~there[:, k]) + 1}" for k in range(there.shape[1]))
-    print(f"rounds that site 0, 1 and 2 had no part in: {missed}")
+    for k in range(there.shape[1]):
+        print(f"rounds that site {k} had no part in: {(np.flatnonzero(~there[:, k]) + 1).tolist() or 'none'}")
     print(f"the simulation with the same absence: predictions differ by {largest:.1e} at most")
     print(f"bytes of the messages' arrays are those of its ledger: {same}")
 

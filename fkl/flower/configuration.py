@@ -157,23 +157,43 @@ class Known:
 
     Parameters
     ----------
-    sites, rounds, dimension : int
+    sites, clients_per_site : int
+        A site plays several clients, each with every so many-th of its rows: so a round learns from several rows of it.
+    rounds, dimension : int
     scale : Scale
     """
 
     sites: int
+    clients_per_site: int
     rounds: int
     dimension: int
     scale: Scale
 
+    @property
+    def clients(self) -> int:
+        """Of all sites."""
+        return self.sites * self.clients_per_site
+
     def common(self, run: Run) -> Common:
         """What all parties of the contract know."""
         drawn = Streams(run.settings.seed, (0,)), run.settings.precision, run.settings.engine
-        return Common(run.kernels, self.dimension, self.rounds, *drawn, self.sites)
+        return Common(run.kernels, self.dimension, self.rounds, *drawn, self.clients)
 
-    def samples(self, run: Run, table: Table) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_]]:
-        """A site's rows as its client sees them, x (n, 1, d), y (n, 1) and present (n, 1)."""
-        x, y = self.scale.x(table.x).astype(run.settings.precision), self.scale.y(table.y)
+    def present(self, site: int, rows: int, t: int) -> list[int]:
+        """Clients of a site of so many rows that have one left in round t."""
+        first, left = site * self.clients_per_site, rows - t * self.clients_per_site
+        return list(range(first, first + max(min(left, self.clients_per_site), 0)))
+
+    def row(self, client: int, t: int) -> int:
+        """Number of a client's row of round t, in the file of its site."""
+        return t * self.clients_per_site + client % self.clients_per_site
+
+    def samples(
+        self, run: Run, table: Table, client: int
+    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_]]:
+        """A client's rows as it sees them, x (n, 1, d), y (n, 1) and present (n, 1)."""
+        own = slice(self.row(client, 0), None, self.clients_per_site)
+        x, y = self.scale.x(table.x[own]).astype(run.settings.precision), self.scale.y(table.y[own])
         return x[:, None], y[:, None], np.ones((len(y), 1), np.bool_)
 
 

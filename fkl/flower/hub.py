@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
 from fkl.config import Run
@@ -22,7 +22,7 @@ from fkl.files import write_sealed, write_text
 from fkl.flower.configuration import Ends, Known, common_scale, method_of, require_columns, run_of
 from fkl.flower.memory import to_arrays
 from fkl.flower.records import from_records, size_of, to_records
-from fkl.flower.words import ABOUT, ARRAYS, words_of
+from fkl.flower.words import ABOUT, arrays_of, words_of
 from fkl.network.packets import Packet
 from fkl.plain import NotPlainError
 
@@ -30,7 +30,7 @@ PAUSE_S = 0.2
 """Between two looks for answers."""
 BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError)
 """What an answer that no site of ours has made leads to."""
-COLUMNS = ("round", "present", "uplink_bytes", "downlink_bytes", "sent_by_flower", "heard_by_flower", "seconds")
+COLUMNS = ("round", "sites", "uplink_bytes", "downlink_bytes", "sent_by_flower", "heard_by_flower", "seconds")
 """Of rounds.csv."""
 
 
@@ -62,7 +62,7 @@ class Traffic:
     Parameters
     ----------
     up, down : dict of int to int
-        Bytes of arrays by client.
+        Bytes of arrays by site.
     sent, heard : int
         Bytes of Flower's messages, serialised, the arrays among them.
     seconds, played : float
@@ -86,14 +86,25 @@ class Hub:
     grid : flwr.serverapp.Grid
     sites : int
         How many there are: the first round begins when all have said who they are.
+    clients_per_site : int
+        How many clients each of them plays.
     timeout_s : float
         How long an answer is waited for.
     say : callable
         Told a line at a time.
     """
 
-    def __init__(self, run: Run, grid: Grid, sites: int, timeout_s: float, say: Callable[[str], None] = print) -> None:
-        self._run, self._grid, self._sites, self._timeout, self._say = run, grid, sites, timeout_s, say
+    def __init__(
+        self,
+        run: Run,
+        grid: Grid,
+        sites: int,
+        clients_per_site: int,
+        timeout_s: float,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        self._run, self._grid, self._timeout, self._say = run, grid, timeout_s, say
+        self._sites, self._clients_per_site = sites, clients_per_site
         self.members: dict[int, Member] = {}
         self._asked: dict[str, int] = {}  # by message, nodes that were asked who they are, and have not said yet
         self._met: set[int] = set()
@@ -106,10 +117,11 @@ class Hub:
         """Play all rounds."""
         known = self._gather()
         self._words, self.known = words_of(known), known
-        self.server = ServerAlone(method := method_of(self._run), known.common(self._run), self._sites)
+        self.server = ServerAlone(method := method_of(self._run), known.common(self._run), known.clients)
         self._exchanges, self._hears_silence = method.exchanges, method.hears_silence
+        there = f"{counted(self._sites, 'site')}, {counted(known.clients, 'client')}"
         rounds = f"{counted(known.rounds, 'round')}, {counted(known.dimension, 'feature')}"
-        self._say(f"{self._run.algo.label}: {counted(self._sites, 'site')}, {rounds}")
+        self._say(f"{self._run.algo.label}: {there}, {rounds}")
         for t in range(known.rounds):
             self._say(self._round(t))
 
@@ -122,7 +134,8 @@ class Hub:
             time.sleep(PAUSE_S)
         rows, ends = [one.rows for one in self.members.values()], list(self._ends.values())
         scale = common_scale(ends, self._run.settings.scaling, len(self._columns))
-        return Known(self._sites, max(rows), len(self._columns), scale)
+        rounds = -(-max(rows) // self._clients_per_site)
+        return Known(self._sites, self._clients_per_site, rounds, len(self._columns), scale)
 
     def _look_around(self) -> None:
         """Ask nodes that are new who they are, and those that were away; take in the answers there are by now."""
@@ -139,8 +152,10 @@ class Hub:
         try:
             if "refused" in about:
                 raise FklError(str(about["refused"]))
-            k, rows, columns = int(about["client"]), int(about["rows"]), list(about["columns"])
-            require(0 <= k < self._sites, "client", k, f"a number from 0 to {self._sites - 1}")
+            k, rows, columns = int(about["site"]), int(about["rows"]), list(about["columns"])
+            require(0 <= k < self._sites, "site", k, f"a number from 0 to {self._sites - 1}")
+            enough = f"at most {rows}, the rows of site {k}"
+            require(self._clients_per_site <= rows, "clients-per-site", self._clients_per_site, enough)
             self._columns = self._columns or columns
             require_columns(columns, self._columns)
             before = self.members.get(k, Member(node, rows))
@@ -160,10 +175,14 @@ class Hub:
         until = time.monotonic() + self._timeout
         while True:
             self._look_around()
-            here = sorted(k for k, one in self.members.items() if not one.away and t < one.rows)
+            here = sorted(k for k, one in self.members.items() if not one.away and self._present(k, t))
             if here or time.monotonic() > until:
                 return here
             time.sleep(PAUSE_S)
+
+    def _present(self, k: int, t: int) -> list[int]:
+        """Clients of a site that play round t."""
+        return self.known.present(k, self.members[k].rows, t)
 
     # --- a round
 
@@ -188,45 +207,53 @@ class Hub:
 
     def _play(self, t: int, here: list[int], traffic: Traffic) -> list[int]:
         """All exchanges of a round; those who do not answer, and then nothing of it counts."""
+        clients = [number for k in here for number in self._present(k, t)]
+        share = np.full(len(clients), 1 / max(len(clients), 1))
         for exchange in range(self._exchanges):
-            down = dict(zip(here, self.server.broadcast(t, exchange, here), strict=True))
-            answers = self._ask(t, exchange, down, traffic)
+            down = dict(zip(clients, self.server.broadcast(t, exchange, clients), strict=True))
+            answers = self._ask(t, exchange, here, down, traffic)
             failed = [k for k in here if k not in answers]
             if failed:
                 return failed
-            up, share = [one for one in answers.values() if one is not None], np.full(len(here), 1 / max(len(here), 1))
+            up = [packet for k in here for packet in answers[k] if packet is not None]
             if here or self._hears_silence:
-                self.server.take(t, exchange, up, share, np.array(here, np.int64))
+                self.server.take(t, exchange, up, share, np.array(clients, np.int64))
         return []
 
-    def _ask(self, t: int, exchange: int, down: dict[int, Packet | None], traffic: Traffic) -> dict[int, Packet | None]:
-        """What comes up from sites, by client, of what went down to each; without those that are too late."""
-        said, of_node = {}, {self.members[k].node: k for k in down}
-        for k, packet in down.items():
-            arrays, form = to_records(packet)
-            traffic.down[k] = traffic.down.get(k, 0) + size_of(arrays)
+    def _ask(
+        self, t: int, exchange: int, here: list[int], down: dict[int, Packet | None], traffic: Traffic
+    ) -> dict[int, list[Packet | None]]:
+        """What comes up from each site, client by client, of what went down; without sites that are too late."""
+        said, of_node = {}, {self.members[k].node: k for k in here}
+        for node, k in of_node.items():
+            forms, content = [], RecordDict()
+            for number in self._present(k, t):
+                content[arrays_of(number)], form = to_records(down[number])
+                forms.append(form)
             when = {"round": t, "exchange": exchange, "together": len(down), "heard": self.members[k].heard}
-            about = ConfigRecord({**self._words, **when, "form": form})
-            said[self.members[k].node] = RecordDict({ABOUT: about, ARRAYS: arrays})
-        found: dict[int, Packet | None] = {}
+            content[ABOUT] = ConfigRecord({**self._words, **when, "forms": forms})
+            traffic.down[k] = traffic.down.get(k, 0) + sum(map(size_of, content.array_records.values()))
+            said[node] = content
+        found: dict[int, list[Packet | None]] = {}
         slowest = 0.0
         for node, answer in self._answers(said, "train", traffic, str(t + 1)):
+            k = of_node[node]
             try:
                 about = dict(answer.content[ABOUT])
                 if "refused" in about:
                     raise FklError(str(about["refused"]))
-                arrays = answer.content.get(ARRAYS, ArrayRecord())
-                found[of_node[node]] = from_records(arrays, about["form"])
+                each = zip(self._present(k, t), about["forms"], strict=True)
+                found[k] = [from_records(answer.content[arrays_of(number)], form) for number, form in each]
+                slowest = max(slowest, float(about["seconds"]))
             except (FklError, *BROKEN) as error:
-                self._say(f"site {of_node[node]}: {error}")
+                self._say(f"site {k}: {error}")
                 continue
-            k, slowest = of_node[node], max(slowest, float(about["seconds"]))
-            traffic.up[k] = traffic.up.get(k, 0) + size_of(arrays)
+            traffic.up[k] = traffic.up.get(k, 0) + sum(map(size_of, answer.content.array_records.values()))
         traffic.played += slowest
-        return {k: found[k] for k in down if k in found}
+        return found
 
     def goodbye(self) -> dict[int, tuple[int, float]]:
-        """Rounds and summed squared error of each site that is there at the end, by its number."""
+        """Rows predicted and summed squared error of each site that is there at the end, by its number."""
         here = {one.node: k for k, one in self.members.items() if not one.away}
         said = {
             node: RecordDict({ABOUT: ConfigRecord({**self._words, "heard": self.members[k].heard})})
@@ -235,8 +262,8 @@ class Hub:
         told = {}
         for node, answer in self._answers(said, "evaluate", self.lost, "end"):
             about = dict(answer.content[ABOUT]) if answer.has_content() else {}
-            if "rounds" in about:
-                told[here[node]] = int(about["rounds"]), float(about["squared_error"])
+            if "rows" in about:
+                told[here[node]] = int(about["rows"]), float(about["squared_error"])
         return told
 
     # --- Flower
@@ -294,7 +321,7 @@ class Hub:
         seconds = [one.seconds for _, one in self.rounds]
         lines = [",".join(map(str, (*row, f"{took:.3f}"))) for row, took in zip(rows, seconds, strict=True)]
         write_text(folder / "rounds.csv", "\n".join([",".join(COLUMNS), *lines, ""]))
-        lines = ["client,rows,rounds,uplink_bytes,downlink_bytes,mse"]
+        lines = ["site,rows,rounds,uplink_bytes,downlink_bytes,mse"]
         for k, one in sorted(self.members.items()):
             up, down = (sum(getattr(each, name).get(k, 0) for _, each in self.rounds) for name in ("up", "down"))
             rounds = sum(k in here for here, _ in self.rounds)
@@ -306,9 +333,9 @@ class Hub:
     def summary(self, told: dict[int, tuple[int, float]]) -> Iterator[str]:
         """What it came to, and beside it what Flower itself took."""
         traffic = [one for _, one in self.rounds]
-        rounds, error = sum(one[0] for one in told.values()), sum(one[1] for one in told.values())
-        if rounds:
-            yield f"mse {error / rounds:.6g}, of {counted(rounds, 'prediction')} at {counted(len(told), 'site')}"
+        rows, error = sum(one[0] for one in told.values()), sum(one[1] for one in told.values())
+        if rows:
+            yield f"mse {error / rows:.6g}, of {counted(rows, 'prediction')} at {counted(len(told), 'site')}"
         for what, name, whole in (("uplink", "up", "heard"), ("downlink", "down", "sent")):
             arrays = sum(sum(getattr(one, name).values()) for one in traffic)
             messages = sum(getattr(one, whole) for one in traffic)
@@ -333,7 +360,7 @@ def main(grid: Grid, context: Context) -> None:
     """Play the run that the project's configuration says."""
     given = context.run_config
     run = run_of(str(given["configuration"]))
-    hub = Hub(run, grid, int(given["sites"]), float(given["timeout-s"]), _say)
+    hub = Hub(run, grid, int(given["sites"]), int(given["clients-per-site"]), float(given["timeout-s"]), _say)
     hub.train()
     told = hub.goodbye()
     folder = Path(str(given["out"])) / str(context.run_id)
@@ -347,7 +374,7 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _named(clients: list[int]) -> str:
+def _named(sites: list[int]) -> str:
     """Sites by their numbers."""
-    several = f"sites {', '.join(map(str, clients))}" if len(clients) > 1 else f"site {clients[0]}" if clients else ""
-    return several or "nobody"
+    words = f"site{'s' * (len(sites) > 1)} {', '.join(map(str, sites))}"
+    return words if sites else "nobody"

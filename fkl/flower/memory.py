@@ -20,31 +20,34 @@ TEXT = "text"
 
 @dataclass
 class Memory:
-    """A client's state after the last round that counted, and after the one that it played since, if any.
+    """Its clients' states after the last round that counted, and after the one that they played since, if any.
 
     A round counts when the server has heard all of those that take part in it. One that does not is forgotten, as if
-    the client had not been there.
+    the site had not been there.
 
     Parameters
     ----------
-    state : any
-        After round `heard`, or before the first.
-    y_hat : (T,)
-        Predictions of all rounds that counted, and of `round`; NaN where there is none.
+    state : dict of int to any
+        By client, after round `heard`; without those that have played none.
+    y_hat : (n,)
+        Predictions of all rows of rounds that counted, and of `round`; NaN where there is none.
     heard : int
         Last round that counted, from 0; -1 for none.
     round, exchange : int
         Played since; -1 for none.
-    after : any
-        State after that.
+    rows : list of int
+        That were predicted in it.
+    after : dict of int to any
+        As `state`, after that.
     """
 
-    state: Any
+    state: dict[int, Any]
     y_hat: NDArray[np.float64]
     heard: int = -1
     round: int = -1
     exchange: int = -1
-    after: Any = field(default=None)
+    rows: list[int] = field(default_factory=list)
+    after: dict[int, Any] = field(default_factory=dict)
 
     def settle(self, heard: int) -> None:
         """Keep the round played last if the server has heard it, and forget it if not.
@@ -59,11 +62,11 @@ class Memory:
         elif heard != self.heard:
             raise FklError(f"it remembers up to round {self.heard + 1}, where the server has heard round {heard + 1}")
         elif self.round >= 0:
-            self.y_hat[self.round] = np.nan
-        self.after, self.round, self.exchange = None, -1, -1
+            self.y_hat[self.rows] = np.nan
+        self.after, self.rows, self.round, self.exchange = {}, [], -1, -1
 
-    def begin(self, t: int, exchange: int, heard: int) -> Any:
-        """The state, to be used up, with which an exchange of a round is played.
+    def begin(self, t: int, exchange: int, heard: int) -> dict[int, Any]:
+        """The states, to be used up, with which an exchange of a round is played.
 
         Raises
         ------
@@ -77,9 +80,14 @@ class Memory:
             raise FklError(f"it has not played exchange {exchange} of round {t + 1}, and cannot play the next one")
         return self.after
 
-    def end(self, t: int, exchange: int, state: Any) -> None:
+    def end(self, t: int, exchange: int, state: dict[int, Any]) -> None:
         """Remember what came of that."""
         self.round, self.exchange, self.after = t, exchange, state
+
+    def predicted(self, row: int, y_hat: float) -> None:
+        """Remember a prediction of the round under way."""
+        self.rows.append(row)
+        self.y_hat[row] = y_hat
 
 
 def to_arrays(value: Any) -> dict[str, NDArray[Any]]:

@@ -39,6 +39,7 @@ clientapp = "sites.client_app:app"
 [tool.flwr.app.config]
 sites = {sites} # the first round begins when so many are there
 timeout-s = {timeout} # how long an answer is waited for
+clients-per-site = {clients} # each with every so many-th of the site's rows: a round learns from so many
 out = "flower" # folder of the server's files; a relative one begins where its SuperLink was started
 configuration = """
 {configuration}"""
@@ -70,7 +71,7 @@ Where the server is, and at every site: `pip install 'fkl[flower]=={version}'`. 
 at the server, and at site 0, 1, ..., each with its own number and file,
 
     flower-supernode --root-certificates ca.crt --superlink SERVER:8000 --auth-supernode-private-key site.key \\
-        --node-config 'client=0 path="/where/its/rows/are.csv"'
+        --node-config 'site=0 path="/where/its/rows/are.csv"'
 
 and, from anywhere that reaches the server,
 
@@ -80,7 +81,7 @@ fkl's page on Flower says how to make certificates and keys, and what each site 
 """
 
 
-def init(folder: Path, sites: int, words: tuple[str, ...]) -> str:
+def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int = 1) -> str:
     """Write a project into a folder that is not there yet, or is empty.
 
     Parameters
@@ -90,6 +91,8 @@ def init(folder: Path, sites: int, words: tuple[str, ...]) -> str:
         How many there are.
     words : tuple of str
         As for ``fkl run``.
+    clients_per_site : int
+        How many clients each of them plays.
 
     Returns
     -------
@@ -103,22 +106,26 @@ def init(folder: Path, sites: int, words: tuple[str, ...]) -> str:
     """
     with extra("flower", "flower"):
         import flwr  # noqa: F401 - what follows is of no use without it
-    require(sites >= 1, "sites", sites, "an integer >= 1")
+    for key, value in (("sites", sites), ("clients-per-site", clients_per_site)):
+        require(value >= 1, key, value, "an integer >= 1")
     run = composed([*words])
     require_fits(run)
     with inside("algo"):  # that the server would refuse, when all sites are there
-        ServerAlone(method_of(run), Known(sites, 1, 1, Scale()).common(run), sites)
+        known = Known(sites, clients_per_site, 1, 1, Scale())
+        ServerAlone(method_of(run), known.common(run), known.clients)
     with writing(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise FklError(f"{folder}: is there already, and is not empty")
         folder.mkdir(parents=True, exist_ok=True)
     require_files_in(folder)
     configuration = yaml.safe_dump(run.resolved, sort_keys=False, allow_unicode=True)
-    known = {"label": run.algo.label, "sites": sites, "version": __version__, "timeout": TIMEOUT_S}
+    said = {"label": run.algo.label, "sites": sites, "clients": clients_per_site, "version": __version__}
+    settings = {"timeout": TIMEOUT_S, "configuration": _quoted(configuration)}
     name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in folder.resolve().name.lower())
+    several = [] if clients_per_site == 1 else [f"--clients-per-site {clients_per_site}"]
     files = {
-        "pyproject.toml": PYPROJECT.format(**known, name=f"sites-{name}", configuration=_quoted(configuration)),
-        "README.md": README.format(**known, words=" ".join([str(folder), f"--sites {sites}", *words])),
+        "pyproject.toml": PYPROJECT.format(**said, **settings, name=f"sites-{name}"),
+        "README.md": README.format(**said, words=" ".join([str(folder), f"--sites {sites}", *several, *words])),
         "sites/__init__.py": "",
         "sites/server_app.py": SERVER,
         "sites/client_app.py": CLIENT,

@@ -1,4 +1,4 @@
-"""A site: a SuperNode that plays one client with the rows of its own file, a message after another.
+"""A site: a SuperNode that plays one client, or several, with the rows of its own file, a message after another.
 
 Flower starts a process for every message, so nothing is kept but what `Memory` has: in Flower's own memory of the node,
 which a SuperNode that ends takes with it, and in a file beside the rows, from which the next one goes on.
@@ -22,7 +22,7 @@ from fkl.files import write_text
 from fkl.flower.configuration import Ends, Known, method_of, own_table, run_of
 from fkl.flower.memory import Memory, keep, kept, memory_of, to_arrays
 from fkl.flower.records import from_records, to_records
-from fkl.flower.words import ABOUT, ARRAYS, MEMORY, known_of
+from fkl.flower.words import ABOUT, MEMORY, arrays_of, known_of
 
 Told = dict[str, Any]
 """Plain words of a message."""
@@ -34,7 +34,7 @@ class Site:
     Parameters
     ----------
     context : flwr.app.Context
-        Its node's configuration says `path`, of the rows, and `client`, the number of the client that it is, from 0.
+        Its node's configuration says `path`, of the rows, and `site`, its own number, from 0.
 
     Raises
     ------
@@ -44,10 +44,9 @@ class Site:
     def __init__(self, context: Context) -> None:
         own = context.node_config
         self._context, self._run = context, run_of(str(context.run_config["configuration"]))
-        number, path = own.get("client"), own.get("path")
-        require(
-            isinstance(number, int) and number >= 0, "client", number, "the site's number, from 0, in --node-config"
-        )
+        number, path = own.get("site"), own.get("path")
+        fits = isinstance(number, int) and number >= 0
+        require(fits, "site", number, "the site's number, from 0, in --node-config")
         require(isinstance(path, str), "path", path, "the file of the site's rows, in --node-config")
         self.number, self._path = int(number), Path(str(path))
 
@@ -73,56 +72,61 @@ class Site:
         keep(self._file("memory"), memory)
 
     def write_predictions(self, table: Table, y_hat: Any, known: Known) -> None:
-        """A row for each round that counted: what was predicted before the target was known, in the file's units."""
+        """A line for each row that was learned from: what was predicted before its target was known, in its units."""
         there = np.flatnonzero(~np.isnan(y_hat))
         values = zip(there, table.y[there], known.scale.y_back(y_hat[there]), strict=True)
-        lines = [f"{t + 1},{float(y)!r},{float(guess)!r}" for t, y, guess in values]
+        lines = [f"{row + 1},{float(y)!r},{float(guess)!r}" for row, y, guess in values]
         write_text(self._file("predictions.csv"), "\n".join(["row,target,prediction", *lines, ""]))
 
     def _file(self, kind: str) -> Path:
         """A file of its own beside the rows, of this run."""
-        return self._path.with_name(f"{self._path.stem}.client{self.number}.{self._context.run_id}.{kind}")
+        return self._path.with_name(f"{self._path.stem}.site{self.number}.{self._context.run_id}.{kind}")
 
 
 def hello(site: Site, message: Message) -> tuple[Told, RecordDict]:
     """Who it is, and what all sites need to have in common."""
     table = site.table()
     ends = asdict(Ends.of(table, site.run.settings.scaling))
-    memory = site.memory(lambda: Memory(None, np.zeros(0)))
-    about = {"client": site.number, "rows": len(table.y), "columns": list(table.feature_names), "heard": memory.heard}
+    memory = site.memory(lambda: Memory({}, np.zeros(0)))
+    about = {"site": site.number, "rows": len(table.y), "columns": list(table.feature_names), "heard": memory.heard}
     return about | {"played": memory.round} | {name: _listed(value) for name, value in ends.items()}, RecordDict()
 
 
 def turn(site: Site, message: Message) -> tuple[Told, RecordDict]:
-    """One exchange of a round: the client's function of the contract, and what it sends up."""
+    """One exchange of a round: the function of the contract of each client, and what it sends up."""
     begun = time.perf_counter()
     about = dict(message.content[ABOUT])
     known, t, exchange = known_of(about), int(about["round"]), int(about["exchange"])
     common, method, table = known.common(site.run), method_of(site.run), site.table()
-    client = ClientAlone(method, common, site.number, *known.samples(site.run, table))
-    memory = site.memory(lambda: Memory(client.state, np.full(len(table.y), np.nan)))
-    client.state = memory.begin(t, exchange, int(about["heard"]))
-    down = from_records(message.content[ARRAYS], str(about["form"]))
-    up, shown = client.play(t, exchange, down, int(about["together"]))
-    memory.end(t, exchange, client.state)
-    if shown is not None and "y_hat" in shown:
-        memory.y_hat[t] = shown["y_hat"][0]
+    memory = site.memory(lambda: Memory({}, np.full(len(table.y), np.nan)))
+    states = memory.begin(t, exchange, int(about["heard"]))
+    forms, content = [], RecordDict()
+    for number, form in zip(known.present(site.number, len(table.y), t), about["forms"], strict=True):
+        client = ClientAlone(method, common, number, *known.samples(site.run, table, number))
+        client.state = states.get(number, client.state)
+        down = from_records(message.content[arrays_of(number)], form)
+        up, shown = client.play(t, exchange, down, int(about["together"]))
+        states[number] = client.state
+        if shown is not None and "y_hat" in shown:
+            memory.predicted(known.row(number, t), shown["y_hat"][0])
+        content[arrays_of(number)], said = to_records(up)
+        forms.append(said)
+    memory.end(t, exchange, states)
     site.remember(memory)
-    arrays, form = to_records(up)
-    return {"form": form, "seconds": time.perf_counter() - begun}, RecordDict({ARRAYS: arrays})
+    return {"forms": forms, "seconds": time.perf_counter() - begun}, content
 
 
 def goodbye(site: Site, message: Message) -> tuple[Told, RecordDict]:
     """The end: its predictions go into a file, and their number and mean squared error to the server."""
     about = dict(message.content[ABOUT])
     known, table = known_of(about), site.table()
-    memory = site.memory(lambda: Memory(None, np.full(len(table.y), np.nan)))
+    memory = site.memory(lambda: Memory({}, np.full(len(table.y), np.nan)))
     memory.settle(int(about["heard"]))
     site.remember(memory)
     site.write_predictions(table, memory.y_hat, known)
     errors = (memory.y_hat - known.scale.y(table.y)) ** 2
     counted = int((~np.isnan(errors)).sum())
-    return {"rounds": counted, "squared_error": float(np.nansum(errors))}, RecordDict()
+    return {"rows": counted, "squared_error": float(np.nansum(errors))}, RecordDict()
 
 
 ANSWERS: Mapping[str, Callable[[Site, Message], tuple[Told, RecordDict]]] = {

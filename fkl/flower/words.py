@@ -8,8 +8,13 @@ import numpy as np
 from fkl.data.scale import Scale
 from fkl.flower.configuration import Known
 
-ABOUT, ARRAYS, MEMORY = "about", "arrays", "memory"
-"""Names of records: of a message's words and arrays, and of what a site remembers."""
+ABOUT, MEMORY = "about", "memory"
+"""Names of records: of a message's words, and of what a site remembers."""
+
+
+def arrays_of(client: int) -> str:
+    """Name of the record of a client's arrays in a message."""
+    return f"arrays{client}"
 
 
 def words_of(known: Known) -> dict[str, Any]:
@@ -17,6 +22,7 @@ def words_of(known: Known) -> dict[str, Any]:
     scale = known.scale
     return {
         "sites": known.sites,
+        "clients-per-site": known.clients_per_site,
         "rounds": known.rounds,
         "dimension": known.dimension,
         "x_low": np.ravel(scale.x_low).tolist(),
@@ -30,4 +36,7 @@ def known_of(about: Mapping[str, Any]) -> Known:
     """What `words_of` was given."""
     low, unit = np.array(about["x_low"]), np.array(about["x_unit"])
     scale = Scale(low, unit, float(about["y_low"]), float(about["y_unit"]))
-    return Known(int(about["sites"]), int(about["rounds"]), int(about["dimension"]), scale)
+    sites, per_site, rounds, dimension = (
+        int(about[name]) for name in ("sites", "clients-per-site", "rounds", "dimension")
+    )
+    return Known(sites, per_site, rounds, dimension, scale)

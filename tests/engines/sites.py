@@ -29,7 +29,7 @@ class InProcess:
     configuration : dict
         Of the project.
     files : list of Path
-        Of node 100, 101, ...; each is client 0, 1, ...
+        Of node 100, 101, ...; each is site 0, 1, ...
     fails : callable
         Told the node and the message, whether no answer comes.
     """
@@ -47,9 +47,9 @@ class InProcess:
         self._number = itertools.count()
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, 1, 1  # as in a process of Flower's
 
-    def context(self, node: int, client: int, file: Path) -> Context:
+    def context(self, node: int, site: int, file: Path) -> Context:
         """What a node has before the first message."""
-        own = {"client": client, "path": str(file)}
+        own = {"site": site, "path": str(file)}
         return Context(RUN, node, own, RecordDict(), self.configuration)
 
     def get_node_ids(self) -> list[int]:

@@ -51,25 +51,27 @@ def words_of(name: str) -> tuple[str, ...]:
 def configuration(*words: str) -> dict[str, Any]:
     """What `fkl flower init` writes into a project."""
     resolved = load(compose(*words)).resolved
-    return {"configuration": yaml.safe_dump(resolved), "sites": len(ROWS), "timeout-s": 0.5, "out": "flower"}
+    return {"configuration": yaml.safe_dump(resolved), "sites": len(ROWS), "clients-per-site": 1, "timeout-s": 0.5}
 
 
-def played(words: tuple[str, ...], files: list[Path], **more: Any) -> tuple[Hub, InProcess, list[str]]:
+def played(
+    words: tuple[str, ...], files: list[Path], per_site: int = 1, **more: Any
+) -> tuple[Hub, InProcess, list[str]]:
     """A run of sites in this process, and the lines that the server said."""
-    given, said = configuration(*words), []
+    given, said = configuration(*words) | {"clients-per-site": per_site}, []
     grid = InProcess(client_app(), given, files, **more)
     if isinstance(grid.fails, Away):
         grid.fails.grid = grid
-    hub = Hub(run_of(given["configuration"]), grid, given["sites"], given["timeout-s"], said.append)
+    hub = Hub(run_of(given["configuration"]), grid, given["sites"], per_site, given["timeout-s"], said.append)
     hub.train()
     return hub, grid, said
 
 
-def require_equal(hub: Hub, words: tuple[str, ...], files: list[Path]) -> float:
+def require_equal(hub: Hub, words: tuple[str, ...], files: list[Path], per_site: int = 1) -> float:
     """Compare predictions to 1e-9 and bytes exactly; the largest difference."""
     folder = files[0].with_name("left")
     hub.write(folder, hub.goodbye())
-    largest, same, there = script.compared(words, files, folder, str(RUN))
+    largest, same, there = script.compared(words, files, folder, str(RUN), per_site)
     assert largest < 1e-9
     assert same
     assert there.tolist() == present(hub).tolist()
@@ -90,12 +92,22 @@ def test_sites_predict_and_send_what_the_simulation_says(name: str, tmp_path: Pa
     print(f"{name}: largest difference {require_equal(hub, words, files):.1e}")
 
 
+@pytest.mark.parametrize("name", ["em_kofl", "fomd_oms", "pof_mkl-bins", "pof_mkl-bits", "rf_gp"])
+def test_a_site_plays_several_clients(name: str, tmp_path: Path) -> None:
+    """Each with every fourth of its rows: five rounds, the last one or two without some of them; and one misses two."""
+    words, files = words_of(name), write_files(tmp_path)
+    hub, _, _ = played(words, files, per_site=4, fails=Away(2, 1, 0, 2))
+    assert len(hub.rounds) == 5
+    require_equal(hub, words, files, per_site=4)
+    assert not present(hub)[1:3, 2].any() and present(hub)[4, 2]
+
+
 class Away:
     """A site whose node ends in a round, in one of its exchanges, and is back as another node some rounds later.
 
     Parameters
     ----------
-    client, node : int
+    site, node : int
         What it is, and the node that it comes back as.
     begin, exchange : int
         From which of its messages on nothing comes.
@@ -103,8 +115,8 @@ class Away:
         For how many rounds.
     """
 
-    def __init__(self, client: int, begin: int, exchange: int, rounds: int, node: int = 200) -> None:
-        self.client, self.begin, self.exchange, self.node = client, begin, exchange, node
+    def __init__(self, site: int, begin: int, exchange: int, rounds: int, node: int = 200) -> None:
+        self.site, self.begin, self.exchange, self.node = site, begin, exchange, node
         self.end, self.played = begin + rounds, 0
         self.grid: Any = None
 
@@ -114,16 +126,16 @@ class Away:
         t = int(about.get("round", -1))
         if t >= self.end and self.node not in self.grid.nodes:
             self.comes_back()
-        if node != 100 + self.client or (t, int(about.get("exchange", 0))) < (self.begin, self.exchange):
-            return node == 100 + self.client and self.node in self.grid.nodes
+        if node != 100 + self.site or (t, int(about.get("exchange", 0))) < (self.begin, self.exchange):
+            return node == 100 + self.site and self.node in self.grid.nodes
         if (t, int(about["exchange"])) == (self.begin, self.exchange):
             self.grid.app(message, self.grid.nodes[node])  # it has learned, and nobody hears of it
         return True
 
     def comes_back(self) -> None:
         """As a new node, that knows only what is in its file."""
-        old = self.grid.nodes[100 + self.client].node_config
-        self.grid.nodes[self.node] = self.grid.context(self.node, self.client, Path(str(old["path"])))
+        old = self.grid.nodes[100 + self.site].node_config
+        self.grid.nodes[self.node] = self.grid.context(self.node, self.site, Path(str(old["path"])))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +161,7 @@ def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
     comes_back = away.comes_back
 
     def without_its_file() -> None:
-        (tmp_path / f"site2.client2.{RUN}.memory").unlink()
+        (tmp_path / f"site2.site2.{RUN}.memory").unlink()
         comes_back()
 
     away.comes_back = without_its_file  # type: ignore[method-assign]
@@ -179,16 +191,16 @@ def test_what_the_server_leaves(tmp_path: Path) -> None:
     told = hub.goodbye()
     hub.write(tmp_path / "left", told)
     rounds, sites = (
-        pd.read_csv(tmp_path / "left" / f"{name}.csv", dtype={"present": str}) for name in ("rounds", "sites")
+        pd.read_csv(tmp_path / "left" / f"{name}.csv", dtype={"sites": str}) for name in ("rounds", "sites")
     )
-    assert rounds["present"].tolist() == ["0 1 2"] * 17 + ["0 2"] * 3
+    assert rounds["sites"].tolist() == ["0 1 2"] * 17 + ["0 2"] * 3
     assert (
         rounds["uplink_bytes"].sum() == sites["uplink_bytes"].sum() == 57 * (8 * 8 + 7)
     )  # one bin of 8, and the bits that say which
     assert (rounds["heard_by_flower"] > rounds["uplink_bytes"]).all()
     assert sites["rounds"].tolist() == list(ROWS)
     errors = pd.concat(
-        pd.read_csv(tmp_path / f"site{k}.client{k}.{RUN}.predictions.csv").eval("(target - prediction) ** 2")
+        pd.read_csv(tmp_path / f"site{k}.site{k}.{RUN}.predictions.csv").eval("(target - prediction) ** 2")
         for k in range(3)
     )
     mse = (sites["mse"] * sites["rounds"]).sum() / sites["rounds"].sum()
@@ -214,7 +226,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     words, said = words_of("pof_mkl"), []
     given = configuration(*words)
     grid = InProcess(client_app(), given, files)
-    hub = Hub(run_of(given["configuration"]), grid, 3, 0.5, said.append)
+    hub = Hub(run_of(given["configuration"]), grid, 3, 1, 0.5, said.append)
     hub._look_around()
     assert list(hub.members) == [0, 2]
     [refused] = [one for one in said if one.startswith("a node is not taken in: ")]
@@ -228,9 +240,9 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
 @pytest.mark.parametrize(
     ("own", "line"),
     [
-        ({"path": "rows.csv"}, "client=None: must be the site's number"),
-        ({"client": 0}, "path=None: must be the file of the site's rows"),
-        ({"client": 5, "path": ""}, "client=5: must be a number from 0 to 2"),
+        ({"path": "rows.csv"}, "site=None: must be the site's number"),
+        ({"site": 0}, "path=None: must be the file of the site's rows"),
+        ({"site": 5, "path": ""}, "site=5: must be a number from 0 to 2"),
     ],
 )
 def test_a_node_that_does_not_say_who_it_is(
@@ -240,7 +252,7 @@ def test_a_node_that_does_not_say_who_it_is(
     given = configuration(*words_of("pof_mkl"))
     grid = InProcess(client_app(), given, files)
     grid.nodes[100].node_config = own | ({"path": str(files[0])} if own.get("path") == "" else {})
-    hub = Hub(run_of(given["configuration"]), grid, 3, 0.5, said.append)
+    hub = Hub(run_of(given["configuration"]), grid, 3, 1, 0.5, said.append)
     hub._look_around()
     assert line in "".join(said) + capsys.readouterr().err
     assert list(hub.members) == [1, 2]
@@ -250,7 +262,7 @@ def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
     files, said = write_files(tmp_path), []
     pd.read_csv(files[1]).rename(columns={"a": "z"}).to_csv(files[1], index=False)
     given = configuration(*words_of("pof_mkl"))
-    hub = Hub(run_of(given["configuration"]), InProcess(client_app(), given, files), 3, 0.5, said.append)
+    hub = Hub(run_of(given["configuration"]), InProcess(client_app(), given, files), 3, 1, 0.5, said.append)
     hub._look_around()
     assert "a node is not taken in: its features are z, b, c, where the first site has a, b, c" in said
     assert list(hub.members) == [0, 2]

@@ -17,7 +17,7 @@ def test_a_site_that_was_killed_was_absent_and_nothing_else(tmp_path: Path) -> N
     assert f"# site {script.KILLED} is started again" in said
     missed = np.flatnonzero(~there[:, script.KILLED]) + 1
     assert missed[0] > script.AFTER and len(missed) >= script.AWAY
-    assert f"site {script.KILLED} is back, 20 rows" in said
+    assert f"site {script.KILLED} is back, 100 rows" in said
     assert there[-1].tolist() == [True, False, True]
     assert there[:, 0].all()
     assert largest < 1e-9

@@ -19,19 +19,20 @@ PLAYED = {"em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "pe
 
 
 def test_a_project_is_written_and_holds_its_run(fkl: Callable, tmp_path: Path) -> None:
-    told = fkl("flower", "init", "My wards", "--sites", "3", *GOOD, 'dataset.delimiter="|"')
+    told = fkl("flower", "init", "My wards", "--sites", "3", "--clients-per-site", "5", *GOOD, 'dataset.delimiter="|"')
     assert told.code == 0, told.err
     assert told.out == "My wards: POF-MKL for 3 sites; its README.md says how to start them\n"
     folder = tmp_path / "My wards"
     project = tomllib.loads((folder / "pyproject.toml").read_text())
     assert project["project"]["name"] == "sites-my-wards"
-    assert project["tool"]["flwr"]["app"]["config"]["sites"] == 3
+    settings = project["tool"]["flwr"]["app"]["config"]
+    assert (settings["sites"], settings["clients-per-site"]) == (3, 5)
     run = run_of(project["tool"]["flwr"]["app"]["config"]["configuration"])
     assert (run.algo.label, run.dataset.target, run.dataset.delimiter) == ("POF-MKL", "the target", "|")
     for module in project["tool"]["flwr"]["app"]["components"].values():
         file = folder / f"{module.partition(':')[0].replace('.', '/')}.py"
         assert "app = " in file.read_text()
-    assert "fkl flower init My wards --sites 3" in (folder / "README.md").read_text()
+    assert "fkl flower init My wards --sites 3 --clients-per-site 5" in (folder / "README.md").read_text()
 
 
 def test_a_folder_with_something_in_it_is_left_alone(fkl: Callable, tmp_path: Path) -> None:
