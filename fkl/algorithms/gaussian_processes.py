@@ -26,6 +26,7 @@ from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.errors import require
 from fkl.kernels import Dictionary
+from fkl.kernels.flow import namespace
 
 LEVELS = np.logspace(-6, 0, 25)
 """Levels of noise that the evidence chooses among, four a decade; targets are scaled to numbers of about 1."""
@@ -70,13 +71,14 @@ class Prediction(NamedTuple):
 
     def log_density(self, y: Array) -> Array:
         """Of y (K,), (R, K, N)."""
-        density: Array = -0.5 * (np.log(2 * np.pi * self.variance) + (y[:, None] - self.mean) ** 2 / self.variance)
+        log = namespace(self.mean).log
+        density: Array = -0.5 * (log(2 * np.pi * self.variance) + (y[:, None] - self.mean) ** 2 / self.variance)
         return density
 
     def mixed(self, w: Array) -> tuple[Array, Array]:
         """Mean and variance (R, K) of the mixture with weights w (R, K or 1, N), 0 of kernels that are not known."""
-        known = w > 0
-        mean, variance = (np.where(known, values, 0.0) for values in self)
+        known, where = w > 0, namespace(w).where
+        mean, variance = (where(known, values, 0.0) for values in self)
         y_hat = (w * mean).sum(axis=-1)
         return y_hat, (w * (variance + (mean - y_hat[..., None]) ** 2)).sum(axis=-1)
 
@@ -128,6 +130,8 @@ class GaussianProcesses:
 
     def tells(self, t: int) -> bool:
         """Whether parties send what they have in round t."""
+        if self.flush == 1:
+            return True
         return (t + 1) & t == 0 if self.flush is None else (t + 1) % self.flush == 0
 
     def due(self, t: int, last: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -146,14 +150,15 @@ def posterior(common: Common, gram: Array, pull: Array, totals: Array, noise: Ar
     solved = common.bank.posterior(*one_by_one)
     root, theta, logdet = (part.reshape(like.shape) for part, like in zip(solved, (gram, pull, noise), strict=True))
     n, q = sums(totals)
-    rest = np.maximum(q - (pull * theta).sum(axis=-1), 0)
-    logdet -= pull.shape[-1] * np.log(noise)
-    return Posterior(root, theta, -0.5 * (n * np.log(2 * np.pi * noise) + logdet + rest / noise))
+    xp = namespace(theta)
+    rest = xp.maximum(q - (pull * theta).sum(axis=-1), 0)
+    logdet -= pull.shape[-1] * xp.log(noise)
+    return Posterior(root, theta, -0.5 * (n * xp.log(2 * np.pi * noise) + logdet + rest / noise))
 
 
 def sums(totals: Array) -> tuple[Array, Array]:
     """How many samples there are, n, and q (R, ..., 1), of `totals`, which noise may have made negative."""
-    told = np.maximum(totals, 0)
+    told = namespace(totals).maximum(totals, 0)
     return told[..., :1], told[..., 1:]
 
 
@@ -164,20 +169,21 @@ def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]
     eigenvalues of S below 0, and by less than 0 left of q, how far off they are: no level at which that shows is taken.
     Where it shows at all of them, s2 is twice what the least eigenvalue is below 0, or the largest level.
     """
-    values, vectors = np.linalg.eigh(gram)
-    least, values = -values[..., 0], np.maximum(values, 0)
-    along = np.matmul(vectors.swapaxes(-1, -2), pull[..., None])[..., 0] ** 2
+    xp = namespace(gram)
+    values, vectors = xp.linalg.eigh(gram)
+    least, values = -values[..., 0], xp.maximum(values, 0)
+    along = xp.matmul(vectors.swapaxes(-1, -2), pull[..., None])[..., 0] ** 2
     n, q = sums(totals)
     evidence = []
     for level in LEVELS:
         rest = q - (along / (values + level)).sum(axis=-1)
-        told = -0.5 * (n * np.log(2 * np.pi * level) + np.log1p(values / level).sum(axis=-1) + rest / level)
+        told = -0.5 * (n * np.log(2 * np.pi * level) + xp.log1p(values / level).sum(axis=-1) + rest / level)
         shows = (least > level) | (rest < -ROUNDING * q)
-        evidence.append(np.where(shows, -np.inf, told))
-    enough = n > gram.shape[-1]
-    level = np.where(enough, LEVELS[np.round(evidence, DIGITS).argmax(axis=0)], FIRST_LEVEL)
-    off = np.where(enough, ~np.isfinite(evidence).any(axis=0), least > FIRST_LEVEL)
-    return np.where(off, np.maximum(LEVELS[-1], 2 * least), level)
+        evidence.append(xp.where(shows, -np.inf, told))
+    of_levels, enough = xp.stack(evidence), n > gram.shape[-1]
+    level = xp.where(enough, xp.asarray(LEVELS)[xp.round(of_levels, DIGITS).argmax(axis=0)], FIRST_LEVEL)
+    off = xp.where(enough, ~xp.isfinite(of_levels).any(axis=0), least > FIRST_LEVEL)
+    return xp.where(off, xp.maximum(LEVELS[-1], 2 * least), level)  # type: ignore[no-any-return]
 
 
 def best(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
@@ -191,4 +197,4 @@ def best(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.b
 
 def weights(log_w: Array, active: NDArray[np.bool_]) -> Array:
     """exp(log_w), normalised over the active kernels, 0 of the others."""
-    return softmax(np.where(active, log_w, -np.inf))
+    return softmax(namespace(log_w).where(active, log_w, -np.inf))

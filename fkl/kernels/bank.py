@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.kernels.flow import namespace
 from fkl.kernels.threads import share as divide
 from fkl.kernels.threads import wake_for
 
@@ -218,7 +219,7 @@ class FeatureBank:
             log det A.
         """
         low = np.linalg.eigvalsh(gram)[..., 0] < -0.5 * noise
-        gram = np.where(low[..., None, None], _without_negative(gram), gram)
+        gram = np.where(low[..., None, None], without_negative(gram), gram)
         factor = np.linalg.cholesky(gram + noise[..., None, None] * np.eye(gram.shape[-1]))
         root = np.tril(np.linalg.inv(factor))
         along = np.matmul(root, pull[..., None])
@@ -251,10 +252,11 @@ class FeatureBank:
         return np.repeat(self.phase, self.kernels // self.phase.shape[1], axis=1)
 
 
-def _without_negative(gram: Array) -> Array:
+def without_negative(gram: Array) -> Array:
     """The symmetric matrices (..., P, P) with eigenvalues below 0 taken for 0."""
-    values, vectors = np.linalg.eigh(gram)
-    return np.matmul(vectors * np.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))
+    xp = namespace(gram)
+    values, vectors = xp.linalg.eigh(gram)
+    return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))  # type: ignore[no-any-return]
 
 
 def _by_client(told: Array) -> NDArray[np.float64]:
@@ -350,7 +352,7 @@ class CompiledBank(FeatureBank):
         wake_for(gram.size * self.width)
         moments.posterior(*given, *out, whole)
         if not whole.all():
-            given[0] = np.where(whole[..., None, None], given[0], _without_negative(given[0]))
+            given[0] = np.where(whole[..., None, None], given[0], without_negative(given[0]))
             moments.posterior(*given, *out, whole)
         return out
 

@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.scipy.linalg import solve_triangular
 
-from fkl.kernels.bank import FeatureBank
+from fkl.kernels.bank import FeatureBank, without_negative
+from fkl.kernels.flow import either
 from fkl.kernels.tiles import in_tiles
 
 Array = Any
@@ -90,6 +92,64 @@ class JaxBank(FeatureBank):
         theta, shown = lax.scan(step, theta, (jnp.moveaxis(self.features(x), 2, 0), y, eta))
         f, squared_norm = (jnp.moveaxis(values, 0, 1).astype(np.float64) for values in shown)
         return f, squared_norm, theta
+
+    def moments(self, x: Array, y: Array, weight: Array, chosen: Array | None = None) -> tuple[Array, Array]:
+        """As `FeatureBank.moments`, of samples that all replicates share, one tile of them after another."""
+        assert len(x) == len(y) == len(weight) == 1, "samples of each replicate's own"
+
+        def add(sums: tuple[Array, Array], tile: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
+            x, y, weight = tile
+            root = jnp.sqrt(weight)
+
+            def work(z: Array) -> Sequence[Array]:
+                rows, y_rows = root[:, None] * self._flat(z), root * y
+                return self._product(rows.T, rows), self._product(rows.T, y_rows)
+
+            gram, pull = (of_tile[:, :, 0] for of_tile in self._each(work, x, []))
+            return (sums[0] + gram, sums[1] + pull), None
+
+        shape = self.replicates, self.kernels, self.width
+        nothing = jnp.zeros((*shape, self.width)), jnp.zeros(shape)
+        (gram, pull), _ = lax.scan(
+            add, nothing, tuple(in_tiles(jnp.asarray(values[0]), 0) for values in (x, y, weight))
+        )
+        if chosen is not None:
+            gram, pull = chosen[..., None, None] * gram, chosen[..., None] * pull
+        return gram, pull
+
+    def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[Array, Array]:
+        """As `FeatureBank.gaussian`."""
+
+        def work(z: Array, theta: Array, root: Array) -> Sequence[Array]:
+            rows = self._flat(z)
+            return self._product(rows, theta), (self._product(rows, root.T) ** 2).sum(-1)
+
+        mean, spread = self._each(work, x, [theta, root])
+        return self._by_client(mean, len(x)), self._by_client(spread, len(x))
+
+    def posterior(self, gram: Array, pull: Array, noise: Array) -> tuple[Array, Array, Array]:
+        """As `FeatureBank.posterior`; that an eigenvalue is below 0 is told by the pivots."""
+        eye = jnp.eye(gram.shape[-1])
+
+        def factored(gram: Array) -> Array:
+            return jnp.linalg.cholesky(gram + noise[..., None, None] * eye)
+
+        factor = factored(gram)
+        whole = jnp.isfinite(factor).all(axis=(-1, -2))
+        factor = either(
+            whole.all(),
+            lambda: factor,
+            lambda: factored(jnp.where(whole[..., None, None], gram, without_negative(gram))),
+        )
+        root = solve_triangular(factor, jnp.broadcast_to(eye, factor.shape), lower=True)
+        along = self._product(root, pull[..., None])
+        logdet = 2 * jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+        return root, self._product(root.swapaxes(-1, -2), along)[..., 0], logdet
+
+    @staticmethod
+    def _flat(z: Array) -> Array:
+        """Features of a tile, (maps, tile, D), as (tile, width) in float64."""
+        return jnp.concatenate(list(z), axis=-1).astype(np.float64)
 
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
         """As `FeatureBank.put`."""

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
+from fkl.kernels.flow import namespace
 from fkl.network.messages import Array, Each, Size
 
 
@@ -13,19 +14,19 @@ def triangle(gram: Array) -> Array:
     """The lower triangles of matrices (..., P, P), row by row: (..., P (P + 1) / 2)."""
     P = gram.shape[-1]
     rows, columns = np.tril_indices(P)
-    return np.take(gram.reshape(*gram.shape[:-2], P * P), rows * P + columns, axis=-1)
+    return namespace(gram).take(gram.reshape(*gram.shape[:-2], P * P), rows * P + columns, axis=-1)  # type: ignore[no-any-return]
 
 
 def lower(packed: Array) -> Array:
     """The lower triangular matrices of which `triangle` gave these."""
-    return np.tril(symmetric(packed))
+    return namespace(packed).tril(symmetric(packed))  # type: ignore[no-any-return]
 
 
 def symmetric(packed: Array) -> Array:
     """The symmetric matrices of which `triangle` gave these."""
     P = int(np.sqrt(2 * packed.shape[-1]))
     low, high = np.sort(np.indices((P, P)), axis=0)
-    return np.take(packed, high * (high + 1) // 2 + low, axis=-1)
+    return namespace(packed).take(packed, high * (high + 1) // 2 + low, axis=-1)  # type: ignore[no-any-return]
 
 
 def outer_sum(samples: Array, share: Array) -> Array:
@@ -122,4 +123,4 @@ class Moments:
         rows = self.x.shape[1] * self.x.shape[2]
         x, y, weight = (part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight))
         gram, pull = self.bank.moments(x, y, weight, self.chosen)
-        return np.concatenate([triangle(gram), pull], axis=-1)
+        return namespace(gram).concatenate([triangle(gram), pull], axis=-1)  # type: ignore[no-any-return]

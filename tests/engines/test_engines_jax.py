@@ -31,7 +31,9 @@ CASES["push_cta"] = ("algo=push_cta", *ONE_KERNEL, "algo.iterations=13", "topolo
 CASES["odkla"] = ("algo=odkla", *ONE_KERNEL, "partition.rounds=13")
 CASES["qc_odkla"] = ("algo=qc_odkla", *ONE_KERNEL, "partition.rounds=13", "~compression")
 CASES["domkl"] = ("algo=domkl", *SMALL)
+CASES["rf_gp"] = ("algo=rf_gp", *SMALL, "kernels.N=2")
 SCANNED = tuple(CASES)
+CASES["rf_gp-personal"] = (*CASES["rf_gp"], "algo.personal=true", "algo.forget=0.9", "participation=share")
 CASES["dkla-few-samples"] = (*CASES["dkla"], "kernels.D=40", "algo.test_share=0.95")
 RING = (
     "dataset=synthetic",
@@ -104,7 +106,11 @@ def alike(one: Any, other: Any) -> bool:
     return np.array_equal(one, other, equal_nan=True) if isinstance(other, np.ndarray) else bool(one == other)
 
 
-@pytest.mark.parametrize("case", CASES)
+SLOW = ("rf_gp-personal",)
+"""Whose program takes long to compile."""
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.slow if case in SLOW else ()) for case in CASES])
 def test_a_scan_shows_what_the_reference_does(case: str) -> None:
     words = (*CASES[case], "precision=float64")
     expected, found = (played((*words, f"engine={engine}")) for engine in ("numpy", "jax"))
@@ -200,9 +206,16 @@ def test_agents_that_miss_rounds_are_refused() -> None:
         played((*CASES["odkla"], "engine=jax", "participation=share"))
 
 
-def test_a_logistic_loss_on_a_graph_is_refused() -> None:
-    with pytest.raises(BadValue, match=r"^engine=jax: must be numba or numpy for DKLA: its agents search"):
-        load(compose(*CASES["dkla"], "engine=jax", "algo.loss=logistic"))
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((*CASES["dkla"], "algo.loss=logistic"), "DKLA: its agents search for the minimum of a logistic loss"),
+        ((*CASES["rf_gp"], "algo.flush=null"), "RF-GP: its messages are not alike in all rounds"),
+    ],
+)
+def test_keys_with_which_a_method_cannot_be_traced_are_refused(words: tuple[str, ...], why: str) -> None:
+    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba or numpy for {why}"):
+        load(compose(*words, "engine=jax"))
 
 
 @pytest.mark.parametrize(

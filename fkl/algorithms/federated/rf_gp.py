@@ -26,6 +26,7 @@ from fkl.contract.world import Array, Common, Outcome, World
 from fkl.data.problem import Problem
 from fkl.errors import require
 from fkl.kernels import Dictionary
+from fkl.kernels.flow import either
 from fkl.kernels.functions import OnFeatures
 from fkl.network.messages import Each, Selected, Shared
 from fkl.network.moments import Moments, lower, outer_sum, symmetric, triangle
@@ -155,6 +156,12 @@ class RfGp(GaussianProcesses, Federated):
     M: int | None = None
     rank: int | None = None
 
+    @property
+    def not_scanned(self) -> str:  # type: ignore[override]
+        """As of `Federated`."""
+        alike = self.flush == 1 and self.M is None and self.rank is None
+        return "" if alike else "its messages are not alike in all rounds, but with flush=1, and M and rank null"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.M is None or self.M >= 1, "M", self.M, "an integer >= 1, or null for all kernels")
@@ -254,14 +261,17 @@ class RfGp(GaussianProcesses, Federated):
         totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
         noise: Array = server.noise
         active, decided = server.active, server.decided
-        decides = bool(self.due(t, decided)[0])  # all replicates have had as many rounds
-        if decides and self.noise is None:
-            noise = common.xp.where(active, most_evident(gram, pull, totals), noise)
+        decides = self.due(t, decided)[0]  # all replicates have had as many rounds
+        if self.noise is None:
+            kept = noise
+            noise = either(
+                decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept
+            )
         known = posterior(common, gram, pull, totals, noise)
-        if decides:
-            decided = common.xp.full_like(decided, t)
+        decided = common.xp.where(decides, t, decided)
+        if self.M is not None and decides:
             half = -(-int(active[0].sum()) // 2)
-            active = active if self.M is None else best(known.evidence, active, max(self.M, half))
+            active = best(known.evidence, active, max(self.M, half))
         now = common.xp.full_like(server.heard, t)
         return Server(gram, pull, totals, noise, *known, active, now, decided, server.clients)
 
