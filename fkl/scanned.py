@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.errors import JAXIndexError, JAXTypeError
+from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
 from fkl.contract.samples import BatchSamples
 from fkl.contract.world import Algorithm, Common, World
@@ -74,16 +74,16 @@ def play(
     problem, seconds = world.problem, under_way.seconds
     # Of this block, not of the process: whoever uses fkl as a library has a precision of their own.
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        scan = _Scan(algorithm, world, under_way.state, under_way.judge)
+        scan = Scan(algorithm, world, under_way.state, under_way.judge)
         try:
             for first in range(under_way.t, problem.rounds, scan.length):
                 rounds = range(first, min(first + scan.length, problem.rounds))
                 start = perf_counter()
-                under_way.state, told = scan.play(under_way.state, rounds)
+                under_way.state, told = scan.play(under_way.state, scan.given(rounds, scan.length))
                 took = perf_counter() - start
                 for b, t in enumerate(rounds):
                     under_way.elapsed[t] = seconds + took * (b + 1) / len(rounds)
-                    scan.enter(t, _Told(*(tuple(values[b] for values in one) for one in told)))
+                    scan.enter(t, Told(*(tuple(values[b] for values in one) for one in told)))
                     under_way.t = t + 1
                 seconds += took
                 advance(len(rounds) * len(world.streams.replicates))
@@ -91,8 +91,14 @@ def play(
                 if watch is not None:
                     _settle(under_way)
                     watch(under_way.t)
-        finally:
+        except NotFiniteError:
             _settle(under_way)
+            raise
+        except JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            raise MemoryError("the device has no more") from None
+        _settle(under_way)
     under_way.judge.close()
 
 
@@ -107,7 +113,7 @@ def _of_numpy(value: Any) -> Any:
     return rebuilt(value, map(np.array, parts(value)))
 
 
-class _Told(NamedTuple):
+class Told(NamedTuple):
     """What comes back of a scan, of every round an entry along the first axis.
 
     Parameters
@@ -123,7 +129,7 @@ class _Told(NamedTuple):
     sizes: tuple[Array, ...]
 
 
-class _Given(NamedTuple):
+class Given(NamedTuple):
     """What goes into a scan, likewise.
 
     Parameters
@@ -161,7 +167,7 @@ class _Fixed(NamedTuple):
     minimiser: tuple[Array, ...] = ()
 
 
-class _Scan:
+class Scan:
     """A compiled scan over some rounds of a method, and what is needed to play it.
 
     Parameters
@@ -198,18 +204,17 @@ class _Scan:
             judge.kernel_loss = np.zeros(shown.loss.shape)
         self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
         self.length = self._rounds_at_once(0 if self._of_streams else shown.size * shown.dtype.itemsize)
-        program, given = jax.jit(self._rounds, donate_argnums=1), self._given(range(1), self.length)
+        program, given = jax.jit(self._rounds, donate_argnums=1), self.given(range(1), self.length)
         self._compiled = program.lower(self._fixed, self._carried(state), given).compile()
 
-    def play(self, state: Any, rounds: range) -> tuple[Any, _Told]:
+    def play(self, state: Any, given: Given) -> tuple[Any, Told]:
         """The state after these rounds, and what they told; a `StreamJudge` has added up what they showed."""
-        given = self._given(rounds, self.length)
         (made, sums), told = self._compiled(self._fixed, self._carried(state), given)
         if self._of_streams:
             self._judge.sums = rebuilt(self._judge.sums, sums)
-        return rebuilt(state, made), _Told(*(tuple(map(np.asarray, values)) for values in told))
+        return rebuilt(state, made), Told(*(tuple(map(np.asarray, values)) for values in told))
 
-    def enter(self, t: int, told: _Told) -> None:
+    def enter(self, t: int, told: Told) -> None:
         """Book what was sent in round t, and what was shown."""
         channel, judge, changing = self._world.channel, self._judge, iter(told.sizes)
         channel.open_round(t, self._world.problem.present[t])
@@ -230,7 +235,7 @@ class _Scan:
     def _looked_at(self, state: Any) -> Any:
         """Shapes of what a round shows; tracing it also tells what it asks for."""
         try:
-            return jax.eval_shape(self._first_round, self._fixed, parts(state), self._given(range(1), 1))
+            return jax.eval_shape(self._first_round, self._fixed, parts(state), self.given(range(1), 1))
         except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
             [why, *_] = str(error).splitlines()
             raise FklError(f"engine=jax: the rounds of {self._algorithm.label} cannot be traced: {why}") from None
@@ -238,14 +243,14 @@ class _Scan:
     def _rounds_at_once(self, shown: int) -> int:
         """How many, of which each shows so many bytes, so that few of the last scan are for nothing."""
         problem, bank = self._world.problem, self._bank
-        given = sum(part.nbytes for part in jax.tree.leaves(self._given(range(1), 1)))
+        given = sum(part.nbytes for part in jax.tree.leaves(self.given(range(1), 1)))
         most = min(MOST_ROUNDS, ROOM // (given + shown))
         if bank is not None and self._of_streams and _on_cpu():
             most = min(most, ANGLES // (bank.replicates * bank.kernels * bank.rho.shape[-1] * problem.clients))
         scans = -(-problem.rounds // max(LEAST_ROUNDS, most))
         return max(LEAST_ROUNDS, -(-problem.rounds // scans))
 
-    def _given(self, rounds: range, length: int) -> _Given:
+    def given(self, rounds: range, length: int) -> Given:
         """What goes into a scan of these rounds; 0 in those that fill it up."""
 
         def filled(values: Sequence[Any]) -> Array:
@@ -257,22 +262,22 @@ class _Scan:
         streams, problem = self._world.streams, self._world.problem
         samples = tuple(zip(*(problem.round(t) for t in rounds), strict=True)) if self._of_streams else ()
         drawn = tuple(filled([asked.of_round(streams, t) for t in rounds]) for asked in self._asked)
-        return _Given(filled(rounds), filled([True] * len(rounds)), tuple(map(filled, samples)), drawn)
+        return Given(filled(rounds), filled([True] * len(rounds)), tuple(map(filled, samples)), drawn)
 
-    def _rounds(self, fixed: _Fixed, carried: Any, given: _Given) -> Any:
+    def _rounds(self, fixed: _Fixed, carried: Any, given: Given) -> Any:
         """All of them, traced."""
 
-        def one(carried: Any, given: _Given) -> Any:
+        def one(carried: Any, given: Given) -> Any:
             state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.drawn))
             sums, shown = self._shown(carried[1], outcome, given)
             after = parts(state), sums
             changing = tuple(part for _, given_too in self._booked for part in parts(given_too) if traced(part))
             kept = jax.tree.map(lambda new, old: jnp.where(given.counts, new, old), after, carried)
-            return kept, _Told(shown, changing)
+            return kept, Told(shown, changing)
 
         return lax.scan(one, carried, given)
 
-    def _shown(self, sums: Any, outcome: Any, given: _Given) -> tuple[Any, tuple[Array, ...]]:
+    def _shown(self, sums: Any, outcome: Any, given: Given) -> tuple[Any, tuple[Array, ...]]:
         """What the judge adds up, and what it is told of a round."""
         if not self._of_streams:
             return (), (outcome,)
@@ -281,12 +286,12 @@ class _Scan:
         sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance)
         return parts(after), (*map(folded, after.terms()), *sure)
 
-    def _first_round(self, fixed: _Fixed, state: Any, given: _Given) -> Any:
+    def _first_round(self, fixed: _Fixed, state: Any, given: Given) -> Any:
         one = jax.tree.map(lambda values: values[0], given)
         _, outcome = self._step(fixed, rebuilt(self._state, state), one, None)
         return _Outcome(outcome.y_hat, outcome.loss) if self._of_streams else outcome
 
-    def _step(self, fixed: _Fixed, state: Any, given: _Given, drawn: Iterator[Array] | None) -> tuple[Any, Any]:
+    def _step(self, fixed: _Fixed, state: Any, given: Given, drawn: Iterator[Array] | None) -> tuple[Any, Any]:
         """A traced round of the method, in a world of stand-ins; the first, of nothing drawn, to see what it asks."""
         world, common = self._world, self._world.common
         standing: dict[str, Any] = {

@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 from jax.scipy.linalg import solve_triangular
 
+from fkl.kernels import compiled as numbers
 from fkl.kernels.bank import FeatureBank, without_negative
 from fkl.kernels.flow import either
 from fkl.kernels.tiles import in_tiles
@@ -23,6 +24,26 @@ Array = Any
 Stepped = tuple[Array, Array, Array]
 HERE, ELSEWHERE = 2**18, 2**28
 """Angles at once: on a CPU so many that they stay in its cache, on a device of its own many more."""
+
+
+def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Array, Array]:
+    """In this precision, in float32 by the polynomials of the compiled bank: XLA's own take several times as long.
+
+    Angles in float64 are first brought to one turn in float64, also as there.
+    """
+    if precision == np.float64:
+        return jnp.sin(angle), jnp.cos(angle)
+    if angle.dtype == np.float64:
+        angle = angle - numbers._TWO_PI * jnp.rint(angle * numbers._TURN)
+    x = angle.astype(precision)
+    quadrant = jnp.rint(x * numbers._TWO_OVER_PI)
+    r = ((x - quadrant * numbers._PIO2_HIGH) - quadrant * numbers._PIO2_MIDDLE) - quadrant * numbers._PIO2_LOW
+    n, r2 = quadrant.astype(np.int32), r * r
+    s = r + r * r2 * (numbers._S1 + r2 * (numbers._S2 + r2 * numbers._S3))
+    c = numbers._ONE - numbers._HALF * r2 + r2 * r2 * (numbers._C1 + r2 * (numbers._C2 + r2 * numbers._C3))
+    odd = (n & 1) != 0
+    sine, cosine = jnp.where(odd, c, s), jnp.where(odd, s, c)
+    return jnp.where((n & 2) != 0, -sine, sine), jnp.where(((n + 1) & 2) != 0, -cosine, cosine)
 
 
 @dataclass(frozen=True)
@@ -198,8 +219,8 @@ class JaxBank(FeatureBank):
 
     def _maps_of(self, angle: Array, phase: Array) -> list[Array]:
         """The feature map, part by part, in the bank's precision; the phase is that of the cosine map."""
-        parts = [jnp.cos(angle + phase)] if self.phase.size else [jnp.sin(angle), jnp.cos(angle)]
-        return [(self.norm * part).astype(self.precision) for part in parts]
+        sine, cosine = sine_and_cosine(angle + phase if self.phase.size else angle, self.precision)
+        return [self.norm * part for part in ((cosine,) if self.phase.size else (sine, cosine))]
 
     def _by_map(self, theta: Array) -> Array:
         """(R, N, width) as (R, N, maps, 1, D), beside features of a tile."""
