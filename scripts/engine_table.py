@@ -1,0 +1,110 @@
+"""What each engine makes of each method, beside the reference: prints the table of docs/engines.md.
+
+    OPENBLAS_NUM_THREADS=1 python scripts/engine_table.py [METHOD ...]
+
+Every method plays the small scenario of `python -m fkl.conformance`, in float64 with every engine that takes it; a
+figure is the largest difference of a column from the same of engine=numpy, or of numba where there is no such, over
+whichever is larger of that column's value and 1. The last column is float32 on jax beside float32 on numba after 500
+rounds or iterations of 4 clients. What an engine does not take is refused, and the reason of the refusal printed.
+"""
+
+import argparse
+import io
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import numpy as np
+
+from fkl.algorithms.base import Batched
+from fkl.composing.names import known
+from fkl.config import Run
+from fkl.conformance import scenario
+from fkl.errors import BadValue
+from fkl.execution import prepare
+from fkl.results.records import TIMING_COLUMNS
+from fkl.simulation import simulate
+
+WITHOUT = {"qc_odkla": ("~compression",)}
+"""What a method is played without, which its configuration has."""
+LONG = ("dataset=synthetic", "dataset.rows=2000", "precision=float32")
+PARTITION = ("partition.clients=4", "partition.rounds=500")
+
+
+def shown(run: Run) -> dict[str, Any]:
+    """All columns of a run, and its ledger's counts, by name."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        experiment = prepare(run)
+        chunks = list(simulate(experiment, 1, None, id))
+    found: dict[str, Any] = {}
+    for chunk in chunks:
+        for part, columns in experiment.task.columns(chunk.judge, chunk.each())._asdict().items():
+            told = {name: values for name, values in columns.items() if name not in TIMING_COLUMNS}
+            found |= {f"{chunk.first} {part} {name}": np.asarray(values, float) for name, values in told.items()}
+        for direction, tally in chunk.ledger.tallies.items():
+            found[f"{chunk.first} {direction}"] = tally.by_round
+    return found
+
+
+def apart(found: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
+    """The largest difference, over whichever is larger of a value and 1; infinite where NaN differ, or counts."""
+    largest = 0.0
+    for name, values in expected.items():
+        if values.dtype.kind == "i" or not np.array_equal(np.isnan(found[name]), np.isnan(values)):
+            largest = max(largest, 0.0 if np.array_equal(found[name], values, equal_nan=True) else np.inf)
+            continue
+        room = np.maximum(1, np.abs(values))
+        largest = max(largest, float(np.nanmax(np.abs(found[name] - values) / room, initial=0.0)))
+    return largest
+
+
+def cells(algo: str) -> list[str]:
+    """numpy, numba, mpi, jax in float64 and in float32, of one method."""
+    words = (f"algo={algo}", "precision=float64", *WITHOUT.get(algo, ()))
+    label, reference = scenario(*words).algo.label, None
+    row = [f"{label} (`{algo}`)"]
+    for engine in ("numpy", "numba", "mpi", "jax"):
+        try:
+            run = scenario(*words, f"engine={engine}")
+        except BadValue as refused:
+            row.append(refused_because(refused, label))
+            continue
+        if engine == "mpi":
+            row.append("numba's bytes")
+            continue
+        found = shown(run)
+        row.append("reference" if reference is None else f"equal, {apart(found, reference):.1e}")
+        reference = found if reference is None else reference
+    row.append(in_float32(algo) if row[-1].startswith("equal") else "")
+    return row
+
+
+def refused_because(refused: BadValue, label: str) -> str:
+    """What a refusal says, without the keys that it would take instead."""
+    _, _, why = refused.allowed.partition(f"{label}: ")
+    return f"not possible: {why}" if why else f"not possible: it takes {refused.allowed.partition(' for ')[0]}"
+
+
+def in_float32(algo: str) -> str:
+    """How far 500 rounds in float32 are from those of numba, where there is a stream, or iterations, so long."""
+    kind = type(scenario(f"algo={algo}").algo)
+    alone = getattr(kind, "alone", False)
+    streams = ("partition=stream", "partition.clients=1", "partition.rounds=500") if alone else PARTITION
+    iterations = ("algo.iterations=500",) if issubclass(kind, Batched) else ()
+    words = (f"algo={algo}", *LONG, *streams, *iterations, *WITHOUT.get(algo, ()))
+    found, expected = (shown(scenario(*words, f"engine={engine}")) for engine in ("jax", "numba"))
+    return f"{apart(found, expected):.1e}"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("methods", nargs="*", metavar="METHOD")
+    print("| method | numpy | numba | mpi | jax | jax in float32, beside numba |")
+    print("|---|---|---|---|---|---|")
+    for algo in parser.parse_args().methods or known("algo"):
+        print("|", " | ".join(cells(algo)), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
