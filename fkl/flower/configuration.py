@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from secrets import randbits
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from omegaconf import OmegaConf
 
 from fkl.conditions import around
+from fkl.conditions.privacy import Noise
 from fkl.config import Run, load
 from fkl.contract.star import Federated
 from fkl.contract.world import Common
@@ -62,6 +64,9 @@ def require_fits(run: Run) -> None:
     require(settings.rows == "all", "rows", settings.rows, "all: which rows there are is each site's own business")
     require(settings.engine in ("numba", "numpy"), "engine", settings.engine, "numba or numpy, at every site")
     require(not settings.save_model, "save_model", True, "false: a client's part of the model stays at its site")
+    noisy = noise_of(run) is not None
+    told = "none with privacy.noise: for a common scale sites tell the ends of their rows, on which there is no noise"
+    require(not noisy or settings.scaling == "none", "scaling", settings.scaling, told)
     for name, words in REFUSED.items():
         require(name not in run.conditions, name, type(run.conditions.get(name)).__name__, words)
     require(run.network == Network(), "network", "Network(...)", "left as it is: this network is a real one")
@@ -69,12 +74,17 @@ def require_fits(run: Run) -> None:
 
 REFUSED = {
     "participation": "null: who takes part is who is there",
-    "privacy": "null: its noise follows from the seed, which all sites know, and would hide nothing",
     "secure": "null: a simulation adds up the bytes of that protocol, whose messages sites do not exchange yet",
     "late": "null: what comes late is not heard",
     "links": "null: there is no graph of agents",
 }
 """Why a condition cannot be, in words that say what can."""
+
+
+def noise_of(run: Run) -> Noise | None:
+    """The privacy of a run whose messages, or their means, have noise on them."""
+    privacy = run.conditions.get("privacy")
+    return privacy if isinstance(privacy, Noise) and privacy.noise > 0 else None
 
 
 def _require_own_rows(run: Run) -> None:
@@ -151,6 +161,21 @@ def common_scale(ends: Sequence[Ends], scaling: str, dimension: int) -> Scale:
     return normalise(Table.of_one_site(x, np.array([low[0], high[0]]), names, "all sites"), scaling).scale
 
 
+class OfSites(Streams):
+    """Streams that follow from the seed, which all sites know, but for noise, which nobody may know.
+
+    It never comes again, not even when a round is played again: of two sums with one noise, the difference has none.
+    """
+
+    def of(self, r: int) -> "OfSites":
+        """Those of one of these replicates, the one at place r."""
+        return OfSites(self.seed, (self.replicates[r],))
+
+    def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
+        secret = role in (Role.PRIVACY, Role.PRIVACY_OF_SERVER)
+        return np.random.SeedSequence(randbits(128)) if secret else super()._sequence(replicate, role)
+
+
 @dataclass(frozen=True)
 class Known:
     """What the server tells every site, and all know: how many sites and rounds there are, and the common scale.
@@ -176,7 +201,7 @@ class Known:
 
     def common(self, run: Run) -> Common:
         """What all parties of the contract know."""
-        drawn = Streams(run.settings.seed, (0,)), run.settings.precision, run.settings.engine
+        drawn = OfSites(run.settings.seed, (0,)), run.settings.precision, run.settings.engine
         return Common(run.kernels, self.dimension, self.rounds, *drawn, self.clients)
 
     def present(self, site: int, rows: int, t: int) -> list[int]:

@@ -15,11 +15,13 @@ import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
+from fkl.conditions import accountant
+from fkl.conditions.privacy import Central
 from fkl.config import Run
 from fkl.contract.isolated import ServerAlone
 from fkl.errors import FklError, counted, require
 from fkl.files import write_sealed, write_text
-from fkl.flower.configuration import Ends, Known, common_scale, method_of, require_columns, run_of
+from fkl.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_columns, run_of
 from fkl.flower.memory import to_arrays
 from fkl.flower.records import from_records, size_of, to_records
 from fkl.flower.words import ABOUT, arrays_of, words_of
@@ -112,6 +114,8 @@ class Hub:
         self._columns: list[str] = []
         self.rounds: list[tuple[list[int], Traffic]] = []
         self.lost = Traffic()
+        self._summed: dict[int, int] = {}  # by client, sums that it was in, of rounds that did not count, too
+        self._told = 0
 
     def train(self) -> None:
         """Play all rounds."""
@@ -216,6 +220,8 @@ class Hub:
             if failed:
                 return failed
             up = [packet for k in here for packet in answers[k] if packet is not None]
+            for number in clients if up else ():
+                self._summed[number] = self._summed.get(number, 0) + 1
             if here or self._hears_silence:
                 self.server.take(t, exchange, up, share, np.array(clients, np.int64))
         return []
@@ -264,6 +270,7 @@ class Hub:
             about = dict(answer.content[ABOUT]) if answer.has_content() else {}
             if "rows" in about:
                 told[here[node]] = int(about["rows"]), float(about["squared_error"])
+                self._told = max(self._told, int(about["told"]))
         return told
 
     # --- Flower
@@ -334,7 +341,9 @@ class Hub:
         """What it came to, and beside it what Flower itself took."""
         traffic = [one for _, one in self.rounds]
         rows, error = sum(one[0] for one in told.values()), sum(one[1] for one in told.values())
-        if rows:
+        if noise_of(self._run) is not None:
+            yield self._epsilon()
+        elif rows:
             yield f"mse {error / rows:.6g}, of {counted(rows, 'prediction')} at {counted(len(told), 'site')}"
         for what, name, whole in (("uplink", "up", "heard"), ("downlink", "down", "sent")):
             arrays = sum(sum(getattr(one, name).values()) for one in traffic)
@@ -342,6 +351,17 @@ class Hub:
             yield f"{what}: {arrays} bytes of arrays, in {messages} bytes of Flower's messages"
         seconds, played = sum(one.seconds for one in traffic), sum(one.played for one in traffic)
         yield f"{seconds:.1f} s in {counted(len(traffic), 'round')}, of which the slowest site computed {played:.1f} s"
+
+    def _epsilon(self) -> str:
+        """What the noise is worth, of all that a client has sent: one mechanism for each sum, or for each message."""
+        noise = noise_of(self._run)
+        assert noise is not None
+        if not accountant.INSTALLED:
+            return accountant.MISSING
+        several = max(self._summed.values(), default=0) if isinstance(noise, Central) else self._told
+        epsilon = float(accountant.epsilons(noise.noise, np.array([several]), noise.delta)[0])
+        what = "sum" if isinstance(noise, Central) else "message"
+        return f"epsilon_client {epsilon:.6g} for delta {noise.delta:g}, of {counted(several, what)}"
 
 
 def serialised(message: Any) -> int:

@@ -39,6 +39,8 @@ class Memory:
         That were predicted in it.
     after : dict of int to any
         As `state`, after that.
+    told : dict of int to int
+        Messages that each client has sent so far, whether anybody heard them or not.
     """
 
     state: dict[int, Any]
@@ -48,6 +50,7 @@ class Memory:
     exchange: int = -1
     rows: list[int] = field(default_factory=list)
     after: dict[int, Any] = field(default_factory=dict)
+    told: dict[int, int] = field(default_factory=dict)
 
     def settle(self, heard: int) -> None:
         """Keep the round played last if the server has heard it, and forget it if not.

@@ -19,7 +19,7 @@ from fkl.contract.isolated import ClientAlone
 from fkl.data.problem import Table
 from fkl.errors import FklError, refuse, require
 from fkl.files import write_text
-from fkl.flower.configuration import Ends, Known, method_of, own_table, run_of
+from fkl.flower.configuration import Ends, Known, method_of, noise_of, own_table, run_of
 from fkl.flower.memory import Memory, keep, kept, memory_of, to_arrays
 from fkl.flower.records import from_records, to_records
 from fkl.flower.words import ABOUT, MEMORY, arrays_of, known_of
@@ -107,6 +107,7 @@ def turn(site: Site, message: Message) -> tuple[Told, RecordDict]:
         down = from_records(message.content[arrays_of(number)], form)
         up, shown = client.play(t, exchange, down, int(about["together"]))
         states[number] = client.state
+        memory.told[number] = memory.told.get(number, 0) + (up is not None)
         if shown is not None and "y_hat" in shown:
             memory.predicted(known.row(number, t), shown["y_hat"][0])
         content[arrays_of(number)], said = to_records(up)
@@ -117,7 +118,10 @@ def turn(site: Site, message: Message) -> tuple[Told, RecordDict]:
 
 
 def goodbye(site: Site, message: Message) -> tuple[Told, RecordDict]:
-    """The end: its predictions go into a file, and their number and mean squared error to the server."""
+    """The end: its predictions go into a file, and to the server their number, and how wrong they were.
+
+    Of a run with noise on its messages, which hides what rows are like, the server is not told how wrong they were.
+    """
     about = dict(message.content[ABOUT])
     known, table = known_of(about), site.table()
     memory = site.memory(lambda: Memory({}, np.full(len(table.y), np.nan)))
@@ -126,7 +130,8 @@ def goodbye(site: Site, message: Message) -> tuple[Told, RecordDict]:
     site.write_predictions(table, memory.y_hat, known)
     errors = (memory.y_hat - known.scale.y(table.y)) ** 2
     counted = int((~np.isnan(errors)).sum())
-    return {"rows": counted, "squared_error": float(np.nansum(errors))}, RecordDict()
+    error = float(np.nansum(errors)) if noise_of(site.run) is None else float("nan")
+    return {"rows": counted, "squared_error": error, "told": max(memory.told.values(), default=0)}, RecordDict()
 
 
 ANSWERS: Mapping[str, Callable[[Site, Message], tuple[Told, RecordDict]]] = {

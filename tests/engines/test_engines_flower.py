@@ -14,13 +14,15 @@ from engines.sites import RUN, InProcess, script
 from flwr.app import ArrayRecord, Message
 
 from fkl.composing.loader import compose
+from fkl.conditions import accountant
 from fkl.config import load
-from fkl.flower.configuration import run_of
+from fkl.flower.configuration import OfSites, run_of
 from fkl.flower.hub import Hub
 from fkl.flower.records import from_records, size_of, to_records
 from fkl.flower.site import client_app
 from fkl.network.packets import Packet
 from fkl.plain import NotPlainError
+from fkl.streams import Role, Streams
 
 ROWS, WORDS, write_files = script.ROWS, script.WORDS, script.write_files
 METHODS = {
@@ -34,6 +36,7 @@ METHODS = {
     "perfedavg": ("algo.local_steps=2",),
     "pof_mkl": (),
     "pof_mkl-bins": ("algo.M=5", "algo.xi=0.5", "scaling=unit_box", "engine=numpy"),
+    "pof_mkl-clipped": ("privacy=central", "privacy.clip=0.5"),
     "pof_mkl-bits": ("compression=uniform", "scaling=none"),
     "rf_gp": (),
     "vm_kofl": (),
@@ -117,20 +120,21 @@ class Away:
 
     def __init__(self, site: int, begin: int, exchange: int, rounds: int, node: int = 200) -> None:
         self.site, self.begin, self.exchange, self.node = site, begin, exchange, node
-        self.end, self.played = begin + rounds, 0
+        self.end, self.gone = begin + rounds, False
         self.grid: Any = None
 
     def __call__(self, node: int, message: Message) -> bool:
         """Whether this message stays without an answer."""
         about = message.content["about"]
-        t = int(about.get("round", -1))
-        if t >= self.end and self.node not in self.grid.nodes:
+        now = int(about.get("round", -1)), int(about.get("exchange", 0))
+        if now[0] >= self.end and self.node not in self.grid.nodes:
             self.comes_back()
-        if node != 100 + self.site or (t, int(about.get("exchange", 0))) < (self.begin, self.exchange):
-            return node == 100 + self.site and self.node in self.grid.nodes
-        if (t, int(about["exchange"])) == (self.begin, self.exchange):
+        if node != 100 + self.site:
+            return False
+        if now == (self.begin, self.exchange):
+            self.gone = True
             self.grid.app(message, self.grid.nodes[node])  # it has learned, and nobody hears of it
-        return True
+        return self.gone
 
     def comes_back(self) -> None:
         """As a new node, that knows only what is in its file."""
@@ -256,6 +260,40 @@ def test_a_node_that_does_not_say_who_it_is(
     hub._look_around()
     assert line in "".join(said) + capsys.readouterr().err
     assert list(hub.members) == [1, 2]
+
+
+NOISY = ("privacy.clip=1", "privacy.noise=2", "scaling=none")
+
+
+@pytest.mark.parametrize(("condition", "played_again"), [("central", 0), ("local", 1)])
+def test_noise_is_counted_message_by_message(condition: str, played_again: int, tmp_path: Path) -> None:
+    """By the accountant of simulations; of local noise also what was sent in a round that did not count."""
+    words = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY)
+    hub, _, _ = played(words, write_files(tmp_path), fails=Away(2, 5, 0, 1))
+    told = hub.goodbye()
+    rounds, again = int(present(hub)[:, 0].sum()), played_again
+    epsilon = float(accountant.epsilons(2.0, np.array([rounds + again]), 1e-5)[0])
+    what = "sums" if condition == "central" else "messages"
+    assert next(iter(hub.summary(told))) == f"epsilon_client {epsilon:.6g} for delta 1e-05, of {rounds + again} {what}"
+    assert all(np.isnan(error) for _, error in told.values())
+
+
+@pytest.mark.parametrize("condition", ["central", "local"])
+def test_noise_never_comes_again_and_all_else_does(condition: str, tmp_path: Path) -> None:
+    """Though the seed is the same: sites know it."""
+    words, thetas = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY), []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        hub, _, _ = played(words, write_files(tmp_path / name, (3, 3, 3)))
+        held = hub.server.state
+        thetas.append(held.method.theta if hasattr(held, "method") else held.theta)
+    assert not np.isclose(thetas[0], thetas[1]).any(where=thetas[0] != 0)
+    streams = OfSites(0, (0,))
+    same = [streams.vectors(Role.SELECTION, 3, range(2), 50) for _ in range(2)]
+    assert same[0].tobytes() == same[1].tobytes() == Streams(0, (0,)).vectors(Role.SELECTION, 3, range(2), 50).tobytes()
+    other = [streams.own(range(1)).vectors(Role.PRIVACY, 3, range(1), 10000) for _ in range(2)]
+    assert not (other[0] == other[1]).any()
+    assert abs(np.corrcoef(other[0].ravel(), other[1].ravel())[0, 1]) < 0.06  # six standard deviations
 
 
 def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
