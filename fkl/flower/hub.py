@@ -66,7 +66,7 @@ class Traffic:
     up, down : dict of int to int
         Bytes of arrays by site.
     sent, heard : int
-        Bytes of Flower's messages, serialised, the arrays among them.
+        Bytes of Flower's messages, serialised, the arrays among them, those that are equal once in each.
     seconds, played : float
         Of the round; of it those that the slowest site computed.
     """
@@ -109,7 +109,8 @@ class Hub:
         self._sites, self._clients_per_site = sites, clients_per_site
         self.members: dict[int, Member] = {}
         self._asked: dict[str, int] = {}  # by message, nodes that were asked who they are, and have not said yet
-        self._met: set[int] = set()
+        self._again: dict[int, float] = {}  # by node, when it is asked once more
+        self._refused: dict[int, str] = {}
         self._ends: dict[int, Ends] = {}
         self._columns: list[str] = []
         self.rounds: list[tuple[list[int], Traffic]] = []
@@ -117,8 +118,8 @@ class Hub:
         self._summed: dict[int, int] = {}  # by client, sums that it was in, of rounds that did not count, too
         self._told = 0
 
-    def train(self) -> None:
-        """Play all rounds."""
+    def train(self, after: Callable[[], object] = lambda: None) -> None:
+        """Play all rounds, and call `after` at the end of each."""
         known = self._gather()
         self._words, self.known = words_of(known), known
         self.server = ServerAlone(method := method_of(self._run), known.common(self._run), known.clients)
@@ -128,6 +129,7 @@ class Hub:
         self._say(f"{self._run.algo.label}: {there}, {rounds}")
         for t in range(known.rounds):
             self._say(self._round(t))
+            after()
 
     # --- who is there
 
@@ -142,12 +144,12 @@ class Hub:
         return Known(self._sites, self._clients_per_site, rounds, len(self._columns), scale)
 
     def _look_around(self) -> None:
-        """Ask nodes that are new who they are, and those that were away; take in the answers there are by now."""
-        away = {one.node for one in self.members.values() if one.away}
-        waiting = set(self._asked.values())
-        fresh = [n for n in self._grid.get_node_ids() if n not in waiting and (n not in self._met or n in away)]
-        self._met.update(fresh)
-        self._asked |= self._push({n: RecordDict({ABOUT: ConfigRecord()}) for n in fresh}, "query", None)
+        """Ask nodes that play no site who they are, now and then, and take in the answers that there are by now."""
+        now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away}
+        due = [n for n in self._grid.get_node_ids() if n not in playing and now >= self._again.get(n, now)]
+        self._again |= dict.fromkeys(due, now + self._timeout)
+        self._asked = {message: node for message, node in self._asked.items() if node not in due}
+        self._asked |= self._push({n: RecordDict({ABOUT: ConfigRecord()}) for n in due}, "query", self._timeout)
         for node, answer in self._pull(self._asked):
             self._meet(node, dict(answer.content[ABOUT]) if answer.has_content() else {"refused": str(answer.error)})
 
@@ -168,20 +170,25 @@ class Hub:
             if before.heard not in (about["heard"], about["played"]):
                 raise FklError(f"site {k} has lost its memory of {counted(before.heard + 1, 'round')}, and stays out")
         except FklError as error:
-            self._say(f"a node is not taken in: {error}")
+            if self._refused.get(node) != str(error):  # it is asked again, and may well say the same
+                self._say(f"a node is not taken in: {error}")
+            self._refused[node] = str(error)
             return
         self._ends[k] = Ends(tuple(about["low"]), tuple(about["high"]), float(about["norm"]))
         self._say(f"site {k} is {'back' if k in self.members else 'there'}, {counted(rows, 'row')}")
         self.members[k] = Member(node, rows, before.heard)
 
     def _here(self, t: int) -> list[int]:
-        """Sites that play round t; where all that have a row left are away, whoever is back within the time."""
-        until = time.monotonic() + self._timeout
+        """Sites that play round t; where all that have a row left are away, the first of them that is back."""
+        said = False
         while True:
             self._look_around()
             here = sorted(k for k, one in self.members.items() if not one.away and self._present(k, t))
-            if here or time.monotonic() > until:
+            if here:
                 return here
+            if not said:
+                self._say(f"round {t + 1}: nobody is there who has a row left; waiting")
+            said = True
             time.sleep(PAUSE_S)
 
     def _present(self, k: int, t: int) -> list[int]:
@@ -192,8 +199,9 @@ class Hub:
 
     def _round(self, t: int) -> str:
         """Play one round, again and again without those that fail in it, and tell of it."""
-        begun, here, state = time.perf_counter(), self._here(t), self.server.state
+        begun, state = time.perf_counter(), self.server.state
         while True:
+            here = self._here(t)
             self.server.state, traffic = state, Traffic()
             failed = self._play(t, here, traffic)
             if not failed:
@@ -202,7 +210,6 @@ class Hub:
                 self.members[k].away = True
             self._say(f"round {t + 1}: no answer of {_named(failed)}; it is played again without")
             self.lost.sent, self.lost.heard = self.lost.sent + traffic.sent, self.lost.heard + traffic.heard
-            here = [k for k in here if k not in failed]
         for k in here:
             self.members[k].heard = t
         traffic.seconds = time.perf_counter() - begun
@@ -285,7 +292,7 @@ class Hub:
                 if answer.has_content():
                     yield node, answer
                 else:
-                    self._say(f"node {node}: {answer.error.reason}")
+                    self._say(f"node {node}: {answer.error.reason.partition('. ')[0]}")
             if asked:
                 time.sleep(PAUSE_S)
 
@@ -348,7 +355,8 @@ class Hub:
         for what, name, whole in (("uplink", "up", "heard"), ("downlink", "down", "sent")):
             arrays = sum(sum(getattr(one, name).values()) for one in traffic)
             messages = sum(getattr(one, whole) for one in traffic)
-            yield f"{what}: {arrays} bytes of arrays, in {messages} bytes of Flower's messages"
+            beside = "bytes of Flower's messages, each with equal arrays once"
+            yield f"{what}: {arrays} bytes of arrays, {messages} {beside}"
         seconds, played = sum(one.seconds for one in traffic), sum(one.played for one in traffic)
         yield f"{seconds:.1f} s in {counted(len(traffic), 'round')}, of which the slowest site computed {played:.1f} s"
 
@@ -365,8 +373,16 @@ class Hub:
 
 
 def serialised(message: Any) -> int:
-    """Bytes of a message as Flower stores and sends it: its own, and those of all that it holds."""
-    return len(message.deflate()) + sum(serialised(child) for child in (message.children or {}).values())
+    """Bytes of a message as Flower stores and sends it: of all that it holds, what is the same once."""
+    return sum(_objects(message).values())
+
+
+def _objects(holder: Any) -> dict[str, int]:
+    """Bytes of an object of Flower and of all that it holds, by what tells objects apart."""
+    found = {holder.object_id: len(holder.deflate())}
+    for child in (holder.children or {}).values():
+        found |= _objects(child)
+    return found
 
 
 def server_app() -> ServerApp:
@@ -381,9 +397,9 @@ def main(grid: Grid, context: Context) -> None:
     given = context.run_config
     run = run_of(str(given["configuration"]))
     hub = Hub(run, grid, int(given["sites"]), int(given["clients-per-site"]), float(given["timeout-s"]), _say)
-    hub.train()
-    told = hub.goodbye()
     folder = Path(str(given["out"])) / str(context.run_id)
+    hub.train(after=lambda: hub.write(folder, {}))  # so that something is left of a run that is stopped
+    told = hub.goodbye()
     hub.write(folder, told)
     for line in hub.summary(told):
         _say(line)

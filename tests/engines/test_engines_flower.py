@@ -1,6 +1,7 @@
 """Real sites under Flower, played in this process: what each predicts and sends is what the simulation says."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,23 @@ def test_a_site_that_was_away_was_absent(name: str, exchange: int, tmp_path: Pat
     require_equal(hub, words, files)
 
 
+def test_a_round_without_anybody_waits(tmp_path: Path) -> None:
+    """Where all sites fail once, in the same round, it is played when they are back, and nobody was absent."""
+    words, files = words_of("pof_mkl"), write_files(tmp_path)
+    failed: set[int] = set()
+
+    def fails(node: int, message: Message) -> bool:
+        first = message.content["about"].get("round") == 4 and node not in failed
+        failed.update([node] if first else [])
+        return first
+
+    hub, _, said = played(words, files, fails=fails)
+    assert "round 5: no answer of sites 0, 1, 2; it is played again without" in said
+    assert [f"site {k} is back, {n} rows" in said for k, n in enumerate(ROWS)] == [True] * 3
+    assert present(hub)[4].all()
+    require_equal(hub, words, files)
+
+
 def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
     words, files = words_of("pof_mkl"), write_files(tmp_path)
     away = Away(2, 5, 0, 4)
@@ -236,7 +254,8 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     [refused] = [one for one in said if one.startswith("a node is not taken in: ")]
     assert refused.endswith("it cannot answer, and its own log says why")
     assert line in capsys.readouterr().err
-    grid.nodes[300] = grid.context(300, 1, good)
+    good.rename(files[1])
+    time.sleep(0.5)
     hub._look_around()
     assert sorted(hub.members) == [0, 1, 2]
 
