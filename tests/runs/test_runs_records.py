@@ -1,5 +1,6 @@
 """The three tables say what their columns promise."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,17 @@ def given(request: pytest.FixtureRequest) -> Experiment:
 def records(given: Experiment) -> Records:
     """Its records, two replicates at a time."""
     return make_records(given, simulate(given, None, 2, lambda _: None))
+
+
+def test_every_client_stands_beside_its_site(given: Experiment) -> None:
+    """In the order of clients, replicate after replicate."""
+    site = np.arange(given.problem.clients) % 2
+    sited = replace(given, problem=replace(given.problem, site=site, site_names=("north", "south")))
+    clients = make_records(sited, simulate(sited, None, 2, lambda _: None)).clients
+    here = [("north", "south")[place] for place in site]
+    assert clients["site"].tolist() == here * given.replicates
+    assert clients["client"].tolist() == [*range(len(site))] * given.replicates
+    assert clients["replicate"].tolist() == np.repeat(range(given.replicates), len(site)).tolist()
 
 
 def test_errors_and_both_regrets_are_the_sums_of_their_definitions(given: Experiment, records: Records) -> None:
