@@ -205,7 +205,7 @@ class Scan:
         self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
         self.length = self._rounds_at_once(0 if self._of_streams else shown.size * shown.dtype.itemsize)
         program, given = jax.jit(self._rounds, donate_argnums=1), self.given(range(1), self.length)
-        self._compiled = program.lower(self._fixed, self._carried(state), given).compile()
+        self._compiled = _compiled(program.lower(self._fixed, self._carried(state), given))
 
     def play(self, state: Any, given: Given) -> tuple[Any, Told]:
         """The state after these rounds, and what they told; a `StreamJudge` has added up what they showed."""
@@ -324,6 +324,18 @@ class _Outcome(NamedTuple):
 
     y_hat: Array
     loss: Array | None
+
+
+_newest: dict[str, Any] = {}
+"""The program that was compiled last, by its text: replicates that run after others mostly have the same."""
+
+
+def _compiled(lowered: Any) -> Any:
+    text = lowered.as_text()
+    if text not in _newest:
+        _newest.clear()
+        _newest[text] = lowered.compile()
+    return _newest[text]
 
 
 def _on_cpu() -> bool:
