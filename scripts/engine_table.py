@@ -61,13 +61,13 @@ def apart(found: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
 def cells(algo: str) -> list[str]:
     """numpy, numba, mpi, jax in float64 and in float32, of one method."""
     words = (f"algo={algo}", "precision=float64", *WITHOUT.get(algo, ()))
-    label, reference = scenario(*words).algo.label, None
-    row = [f"{label} (`{algo}`)"]
+    method, reference = scenario(*words).algo, None
+    row = [f"{method.label} (`{algo}`)"]
     for engine in ("numpy", "numba", "mpi", "jax"):
         try:
             run = scenario(*words, f"engine={engine}")
         except BadValue as refused:
-            row.append(refused_because(refused, label))
+            row.append(refused_because(refused, engine, method))
             continue
         if engine == "mpi":
             row.append("numba's bytes")
@@ -79,10 +79,20 @@ def cells(algo: str) -> list[str]:
     return row
 
 
-def refused_because(refused: BadValue, label: str) -> str:
-    """What a refusal says, without the keys that it would take instead."""
-    _, _, why = refused.allowed.partition(f"{label}: ")
-    return f"not possible: {why}" if why else f"not possible: it takes {refused.allowed.partition(' for ')[0]}"
+def refused_because(refused: BadValue, engine: str, method: Any) -> str:
+    """Why an engine does not take a method: what the refusal says, or what its kind of method is to that engine."""
+    _, _, why = refused.allowed.partition(f"{method.label}: ")
+    if engine == "numpy":
+        why = "its loops exist only compiled"
+    if engine == "mpi":
+        why = "no clients on a stream that a server hears"
+        if getattr(method, "in_turn", False):
+            why = "one learner sees all samples in turn"
+        elif getattr(method, "on_a_graph", False):
+            why = "neighbours are on one process"
+        elif hasattr(method, "tells"):
+            why = "its sums of second moments are not made tile by tile"
+    return f"not possible: {why}"
 
 
 def in_float32(algo: str) -> str:

@@ -15,10 +15,13 @@ from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.errors import BadValue, FklError
 from fkl.execution import prepare
+from fkl.kernels import Dictionary
 from fkl.results.folder import provenance
 from fkl.simulation import Chunk, DivergedError, simulate
+from fkl.streams import Streams
 
-pytest.importorskip("jax", reason="needs fkl[jax]")
+jax = pytest.importorskip("jax", reason="needs fkl[jax]")
+JaxBank = pytest.importorskip("fkl.kernels.jax_bank").JaxBank
 SMALL = ("dataset=diabetes", "kernels.N=5", "kernels.D=4", "replicates=2", "partition.rounds=13")
 """4 clients; rounds that no scan has as many of."""
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
@@ -26,6 +29,7 @@ CASES: dict[str, tuple[str, ...]] = {algo: (f"algo={algo}", *SMALL) for algo in 
 ONE_KERNEL = ("kernels=rbf_single", "dataset=diabetes", "kernels.D=4", "replicates=2")
 CASES["ofskl"] = ("algo=ofskl", *ONE_KERNEL, "partition.rounds=13")
 CASES["raker"] = ("algo=raker", *SMALL, "kernels.laplacians=2", "partition=stream", "partition.rounds=70")
+CASES["rfomkr"] = (*CASES["raker"][1:], "algo=rfomkr", "algo.normalised=false")
 CASES |= {algo: (f"algo={algo}", *ONE_KERNEL, "algo.iterations=13") for algo in ("dkla", "coke", "cta", "link_dkla")}
 CASES["push_cta"] = ("algo=push_cta", *ONE_KERNEL, "algo.iterations=13", "topology=directed")
 CASES["odkla"] = ("algo=odkla", *ONE_KERNEL, "partition.rounds=13")
@@ -119,6 +123,44 @@ def test_a_scan_shows_what_the_reference_does(case: str) -> None:
         assert alike(found.counts[name], counts), name
 
 
+def test_the_next_replicates_take_the_same_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where other clients take part in each, replicates run one at a time."""
+    from jax.stages import Lowered
+
+    compiled: list[Any] = []
+    monkeypatch.setattr("fkl.scanned._newest", {})
+    compiling = Lowered.compile
+    monkeypatch.setattr(Lowered, "compile", lambda *given: compiled.append(0) or compiling(*given))
+    played((*CASES["vm_kofl"], "engine=jax", "participation=share", "participation.share=0.9"))
+    assert len(compiled) == 1
+
+
+ON_STREAMS = ("dataset=synthetic", "dataset.rows=2000", "partition.clients=4", "partition.rounds=500", "kernels.D=8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algo", ["pof_mkl", "fed_poe", "em_kofl", "fomd_oms", "perfedavg", "vm_kofl"])
+def test_float32_stays_near_numba_s_for_500_rounds(algo: str) -> None:
+    words = (f"algo={algo}", *ON_STREAMS, "replicates=2", "precision=float32")
+    expected, found = (played((*words, f"engine={engine}")) for engine in ("numba", "jax"))
+    require_near(found.columns, expected.columns, 1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, {"map": "cosine"}, {"shared": True}, {"family": "laplacian"}])
+def test_the_bank_is_the_reference_however_much_of_it_is_made_at_once(options: dict[str, Any]) -> None:
+    """In float32, of clients that are more than a tile, with one kernel at a time and with all."""
+    dictionary, streams, generator = Dictionary(N=3, D=5, **options), Streams(1, (0, 1)), np.random.default_rng(0)
+    reference = dictionary.bank(4, streams, "float32", "numpy")
+    x, update = generator.random((300, 4), np.float32), generator.random((2, 300, 3))
+    theta = generator.standard_normal((2, 3, reference.width))
+    with jax.enable_x64(True):
+        for at_once in (1, 2**20):
+            arrays = (reference.rho, reference.scale, reference.phase)
+            bank = JaxBank(*arrays, precision=np.dtype(np.float32), at_once=at_once)
+            assert np.asarray(bank.predict(x, theta)) == pytest.approx(reference.predict(x, theta), abs=1e-5)
+            assert np.asarray(bank.accumulate(x, update)) == pytest.approx(reference.accumulate(x, update), abs=1e-4)
+
+
 SCANS = (*CASES["pof_mkl-bins"], "engine=jax", "precision=float32")
 
 
@@ -174,7 +216,7 @@ def test_a_method_that_diverges_does_so_in_its_round() -> None:
 
 
 def test_a_run_says_and_keeps_what_it_ran_on(fkl: Callable[..., Answer], tmp_path: Path) -> None:
-    answer = fkl("run", *CASES["vm_kofl"], "engine=jax", "save_model=true", f"out={tmp_path / 'run'}")
+    answer = fkl("run", *CASES["vm_kofl"], "engine=jax", "save_model=true", "logger=jsonl", f"out={tmp_path / 'run'}")
     assert answer.code == 0
     [said] = [line for line in answer.out.splitlines() if line.startswith("engine=jax")]
     assert said == f"engine=jax: on {provenance(tmp_path / 'run')['device']}"

@@ -12,6 +12,7 @@ import numpy as np
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling, samples
 from fkl.algorithms.online.raker import State
+from fkl.kernels.flow import namespace
 from fkl.kernels.functions import OnFeatures
 
 
@@ -29,6 +30,7 @@ class Rfomkr(Learner):
     """
 
     label: ClassVar[str] = "RFOMKR"
+    not_scanned: ClassVar[str] = ""
     lam: ClassVar[float] = 0.0
 
     normalised: bool = True
@@ -55,4 +57,4 @@ class Rfomkr(Learner):
         return tuple(OnFeatures.of(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))
 
     def _weights(self, log_w: Array) -> Array:
-        return softmax(log_w) if self.normalised else np.exp(log_w)
+        return softmax(log_w) if self.normalised else namespace(log_w).exp(log_w)
