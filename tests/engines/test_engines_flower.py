@@ -144,7 +144,8 @@ class Away:
 
 
 @pytest.mark.parametrize(
-    ("name", "exchange"), [("pof_mkl-bins", 0), ("em_kofl", 0), ("em_kofl", 1), ("pof_mkl-bits", 0), ("perfedavg", 0)]
+    ("name", "exchange"),
+    [("em_kofl", 0), ("em_kofl", 1), ("em_kofl-copy", 1), ("perfedavg", 0), ("pof_mkl-bins", 0), ("pof_mkl-bits", 0)],
 )
 def test_a_site_that_was_away_was_absent(name: str, exchange: int, tmp_path: Path) -> None:
     """And nothing else: a round in which it fails is played again without it, and it goes on from its file."""
