@@ -14,7 +14,8 @@ Parts = tuple[Any, ...]
 
 def namespace(array: Any) -> Any:
     """The functions of an array's own kind, as `fkl.contract.world.Common.xp` has them of the engine's."""
-    return array.__array_namespace__()
+    own = getattr(array, "__array_namespace__", None)  # arrays of numpy 1 do not know theirs
+    return np if own is None else own()
 
 
 def traced(value: Any) -> bool:

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,11 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import SMALL
 from processes import Command
 
 from fkl.checkpoint import Checkpoint
+from fkl.conformance import scenario
+from fkl.execution import prepare
 from fkl.files import SEAL, write_sealed
-from fkl.results.records import TIMING_COLUMNS
+from fkl.results.records import TIMING_COLUMNS, make_records
+from fkl.simulation import simulate
 
 KILLS = 5
 LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=12", "chunk=2")
@@ -62,6 +67,27 @@ def test_killed_at_random_moments_the_files_are_the_same(tmp_path: Path) -> None
     assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
     for figure in ("mse.png", "regret.pdf"):
         assert (tmp_path / "killed" / figure).read_bytes() == (tmp_path / "whole" / figure).read_bytes()
+
+
+def test_a_run_that_is_cut_off_goes_on_with_the_next_round(tmp_path: Path) -> None:
+    """In this process: no round is played twice in what is judged, and none is left out."""
+    given = prepare(scenario("algo=pof_mkl", *SMALL))
+    done: list[int] = []
+
+    def cut_off(rounds: int) -> None:
+        done.append(rounds)
+        if len(done) == 37:
+            raise KeyboardInterrupt
+
+    def records(advance: Callable[[int], object], kept: Checkpoint | None) -> dict[str, str]:
+        tables = vars(make_records(given, simulate(given, None, None, advance, kept)))
+        return {name: table.drop(columns=[*TIMING_COLUMNS], errors="ignore").to_csv() for name, table in tables.items()}
+
+    with pytest.raises(KeyboardInterrupt):
+        records(cut_off, checkpoint(tmp_path))
+    assert records(done.append, checkpoint(tmp_path)) == records(lambda _: None, None)
+    assert done[37] == given.replicates * 36  # round 37 was played, and not kept
+    assert sum(done[37:]) == given.replicates * given.problem.rounds
 
 
 @dataclass
