@@ -112,9 +112,14 @@ class Federated:
     """Whether its messages can be in conditions: not those that are samples."""
 
     @property
-    def over_ranks(self) -> bool:
-        """Whether clients can be on several ranks: not where a round is not the one below, or has no clients' means."""
+    def all_at_once(self) -> bool:
+        """Whether a round is the one below, and the server hears all clients together: so each may be anywhere."""
         return type(self).step is Federated.step and not self.in_turn
+
+    @property
+    def over_ranks(self) -> bool:
+        """Whether clients can be on several ranks: not where the server asks for more than means over them."""
+        return self.all_at_once
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """States of the server, and of so many clients, before the first round.

@@ -15,7 +15,6 @@ from omegaconf import OmegaConf
 from fkl.conditions import around
 from fkl.conditions.privacy import Noise
 from fkl.config import Run, load
-from fkl.contract.star import Federated
 from fkl.contract.world import Common
 from fkl.data.normalise import normalise
 from fkl.data.partition import Sites
@@ -51,8 +50,7 @@ def require_fits(run: Run) -> None:
     fkl.errors.BadValue
     """
     method, label, settings = run.algo, run.algo.label, run.settings
-    star = isinstance(method, Federated) and type(method).step is Federated.step and not method.in_turn
-    fits = star and task_of(method) is StreamTask
+    fits = getattr(method, "all_at_once", False) and task_of(method) is StreamTask
     require(
         fits, "algo", label, "a method whose clients, all at once, send a server what it adds up, round after round"
     )

@@ -123,7 +123,7 @@ def test_what_ranks_cannot_play_of_a_run_is_refused(words: tuple[str, ...], name
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("algo=coke",), "fkl: engine=mpi: must be numba or numpy for COKE\n"),
+        (("algo=coke",), "fkl: engine=mpi: must be numba or numpy or jax for COKE\n"),
         (("algo=pof_mkl", "algo.M=0"), "fkl: algo.M=0: must be an integer from 1 to kernels.N\n"),
         (("-m", "algo=pof_mkl"), "fkl: engine=mpi: one run at a time, without -m\n"),
     ],
