@@ -65,12 +65,12 @@ Written by `fkl flower init {words}`.
 
 Where the server is, and at every site: `pip install 'fkl[flower]=={version}'`. Then
 
-    flower-superlink --ssl-ca-certfile ca.crt --ssl-certfile server.pem --ssl-keyfile server.key \\
-        --enable-supernode-auth --disable-runtime-dependency-installation
+    flower-superlink --ssl-ca-certfile ca.crt --ssl-certfile server.crt --ssl-keyfile server.key \\
+        --enable-supernode-auth --disable-runtime-dependency-installation --host 0.0.0.0 --port 8000
 
 at the server, and at site 0, 1, ..., each with its own number and file,
 
-    flower-supernode --root-certificates ca.crt --superlink SERVER:8000 --auth-supernode-private-key site.key \\
+    flower-supernode --root-certificates ca.crt --superlink SERVER:8000 --auth-supernode-private-key site0.key \\
         --node-config 'site=0 path="/where/its/rows/are.csv"'
 
 and, from anywhere that reaches the server,
