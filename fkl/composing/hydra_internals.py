@@ -3,11 +3,14 @@
 The loader and its sources, in `fkl.composing.loader`
     Hydra offers no place between composing a configuration and acting on it, and a file source cannot be replaced
     through its plugins: the first that is registered for a scheme stays.
+What is composed of the same files again, in `fkl.composing.known`
+    Hydra composes each configuration anew: 50 ms of CPU for each job of a sweep.
 The composition of defaults, in `fkl.composing.grid`
     `ConfigLoader.compute_defaults_list`, which is public, always composes Hydra's own part too: the 1186 jobs of the
     papers then take 56 s of CPU in place of 10.
 """
 
+from hydra._internal import config_loader_impl
 from hydra._internal import hydra as application
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import CachingConfigRepository
@@ -27,5 +30,6 @@ __all__ = [
     "SourcesRegistry",
     "StructuredConfigSource",
     "application",
+    "config_loader_impl",
     "create_defaults_list",
 ]

@@ -228,7 +228,8 @@ def target_of(kind: str, name: str) -> str:
 
 
 def _schema(kind: str, name: str) -> DictConfig:
-    return ConfigStore.instance().load(f"hydra/{kind}/{name}.yaml").node
+    registered: DictConfig = ConfigStore.instance().repo["hydra"][kind][f"{name}.yaml"].node  # `load` copies it
+    return registered
 
 
 def _require_plugin(hydra: DictConfig, kind: str, words: Sequence[str]) -> None:

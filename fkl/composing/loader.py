@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fkl import conf_folder
-from fkl.composing import experiments, hydra_internals, search
+from fkl.composing import experiments, hydra_internals, known, search
 from fkl.composing.hydra_node import require_allowed
 from fkl.composing.interpolation import require_bounded
 from fkl.composing.jobs import jobs, require_composed
@@ -94,6 +94,10 @@ class StructuredConfigSource(hydra_internals.StructuredConfigSource):
         _require_hydra_s_own(path, "structured://")
         super().__init__(provider, path)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "StructuredConfigSource":
+        """Itself: Hydra copies its sources for each configuration, and all that is registered with this one."""
+        return self
+
 
 def _require_hydra_s_own(path: str, own: str) -> None:
     if path != own:
@@ -135,6 +139,12 @@ class ConfigLoader(hydra_internals.ConfigLoaderImpl):
             require_composed(config, self)
         return config
 
+    def _compose_config_from_defaults_list(self, defaults: Any, repo: Any) -> DictConfig:
+        """Merge files, those that were merged before from memory."""
+        return known.config(
+            defaults, repo, lambda: super(ConfigLoader, self)._compose_config_from_defaults_list(defaults, repo)
+        )
+
     def _parse_overrides_and_create_caching_repo(self, config_name: str | None, overrides: list[str]) -> Any:
         """Read words, those of a sweep's jobs too, with the quotes that Hydra wants."""
         return super()._parse_overrides_and_create_caching_repo(config_name, [quoted(word) for word in overrides])
@@ -162,7 +172,7 @@ def guarded() -> Iterator[None]:
     """Let Hydra compose with this module's loader and sources in this block."""
     Plugins.instance()  # registers Hydra's own sources, and others' plugins, so it must come first
     search.register()
-    registry = hydra_internals.SourcesRegistry.instance()
+    registry, loading = hydra_internals.SourcesRegistry.instance(), hydra_internals.config_loader_impl
     types, loader = registry.types, hydra_internals.application.ConfigLoaderImpl  # type: ignore[attr-defined]
     registry.types = types | {
         "file": FileConfigSource,
@@ -170,10 +180,13 @@ def guarded() -> Iterator[None]:
         "structured": StructuredConfigSource,
     }
     hydra_internals.application.ConfigLoaderImpl = ConfigLoader  # type: ignore[attr-defined,misc]
+    listing = loading.create_defaults_list  # type: ignore[attr-defined]
+    loading.create_defaults_list = known.defaults_list  # type: ignore[attr-defined]
     try:
         yield
     finally:
         registry.types, hydra_internals.application.ConfigLoaderImpl = types, loader  # type: ignore[attr-defined]
+        loading.create_defaults_list = listing  # type: ignore[attr-defined]
 
 
 def compose(*words: str) -> DictConfig:

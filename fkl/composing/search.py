@@ -170,6 +170,9 @@ def count(values: RangeSweep) -> int:
 def register() -> None:
     """Offer ``hydra/sweeper=optuna``, also in the place of another plugin's of that name."""
     store = ConfigStore.instance()
+    known = store.repo.get("hydra", {}).get("sweeper", {}).get("optuna.yaml")
+    if known is not None and known.provider == "fkl":
+        return
     store.store(group="hydra/sweeper", name="optuna", node=SearchKeys, provider="fkl")
     for name, sampler in (("tpe", "TPESampler"), ("random", "RandomSampler")):
         node = Sampler(_target_=f"optuna.samplers.{sampler}")
