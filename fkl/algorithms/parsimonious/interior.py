@@ -34,8 +34,8 @@ SMALLEST = 1e-40
 
 RIDGE = 1e-2  # of the start's linear system, in units of its mean diagonal
 JITTER = 1e-13
-FALL = 0.1  # of the barriers' weight, once Newton's step is short
-SHORT = 10.0  # squared Newton decrement
+FALL = 0.03  # of the barriers' weight, once Newton's step is short
+SHORT = 100.0  # squared Newton decrement
 NODE_BARRIER = 0.1  # of a node, in units of that of lambda_n times the number of nodes
 TO_BORDER = 0.99
 FLAT = 0.1  # slope at which the line search ends, in units of the first
@@ -168,6 +168,7 @@ def _followed(
     mu, slack = _start(rows, weights, level)
     t = float(slack @ mu) / len(mu)
     best_alpha, cost, best_mu, value = np.zeros(len(weights)), np.inf, mu, -np.inf
+    scaled, normal = np.empty_like(rows), np.empty((len(mu), len(mu)))
     diagonal = np.diag_indices(len(mu))
     taken = 0
     while taken < steps:
@@ -179,8 +180,8 @@ def _followed(
         slope = weights.copy()
         if gamma > 0:
             slope *= passed * (1 + z * z / (of_node / passed + of_node * passed / stopped**2))
-        scaled = rows * np.sqrt(slope)
-        normal = scaled @ scaled.T  # one matrix, so that BLAS makes only half of it
+        np.multiply(rows, np.sqrt(slope), out=scaled)
+        np.matmul(scaled, scaled.T, out=normal)  # one matrix, so that BLAS makes only half of it
         normal[diagonal] += slack / mu
         normal[diagonal] *= 1 + JITTER
         gradient = level - rows @ (weights * alpha) + t / mu
