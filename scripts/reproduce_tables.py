@@ -111,11 +111,12 @@ class Played:
         self.done += sweep.runs
 
     def call(self, paper: str, words: str, command: list[str]) -> None:
-        """Call `fkl` and note how long it took and whether it failed."""
-        begin = time.perf_counter()
-        code = subprocess.run([Path(sys.executable).with_name("fkl"), *command], check=False).returncode
-        self.times.append((paper, words, time.perf_counter() - begin))
-        self.failed += [" ".join(command)] * (code != 0)
+        """Call `fkl` and note how much of a processor it took, its own processes' included, and whether it failed."""
+        child = subprocess.Popen([Path(sys.executable).with_name("fkl"), *command])
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        self.times.append((paper, words, used.ru_utime + used.ru_stime))
+        self.failed += [" ".join(command)] * (child.returncode != 0)
 
     def _time_left(self) -> str:
         left = self.runs - self.done
@@ -142,16 +143,17 @@ def _in_turn(papers: list[str], left_out: tuple[str, ...]) -> list[Sweep]:
 
 
 def _told_what_it_took(played: Played) -> None:
-    """Seconds of each sweep, with the tables it is for, of each paper, and in all."""
-    print("\nseconds  sweep")
+    """Processor seconds of each sweep, with the tables it is for, and of each paper; and how long all of it took."""
+    print("\nCPU s    sweep")
     papers: Counter[str] = Counter()
     for paper, words, seconds in sorted(played.times):
         print(f"{seconds:7.0f}  {words}")
         papers[paper] += round(seconds)
-    print(f"\nseconds  paper, {AT_ONCE} sweeps at once")
+    print("\nCPU s    paper")
     for paper, total in papers.items():
         print(f"{total:7.0f}  {paper}")
-    print(f"{time.perf_counter() - played.start:7.0f}  from beginning to end")
+    print(f"{papers.total():7.0f}  in all")
+    print(f"{time.perf_counter() - played.start:7.0f}  seconds from beginning to end, {AT_ONCE} sweeps at once")
 
 
 def _told_what_is_missing(papers: list[str]) -> None:

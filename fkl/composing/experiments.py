@@ -2,7 +2,8 @@
 
 Such a file has, under `options`, groups of choices like those of conf/, each a configuration that belongs to no package
 (``+graph_omkl/data=concrete``); under `experiments`, the choices of the group `experiment`; and under `variants`, what
-the readings of the paper besides its text change. Some keys of a choice are no configuration:
+the readings of the paper besides its text change; and under `tried`, which item of differences.md tells of cells that
+are not explained. Some keys of a choice are no configuration:
 
 about
     What it is, in one line; `fkl list` shows it.
@@ -62,6 +63,11 @@ def not_needed(paper: str) -> list[str]:
 def variants(paper: str) -> dict[str, str]:
     """Readings of a paper besides its text, in their order, and what each changes."""
     return dict(of_paper(paper).get("variants", {}))
+
+
+def tried(paper: str) -> dict[str, str]:
+    """What is told of cells that are not explained, by algorithm or ``ALGORITHM on DATASET``: an item's first words."""
+    return dict(of_paper(paper).get("tried", {}))
 
 
 @cache

@@ -27,7 +27,20 @@ from fkl.report import prose
 from fkl.report.pictures import Picture, embedded
 from fkl.report.runs import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
-from fkl.report.verdicts import MISSING, OUTCOMES, PREVIEW, TIME, UNEXPLAINED, VARIANT, Verdict, cells, judge, tally
+from fkl.report.verdicts import (
+    COUNTED,
+    MISSING,
+    OUTCOMES,
+    PREVIEW,
+    TIME,
+    UNEXPLAINED,
+    VARIANT,
+    Verdict,
+    cells,
+    explained,
+    judge,
+    tally,
+)
 from fkl.results.collect import Collected, FinishedRun, collect, legible
 from fkl.results.metrics import main_metric
 
@@ -126,6 +139,8 @@ class PaperView:
     differences : Prose
     variants : dict of str to str
         What its named variants change.
+    tried : dict of str to str
+        `experiments.tried`.
     store : Store
         Where data files would be.
     """
@@ -137,6 +152,7 @@ class PaperView:
     figures: list[FigureView]
     differences: prose.Prose
     variants: dict[str, str]
+    tried: dict[str, str]
     store: Store
 
     @property
@@ -160,6 +176,12 @@ class PaperView:
             words = metric.replace("_", " "), dataset, len(off), _range(off["difference_percent"])
             found.setdefault(algorithm, []).append(words)
         return found
+
+    def tried_at(self, algorithm: str, dataset: str) -> str:
+        """Anchor of what was tried for cells that are not explained: an item of the differences, or all of them."""
+        words = self.tried.get(f"{algorithm} on {dataset}", self.tried.get(algorithm))
+        anchors = {words: anchor for group in self.differences.groups for anchor, words in group.items}
+        return anchors.get(str(words), f"{self.name}-differences")
 
     @property
     def not_run(self) -> list[tuple[DataSource, int]]:
@@ -238,6 +260,8 @@ def write_page(outputs: Path, store: Store) -> str:
     page = MARKUP.get_template("page.html").render(
         papers=views,
         outcomes=[outcome for outcome in OUTCOMES if outcome != TIME],
+        counted=COUNTED,
+        explained=explained,
         total=total,
         of_papers=of_papers,
         compared=compared,
@@ -294,8 +318,8 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
     for run in found.runs:
         run.forget()
     differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
-    variants = experiments.variants(paper)
-    return PaperView(paper, module.TITLE, str(module.__doc__), tables, figures, differences, variants, store)
+    settled, tried = experiments.variants(paper), experiments.tried(paper)
+    return PaperView(paper, module.TITLE, str(module.__doc__), tables, figures, differences, settled, tried, store)
 
 
 def _table(paper: str, number: str, title: str, found: Collected, outputs: Path) -> TableView:

@@ -41,7 +41,7 @@ class Table:
         """Names of the columns for people."""
         return [HEADINGS.get(name, name.replace("_", " ")) for name in map(str, self.frame)]
 
-    @property
+    @cached_property
     def numeric(self) -> list[bool]:
         """Which columns hold numbers, some of them maybe beside bounds such as ``>900``."""
         return [any(isinstance(value, Real) for value in column) for _, column in self.frame.items()]

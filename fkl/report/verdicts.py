@@ -48,6 +48,9 @@ FOLLOWS = Verdict("time", "=", "follows from other cells or from the method, no 
 
 OUTCOMES = (STATED, INSIDE, VARIANT, UNEXPLAINED, FOLLOWS, PREVIEW, MISSING, TIME)
 """What can become of a published cell."""
+EXPLAINED = (STATED, INSIDE, VARIANT)
+COUNTED = (*EXPLAINED, UNEXPLAINED)
+"""What is evidence: data are at hand, runs as many as the paper's, and it could have come out otherwise."""
 TIMES = ("s", "min")
 
 
@@ -88,6 +91,11 @@ def tally(judged: Iterable[pd.DataFrame]) -> dict[Verdict, int]:
     tables = list(judged)
     found = {outcome: sum(len(cells(table, outcome)) for table in tables) for outcome in OUTCOMES}
     return {outcome: number for outcome, number in found.items() if number}
+
+
+def explained(tally: dict[Verdict, int]) -> tuple[int, int]:
+    """How many published cells are explained, and of how many."""
+    return sum(tally.get(outcome, 0) for outcome in EXPLAINED), sum(tally.get(outcome, 0) for outcome in COUNTED)
 
 
 def _verdict(row: dict[Hashable, Any]) -> Verdict | None:

@@ -149,6 +149,11 @@ def test_the_summary_counts_what_the_tables_show(page: Element, outputs: Path) -
     ]
     assert [text(cell) for cell in row][1:] == ["", "", "", "2", "", "", "30"]
     assert table["ours"].notna().sum() == 2
+    assert "0 of 2 published cells whose data are at hand are explained" in text(by_id(page, "summary"))
+    statement = next(one for one in page.iter("table") if one.get("class") == "statement")
+    assert [[text(cell) for cell in line] for line in list(statement.iter("tr"))[1:]] == [
+        [name, "", "", "", "2", "0.0 %"] for name in ("Graph-aided OMKL", "All")
+    ]
     card = next(one for one in page.iter("article") if one.get("aria-labelledby") == "graph_omkl-summary")
     assert "In short." in text(card)
     assert "fkl data fetch naval" in text(card)

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from PIL import Image
 
+from fkl.composing import experiments
 from fkl.papers import PAPERS, differences, paper_module
 from fkl.papers.beside import AS_STATED, INTERVAL, Answer, beside, rounding, wide
 from fkl.papers.beside import published as read_published
@@ -34,6 +35,7 @@ from fkl.report.verdicts import (
     UNEXPLAINED,
     VARIANT,
     cells,
+    explained,
     judge,
     tally,
 )
@@ -106,6 +108,21 @@ def test_what_becomes_of_a_published_cell(answers: tuple[float | Answer, ...], o
     assert judged["outcome"].tolist() == [outcome if i == row else None for i in range(len(answers))]
     assert tally([judged, judge(published(1.0))])[MISSING] == 1 + (outcome == MISSING)
     assert len(cells(judged, outcome)) == 1  # type: ignore[arg-type]
+
+
+def test_how_many_cells_are_explained_of_those_that_are_evidence() -> None:
+    """What follows from others, was not run, or run too seldom, is no evidence for or against."""
+    numbers = {STATED: 5, INSIDE: 3, VARIANT: 2, UNEXPLAINED: 1, FOLLOWS: 70, PREVIEW: 80, MISSING: 90}
+    assert explained(numbers) == (10, 11)
+    assert explained({MISSING: 4}) == (0, 0)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_was_tried_is_an_item_of_the_differences(paper: str) -> None:
+    """So that the page has something to link to."""
+    told = prose.render(differences(paper_module(paper)), paper, level=4)
+    items = {words for group in told.groups for _, words in group.items}
+    assert {*experiments.tried(paper).values()} <= items
 
 
 @pytest.mark.parametrize(
