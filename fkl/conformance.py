@@ -326,14 +326,16 @@ class Conformance:
         """A run that is interrupted, and goes on from its checkpoint in a new world, leaves the same tables."""
         rounds = self.experiment.replicates * self.experiment.problem.rounds
         with TemporaryDirectory() as scratch:
-            checkpoint = Checkpoint(Path(scratch) / "checkpoint", 0.0, "")
+            file = Path(scratch) / "checkpoint"
+            checkpoint = Checkpoint(file, 0.0, "")
             ended: dict[int, Chunk] = {}
             with suppress(_InterruptedError):
                 for chunk in simulate(self.experiment, None, CHUNK, _interrupting(INTERRUPTED * rounds), checkpoint):
                     ended[chunk.first] = chunk
             if checkpoint.place() is None:
                 raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
-            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _nobody, checkpoint)}
+            on = Checkpoint(file, None, "")
+            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _nobody, on)}
         self._require_tables(ended.values(), "saved, loaded and played on")
 
     def labels_are_not_known_before_they_are_shown(self) -> None:

@@ -160,9 +160,16 @@ def _of_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosixPath)
     folder = place / inner
     for group in [folder, *folder.parents][: len(inner.parts) + 1]:
         with suppress(OSError, ValueError):
-            used = int((group / USED[kind]).read_text())
-            stat = dict(line.split(" ") for line in (group / "memory.stat").read_text().splitlines())
-            free = int(stat.get(FILE_CACHE[kind], 0)) - used
-            for limit in LIMITS[kind]:
-                with suppress(OSError, ValueError):  # "max" is no number
-                    yield int((group / limit).read_text()) + free
+            limits = [limit for name in LIMITS[kind] if (limit := _limit(group / name)) is not None]
+            if limits:  # else spare the kernel its count, which takes it milliseconds
+                used = int((group / USED[kind]).read_text())
+                stat = dict(line.split(" ") for line in (group / "memory.stat").read_text().splitlines())
+                free = int(stat.get(FILE_CACHE[kind], 0)) - used
+                yield from (limit + free for limit in limits)
+
+
+def _limit(file: Path) -> int | None:
+    """Bytes; None where there is no such file, or it says max, in the first version's words nearly 2^63."""
+    with suppress(OSError, ValueError):
+        return limit if (limit := int(file.read_text())) < 2**62 else None
+    return None

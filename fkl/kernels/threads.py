@@ -1,13 +1,14 @@
 """How many threads the compiled kernels use."""
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 ELEMENTS_A_THREAD = 250_000
 """Features worth a thread of their own: about 0.2 ms, far more than waking it costs."""
@@ -28,11 +29,17 @@ def at_most(threads: int | None) -> Iterator[None]:
     before, available = _limit, numba.config.NUMBA_NUM_THREADS
     _limit = min(threads or available, available)
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
             yield
     finally:
         _limit = before
         numba.set_num_threads(available)
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """Libraries with threads of their own; looked for anew, for some 5 ms, where something was imported since."""
+    return ThreadpoolController()
 
 
 def wake_for(elements: int) -> None:
