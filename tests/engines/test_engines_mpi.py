@@ -34,7 +34,13 @@ CASES["ofskl"] += ("kernels=rbf_single", "kernels.D=6")
 CASES["pof_mkl-steps"] = ("algo=pof_mkl", *SMALL, "algo.local_steps=3", "algo.xi=0.5", "precision=float64", *LATENCY)
 CASES["perfedavg-steps"] = ("algo=perfedavg", *SMALL, "algo.local_steps=2")
 CASES["fed_poe-drawn-once"] = ("algo=fed_poe", *SMALL, "kernels.shared=true", "kernels.map=cosine")
-CASES["one-tile"] = ("algo=pof_mkl", "dataset=diabetes", "kernels.D=6", "replicates=2")
+CASES["one-tile"] = ("algo=pof_mkl", *SMALL, "partition.clients=4")
+EXCHANGED = {
+    f"{K}x{T}": ("algo=pof_mkl", *SMALL, f"partition.clients={K}", f"partition.rounds={T}")
+    for K in (600, 700)
+    for T in (8, 10)
+}
+"""Runs that tell what a round exchanges."""
 TIMEOUT_S = 600
 
 
@@ -66,7 +72,7 @@ def tables(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders numba/CASE of one process, 1/CASE, 2/CASE and 3/CASE of as many ranks."""
+    """Folders numba/CASE of one process, 1/CASE, 2/CASE and 3/CASE of as many ranks, CLIENTSxROUNDS of two."""
     folder = tmp_path_factory.mktemp("ranks")
 
     def words(engine: str, where: str) -> Sequence[tuple[str, ...]]:
@@ -75,7 +81,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for case in words("numba", "numba"):
         execute(load(compose(*case)))
     for ranks in (1, 2, 3):
-        (folder / "words.json").write_text(json.dumps(words("mpi", str(ranks))))
+        more = EXCHANGED if ranks == 2 else {}
+        alike = [(*case, "engine=mpi", f"out={folder / name}") for name, case in more.items()]
+        (folder / "words.json").write_text(json.dumps([*words("mpi", str(ranks)), *alike]))
         program = str(Path(__file__).with_name("play_together.py"))
         code, _, err = ended(ranks, program, str(folder / "words.json"), folder=folder)
         assert code == 0, err
@@ -197,18 +205,9 @@ def test_a_rank_that_fails_alone_ends_all_with_its_line(tmp_path: Path) -> None:
 
 
 @WITH_MPI
-def test_what_a_round_exchanges(tmp_path: Path) -> None:
+def test_what_a_round_exchanges(played: Path) -> None:
     """The sums of its gradients once, what theta is weighed with there, and three numbers a replicate of the judge."""
     R, N, P = 2, 51, 2 * 6
-    words = [
-        (*SMALL, "algo=pof_mkl", "engine=mpi", f"partition.clients={K}", f"partition.rounds={T}", f"out={K}x{T}")
-        for K in (600, 700)
-        for T in (8, 10)
-    ]
-    (tmp_path / "words.json").write_text(json.dumps(words))
-    program = str(Path(__file__).with_name("play_together.py"))
-    code, _, err = ended(2, program, str(tmp_path / "words.json"), folder=tmp_path)
-    assert code == 0, err
     for K in (600, 700):
-        few, more = (provenance(tmp_path / f"{K}x{T}")["bytes_summed_over_ranks"] for T in (8, 10))
+        few, more = (provenance(played / f"{K}x{T}")["bytes_summed_over_ranks"] for T in (8, 10))
         assert more - few == 2 * 8 * (R * N * P + R * N + 3 * R)
