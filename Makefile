@@ -7,17 +7,25 @@ PAPER ?= # all of them
 SLOW ?= # yes: also the tests that are marked slow
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fkl/__init__.py)
 
 # A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test sites lint format docs bench reproduce-tables lock lowest clean
+.PHONY: run test test-installed sites lint format docs bench reproduce-tables lock lowest dist clean
 
 run: $(VENV)/ready
 	$(BIN)/fkl run
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(if $(SLOW),,-m 'not slow')
+
+# The tests of the source distribution on the wheel, in an empty environment and away from this folder.
+test-installed: dist
+	folder=$$(mktemp -d) && $(PYTHON) -m venv $$folder/venv && mkdir $$folder/source \
+	&& $$folder/venv/bin/python -m pip install --quiet --no-compile 'dist/fkl-$(VERSION)-py3-none-any.whl[dev]' \
+	&& tar -xzf dist/fkl-$(VERSION).tar.gz --strip-components=1 -C $$folder/source && cd $$folder/source \
+	&& ../venv/bin/pytest --numprocesses=auto --dist=loadfile $(if $(SLOW),,-m 'not slow')
 
 # Three sites of Flower on this machine, one killed and back.
 sites: $(VENV)/ready
@@ -57,6 +65,10 @@ lowest: $(BIN)/uv
 	$(BIN)/uv pip compile --resolution lowest-direct --python $(BIN)/python --extra dev --quiet \
 		--output-file $(VENV)/lowest.txt pyproject.toml
 	$(MAKE) test VENV=.venv-lowest CONSTRAINTS=$(VENV)/lowest.txt
+
+# A wheel and a source distribution, in dist/.
+dist: $(VENV)/ready
+	$(BIN)/python -m build --no-isolation
 
 clean:
 	rm -rf $(VENV) .venv-locked .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis

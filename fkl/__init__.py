@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.3.0"
+__version__ = "1.0.0rc1"
 
 _ELSEWHERE = {
     "Result": "fkl.api",
