@@ -11,7 +11,8 @@ draw = Figure.savefig
 
 
 @cache
-def _blank(kind: str) -> bytes:
+def made(kind: str) -> bytes:
+    """A file of this kind; drawn once."""
     file = BytesIO()
     draw(Figure((1, 1)), file, format=kind, metadata={"CreationDate": None} if kind == "pdf" else {})
     return file.getvalue()
@@ -20,6 +21,6 @@ def _blank(kind: str) -> bytes:
 def savefig(_: Figure, file: IO[bytes] | str | Path, format: str = "", **__: object) -> None:
     """Instead of `Figure.savefig`."""
     if isinstance(file, str | Path):
-        Path(file).write_bytes(_blank(format or Path(file).suffix[1:]))
+        Path(file).write_bytes(made(format or Path(file).suffix[1:]))
     else:
-        file.write(_blank(format))
+        file.write(made(format))

@@ -9,8 +9,10 @@ from tempfile import mkdtemp
 from threading import RLock
 from typing import NamedTuple
 
-PRELOADED = ["fkl.conformance", "sklearn.svm", "fkl.report.page", "hydra_is_ready"]
-"""The first two are what `fkl.contract.isolated` wants of the same server."""
+from fkl.contract import apart
+
+PRELOADED = [*apart.PRELOADED, "fkl.report.page", "all_is_ready"]
+"""The same server's, whoever starts it."""
 
 
 BLANK = "\nimport blank, matplotlib.figure; matplotlib.figure.Figure.savefig = blank.savefig"

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+PRELOADED = ["fkl.conformance", "fkl.contract.isolated_agents", "fkl.kernels.compiled", "sklearn.svm"]
+"""What parties need is imported once, not once a party: numba alone takes 0.4 s of CPU."""
+
 
 class PartyError(Exception):
     """A party that could not do its part."""
@@ -41,7 +44,7 @@ class AsProcess:
     def __init__(self, kind: Callable[..., Any], *arguments: Any) -> None:
         self._who = getattr(kind, "who", "a party")
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["fkl.conformance", "sklearn.svm"])  # imported once, not once a party
+        context.set_forkserver_preload(PRELOADED)
         made_of = _pickled((kind, arguments))
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_live, args=(theirs, _search_path(arguments[0])), daemon=True)

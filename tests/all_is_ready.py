@@ -1,0 +1,13 @@
+"""Done when this is imported: what a process of `fkl` begins with, so that a fork server's children need not do it."""
+
+import blank
+import click  # noqa: F401
+import sklearn.datasets  # noqa: F401
+from hydra.core.plugins import Plugins
+
+from fkl.composing.loader import compose
+
+Plugins.instance()
+compose("algo=pof_mkl", "dataset=diabetes")
+for kind in ("png", "pdf"):
+    blank.made(kind)
