@@ -44,13 +44,14 @@ format: $(VENV)/ready
 docs: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
+# Beside `fkl bench`, the times of literal transcriptions, and how times grow.
 bench: $(VENV)/ready
-	$(BIN)/python scripts/bench_pof_mkl.py
-	$(BIN)/python scripts/bench_graph_omkl.py
-	$(BIN)/python scripts/bench_coke.py
-	$(BIN)/python scripts/bench_parsimonious.py
-	$(BIN)/python scripts/bench_fdskl.py
-	$(BIN)/python scripts/bench_rf_gp.py
+	PYTHONPATH=tests $(BIN)/python scripts/bench_pof_mkl.py
+	PYTHONPATH=tests $(BIN)/python scripts/bench_graph_omkl.py
+	PYTHONPATH=tests $(BIN)/python scripts/bench_coke.py
+	PYTHONPATH=tests $(BIN)/python scripts/bench_parsimonious.py
+	PYTHONPATH=tests $(BIN)/python scripts/bench_fdskl.py
+	PYTHONPATH=tests $(BIN)/python scripts/bench_rf_gp.py
 
 reproduce-tables: $(VENV)/ready
 	$(BIN)/python scripts/reproduce_tables.py $(if $(READINGS),--readings) $(PAPER)

@@ -389,6 +389,18 @@ def audit(words: tuple[str, ...]) -> None:
     print(write_audit([*words], Path("outputs")))
 
 
+@commands.command("bench")
+@click.argument("names", nargs=-1, metavar="[NAME ...]")
+def bench_command(names: tuple[str, ...]) -> None:
+    """Time methods beside the floor of their arithmetic; some minutes, on a machine that does nothing else.
+
+    NAME is pof_mkl, graph_omkl, coke, fdskl, parsimonious or rf_gp; all of them if there is none.
+    """
+    from fkl.bench import bench
+
+    print(bench(names))
+
+
 @commands.command()
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.option("--line", hidden=True, help="Print the words that may end this line instead.")

@@ -1,9 +1,6 @@
 """Time DKLA, COKE and CTA beside the floor of their arithmetic and a literal transcription, then 1000 agents.
 
-The floor of DKLA and COKE is one product of every agent's inverse with a vector in every iteration, of CTA two products
-with its samples compressed to as many rows as features (numpy, one BLAS thread, replicates in chunks as in the run).
-All run in this one process, in turn, several times; ratios are medians. What a run takes on the whole has the features,
-the factorizations and the judging of every iteration in it.
+`fkl.bench.coke` says what the floors are. All run in this one process, in turn, several times; ratios are medians.
 """
 
 import resource
@@ -11,52 +8,17 @@ import time
 
 import networkx as nx
 import numpy as np
-from floor import THREADS, run_seconds, seconds
 from literal import decentralized as literal
-from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.decentralized.coke import Coke
-from fkl.algorithms.decentralized.consensus import Consensus
-from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
-from fkl.data.problem import Batch, Problem
+from fkl.bench.coke import DICTIONARY, DIMENSION, SIZE, K, R, T, cases, graph, make_experiment
+from fkl.bench.floor import THREADS, seconds
 from fkl.kernels import Dictionary
-from fkl.network import Network
-from fkl.network.topology import connected
 from fkl.simulation import Experiment, make_world, simulate
 
-K, SIZE, DIMENSION, EDGES, T, R, L = 10, 1860, 25, 14, 2000, 20, 100
-DICTIONARY = Dictionary(N=1, D=L, bandwidth_convention="deviation", smallest=1.0, largest=1.0)
-CHUNK = 4
 LITERAL_ITERATIONS = 5
-REPEATS = 3
 MANY, MANY_L, MANY_T, MANY_SIZE = 1000, 200, 500, 50
-
-
-def make_experiment(
-    algorithm: Consensus, graph: nx.Graph, size: int, dimension: int, features: Dictionary, replicates: int
-) -> Experiment:
-    """Agents with `size` random samples each."""
-    generator = np.random.default_rng(0)
-    x = generator.uniform(0, 1, (size, len(graph), dimension))
-    y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1))
-    stream = Problem(x, y, np.ones((size, len(graph)), np.bool_), np.zeros(len(graph), np.int64))
-    batch = Batch.of(stream, algorithm.iterations, algorithm.test_share, None, generator)
-    return Experiment(batch, features, Network(), algorithm, 0, replicates, "float32", connected(graph))
-
-
-def floor_seconds(products: int) -> float:
-    """Time of so many products an iteration of an agent's matrix with its vector, of a whole run."""
-    P = 2 * L
-    matrix, vector = np.random.default_rng(0).standard_normal((CHUNK, K, P, P)), np.ones((CHUNK, K, P, 1))
-    out = np.empty_like(vector)
-
-    def work() -> None:
-        for _ in range(T * products):
-            np.matmul(matrix, vector, out=out)
-
-    with threadpool_limits(1, user_api="blas"):
-        return seconds(work) * R / CHUNK
 
 
 def literal_seconds(experiment: Experiment, graph: nx.Graph) -> float:
@@ -73,28 +35,21 @@ def literal_seconds(experiment: Experiment, graph: nx.Graph) -> float:
 
 def main() -> None:
     """Print times, ratios and the growth with the number of edges."""
-    graph = nx.gnm_random_graph(K, EDGES, seed=2)
-    methods = Dkla(), Coke(censored="squared_norm"), Cta()
-    given = {method.label: make_experiment(method, graph, SIZE, DIMENSION, DICTIONARY, R) for method in methods}
+    of_dkla, of_coke, of_cta = cases()
+    experiment = make_experiment(Dkla(), graph(), SIZE, DIMENSION, DICTIONARY, R)
     figures = []
-    for repeat in range(REPEATS):
-        floor = {"DKLA": floor_seconds(1), "COKE": floor_seconds(1), "CTA": floor_seconds(2)}
-        ours, whole = {}, {}
-        for name, experiment in given.items():
-            start = time.perf_counter()
-            ours[name] = run_seconds(experiment)
-            whole[name] = time.perf_counter() - start
-        slow = literal_seconds(given["DKLA"], graph)
-        figures.append([*(ours[name] / floor[name] for name in given), slow / ours["DKLA"]])
+    turns = zip(of_dkla.turns(), of_coke.turns(), of_cta.turns(), strict=True)
+    for repeat, (dkla, coke, cta) in enumerate(turns, 1):
+        slow = literal_seconds(experiment, graph())
+        figures.append([*(ours / floor for ours, floor in (dkla, coke, cta)), slow / dkla[0]])
         print(
-            f"{repeat + 1}: "
-            + ", ".join(f"{name} {ours[name]:.2f} s ({whole[name]:.2f} s on the whole)" for name in given)
-            + f"; floor {floor['DKLA']:.2f} s, of CTA {floor['CTA']:.2f} s; literal DKLA {slow:.0f} s",
+            f"{repeat}: DKLA {dkla[0]:.2f} s, COKE {coke[0]:.2f} s, CTA {cta[0]:.2f} s; floor {dkla[1]:.2f} s, of CTA "
+            f"{cta[1]:.2f} s; literal DKLA {slow:.0f} s",
             flush=True,
         )
-    to_floor, of_coke, of_cta, to_literal = np.median(figures, axis=0)
-    print(f"{T} iterations, {K} agents, L={L}, {R} replicates, {THREADS} threads: medians of {REPEATS}")
-    print(f"  DKLA / floor {to_floor:.2f}, COKE / floor {of_coke:.2f}, CTA / floor {of_cta:.2f}")
+    to_floor, coke_to_floor, cta_to_floor, to_literal = np.median(figures, axis=0)
+    print(f"{of_dkla.shape}, {THREADS} threads: medians of {of_dkla.repeats}")
+    print(f"  DKLA / floor {to_floor:.2f}, COKE / floor {coke_to_floor:.2f}, CTA / floor {cta_to_floor:.2f}")
     print(f"  literal DKLA, one agent after another, factoring in every iteration / DKLA: {to_literal:.0f}")
     many_agents()
 

@@ -1,86 +1,30 @@
 """Time FDSKL with one sample and one feature an iteration, a pass over a9a, beside the floor of its arithmetic.
 
-The floor is the products w'x and the sines of the T^2 / 2 features that such a pass takes, float32, on all threads:
-iteration t asks for the t features before it at its one row. The fast path takes them when they are drawn, at the rows
-still to come, so its iterations become cheaper and the sum is the same; growth is therefore fitted over whole passes.
-Growth with the number of workers is that of the ledger, and of the protocol played message by message.
+`fkl.bench.fdskl` says what the floor is. The fast path takes features when they are drawn, at the rows still to come,
+so its iterations become cheaper and the sum is the same; growth is therefore fitted over whole passes. Growth with the
+number of workers is that of the ledger, and of the protocol played message by message.
 """
 
 import resource
 import time
-from typing import Any
 
 import numpy as np
-from floor import THREADS, sincos_seconds
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from fkl.algorithms.vertical.dsg import BLOCK, TILE
-from fkl.algorithms.vertical.fdskl import Fdskl
+from fkl.bench.fdskl import FEATURES, KERNEL, PASS, ROWS, WORKERS, cases, literal, make_problem, run_seconds
+from fkl.bench.floor import THREADS
 from fkl.contract.apart import AsObject
 from fkl.contract.isolated_parties import play
 from fkl.contract.world import Common
-from fkl.data.problem import Table
-from fkl.data.vertical import FeatureGroups, Vertical
-from fkl.kernels import Dictionary
-from fkl.kernels.threads import in_parts
-from fkl.network import Network
-from fkl.simulation import Experiment, simulate
+from fkl.data.vertical import Vertical
 from fkl.streams import Streams
 
-ROWS, FEATURES, ONES, WORKERS = 48842, 123, 14, 8
-PASS = 36631
-REPEATS = 3
 SHORTER = (4579, 9158, 18316, PASS)
 DIMENSIONS = (16, 32, 64, 128, 256)
 MANY_WORKERS = (2, 4, 8, 16, 32)
 MESSAGES = (40, 80, 120, 160)
 """Iterations that are played message by message: what those from one to the next take is a difference."""
-KERNEL = Dictionary(N=1, smallest=3.0, largest=3.0, bandwidth_convention="deviation")
 GOAL_SECONDS, GOAL_GIB = 60, 2
-
-
-def make_problem(rows: int, features: int, workers: int, ones: int = ONES) -> Vertical:
-    """Rows of 0 and 1 like a9a's."""
-    random = np.random.default_rng(0)
-    x = np.zeros((rows, features))
-    x[np.arange(rows)[:, None], random.integers(features, size=(rows, ones))] = 1
-    y = (x[:, : features // 2].sum(axis=1) > ones / 2).astype(float)
-    table = Table.of_one_site(x, y, tuple(map(str, range(features))))
-    return FeatureGroups(workers).split(table, random)
-
-
-def run_seconds(problem: Vertical, method: Any, precision: str = "float32") -> float:
-    """Time that a run spends in its algorithm."""
-    given = Vertical(problem.x, problem.y, problem.groups, problem.active, problem.test_share, method.rounds)
-    experiment = Experiment(given, KERNEL, Network(), method, 0, 1, precision)
-    (chunk,) = simulate(experiment, None, None, lambda _: None)
-    return chunk.seconds
-
-
-def literal(iterations: int) -> Fdskl:
-    """One sample and one feature an iteration."""
-    return Fdskl(iterations=iterations, marks=1, gamma=0.03, batch=1, features=1)
-
-
-def floor_seconds(iterations: int, features: int) -> tuple[float, float]:
-    """Time of the products, and of the sines, of iterations^2 / 2 features of float32."""
-    random = np.random.default_rng(1)
-    x, w = random.random((TILE, features), np.float32), random.random((BLOCK, features), np.float32)
-    elements = iterations**2 // 2
-    tiles = elements // (TILE * BLOCK)
-
-    def products(begin: int, end: int) -> None:
-        out = np.empty((TILE, BLOCK), np.float32)
-        for _ in range(begin, end):
-            np.matmul(x, w.T, out=out)
-
-    with threadpool_limits(1, user_api="blas"):
-        in_parts(products, THREADS)
-        start = time.perf_counter()
-        in_parts(products, tiles, elements)
-        taken = time.perf_counter() - start
-    return taken, sincos_seconds(elements, np.float32)
 
 
 def fit(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -92,18 +36,15 @@ def fit(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, f
 
 def whole_pass() -> None:
     """The goal: one pass over a9a's training rows."""
-    problem = make_problem(ROWS, FEATURES, WORKERS)
-    print(f"one pass of {PASS} iterations, one sample and one feature each, {FEATURES} features, {WORKERS} workers:")
-    run_seconds(problem, literal(64))  # compiles
+    [case] = cases()
+    print(f"{case.shape}, one sample and one feature an iteration:")
     ratios = []
-    for repeat in range(REPEATS):
-        products, sines = floor_seconds(PASS, FEATURES)
-        ours = run_seconds(problem, literal(PASS))
-        ratios.append(ours / (products + sines))
-        print(f"  {repeat + 1}: {ours:.1f} s; floor {products:.2f} s of products + {sines:.2f} s of sines", flush=True)
-    slow = run_seconds(problem, literal(PASS), "float64")
+    for repeat, (ours, floor) in enumerate(case.turns(), 1):
+        ratios.append(ours / floor)
+        print(f"  {repeat}: {ours:.1f} s; floor {floor:.2f} s", flush=True)
+    slow = run_seconds(make_problem(ROWS, FEATURES, WORKERS), literal(PASS), "float64")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"  ours / floor {np.median(ratios):.2f}, median of {REPEATS}; float64 {slow:.1f} s")
+    print(f"  ours / floor {np.median(ratios):.2f}, median of {case.repeats}; float64 {slow:.1f} s")
     print(f"  goal: {GOAL_SECONDS} s and {GOAL_GIB} GiB; whole process at most {peak:.2f} GiB, {THREADS} threads")
 
 

@@ -47,7 +47,7 @@ def measured(tree: Tree, bench: str, cpu: bool) -> dict[str, float]:
     """Run one benchmark of a commit."""
     script = str(tree.folder / "scripts" / bench)
     command = [sys.executable, *(["-c", ON_ONE_CORE] if cpu else []), script]
-    environment = {**os.environ, "PYTHONPATH": str(tree.folder)}
+    environment = {**os.environ, "PYTHONPATH": f"{tree.folder}:{tree.folder / 'tests'}"}
     environment |= dict.fromkeys(("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1") if cpu else {}
     done = subprocess.run(command, cwd=tree.folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -39,6 +39,7 @@ LAYERS = {
         "fkl.describe",
         "fkl.data_summary",
         "fkl.plan",
+        "fkl.bench",
         "fkl.flower",
         "fkl.completion",
         "fkl.cli",

@@ -1,15 +1,11 @@
-"""What the benchmarks share: clocks, the floor of sine and cosine, and the literal transcriptions of the tests."""
+"""What the benchmarks share: clocks, and the floor of sine and cosine."""
 
 import os
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from numba import njit, prange
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from fkl.kernels.compiled import sincos
 from fkl.simulation import Experiment, simulate

@@ -1,0 +1,73 @@
+"""`fkl bench`: what a run takes beside the floor of its own arithmetic, measured in the same minutes on this machine.
+
+The floor is what a method cannot do without, in the libraries that it uses: the products, the sines and cosines. A
+module for each paper says what is run and what its floor is (`Case`); the ratio of both times is what can be compared
+from machine to machine, times alone cannot.
+"""
+
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib import import_module, metadata
+
+import numpy as np
+from tabulate import tabulate
+
+from fkl import __version__
+from fkl.bench.case import Case
+from fkl.errors import FklError
+
+BENCHES = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
+LIBRARIES = ("numpy", "scipy", "numba")
+
+
+def bench(names: Iterable[str]) -> str:
+    """Measure and tell, in Markdown.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of `BENCHES`; all where there is none.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    wanted = tuple(names) or BENCHES
+    for name in wanted:
+        if name not in BENCHES:
+            raise FklError(f"bench {name}: must be one of {', '.join(BENCHES)}")
+    rows = [_row(case) for name in wanted for case in import_module(f"fkl.bench.{name}").cases()]
+    heads = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "the floor")
+    return f"{_machine()}\n\n{tabulate(rows, heads, tablefmt='github', disable_numparse=True)}"
+
+
+def _row(case: Case) -> tuple[str, ...]:
+    """The medians of a case's turns, and of their ratios."""
+    turns = []
+    for number, turn in enumerate(case.turns(), 1):
+        turns.append(turn)
+        print(f"{case.name}, {number} of {case.repeats}: {turn[0]:.3g} s, floor {turn[1]:.3g} s", file=sys.stderr)
+    ours, floor = np.transpose(turns)
+    figures = f"{np.median(ours):.3g}", f"{np.median(floor):.3g}", f"{np.median(ours / floor):.2f}"
+    return case.name, case.shape, *figures, f"{case.goal:g}" if case.goal else "", case.floor_is
+
+
+def _machine() -> str:
+    """One line: when, what and where."""
+    versions = ", ".join(f"{library} {metadata.version(library)}" for library in LIBRARIES)
+    python = f"Python {platform.python_version()}"
+    today = datetime.now(UTC).strftime("%-d %B %Y")
+    return f"{today}: fkl {__version__}, {python}, {versions}; {_processor()}, {os.cpu_count()} cores."
+
+
+def _processor() -> str:
+    """Its name, where the system tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123  a file of the system
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()

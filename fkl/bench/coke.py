@@ -1,0 +1,71 @@
+"""DKLA, COKE and CTA on the shape of energy's data.
+
+The floor of DKLA and COKE is one product of every agent's inverse with a vector in every iteration, of CTA two products
+with its samples compressed to as many rows as features (numpy, one BLAS thread, replicates in chunks as in the run).
+"""
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from fkl.algorithms.decentralized.coke import Coke
+from fkl.algorithms.decentralized.cta import Cta
+from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.bench.case import Case
+from fkl.bench.floor import run_seconds, seconds
+from fkl.data.problem import Batch, Problem
+from fkl.kernels import Dictionary
+from fkl.network import Network
+from fkl.network.topology import connected
+from fkl.simulation import Experiment
+
+K, SIZE, DIMENSION, EDGES, T, R, L = 10, 1860, 25, 14, 2000, 20, 100
+DICTIONARY = Dictionary(N=1, D=L, bandwidth_convention="deviation", smallest=1.0, largest=1.0)
+CHUNK = 4
+
+
+def graph() -> nx.Graph:
+    """Which agents exchange."""
+    return nx.gnm_random_graph(K, EDGES, seed=2)
+
+
+def make_experiment(
+    algorithm: Any, graph: nx.Graph, size: int, dimension: int, features: Dictionary, replicates: int
+) -> Experiment:
+    """Agents with `size` random samples each."""
+    generator = np.random.default_rng(0)
+    x = generator.uniform(0, 1, (size, len(graph), dimension))
+    y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1))
+    stream = Problem(x, y, np.ones((size, len(graph)), np.bool_), np.zeros(len(graph), np.int64))
+    batch = Batch.of(stream, algorithm.iterations, algorithm.test_share, None, generator)
+    return Experiment(batch, features, Network(), algorithm, 0, replicates, "float32", connected(graph))
+
+
+def floor_seconds(products: int) -> float:
+    """Time of so many products an iteration of an agent's matrix with its vector, of a whole run."""
+    P = 2 * L
+    matrix, vector = np.random.default_rng(0).standard_normal((CHUNK, K, P, P)), np.ones((CHUNK, K, P, 1))
+    out = np.empty_like(vector)
+
+    def work() -> None:
+        for _ in range(T * products):
+            np.matmul(matrix, vector, out=out)
+
+    with threadpool_limits(1, user_api="blas"):
+        return seconds(work) * R / CHUNK
+
+
+def cases() -> list[Case]:
+    """DKLA, COKE and CTA."""
+    shape = f"{T} iterations, {K} agents, L={L} R={R}"
+
+    def case(method: Any, products: int) -> Case:
+        experiment = make_experiment(method, graph(), SIZE, DIMENSION, DICTIONARY, R)
+        words = f"{products} product{'s' * (products > 1)} of matrix and vector an agent and iteration"
+        return Case(
+            method.label, shape, words, lambda: run_seconds(experiment), lambda: floor_seconds(products), 1.5, 3
+        )
+
+    return [case(Dkla(), 1), case(Coke(censored="squared_norm"), 1), case(Cta(), 2)]

@@ -1,0 +1,58 @@
+"""Raker and OMKL-GF on the shape of airfoil's data.
+
+Their floor: the projection of every sample on the frequencies of all kernels (BLAS), and one sine and one cosine of
+every projection (the compiled kernel on blocks that stay in the cache), with the same threads. OMKL-GF predicts with
+the features of the kernels that it chose only, but learns with those of all that its feedback graph shows it.
+"""
+
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from fkl.algorithms.online.omkl_gf import OmklGf
+from fkl.algorithms.online.raker import Raker
+from fkl.bench.case import Case
+from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
+from fkl.data.problem import Problem
+from fkl.kernels import Dictionary
+from fkl.network import Network
+from fkl.simulation import Experiment
+from fkl.streams import Streams
+
+T, DIMENSION, R = 1503, 5, 20
+FEATURES = Dictionary(N=76, laplacians=25, D=50)
+
+
+def make_problem(T: int, dimension: int) -> Problem:
+    """Random samples of one learner's stream, norms at most 1."""
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((T, 1, dimension))
+    x /= np.linalg.norm(x, axis=-1).max()
+    y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1))
+    return Problem(x.astype(np.float32), y, np.ones((T, 1), bool), np.zeros(1, np.int64))
+
+
+def cases() -> list[Case]:
+    """Both."""
+    problem = make_problem(T, DIMENSION)
+    draws = FEATURES.bank(DIMENSION, Streams(0, tuple(range(R))), "float32").draws
+    flat = [np.ascontiguousarray(omega.transpose(0, 2, 1, 3)).reshape(R, DIMENSION, -1) for omega in draws]
+    samples = [problem.x[:, 0].astype(omega.dtype) for omega in flat]
+
+    def products() -> None:
+        for stream, rho in zip(samples, flat, strict=True):
+            for r in range(R):
+                stream @ rho[r]
+
+    def floor() -> float:
+        with threadpool_limits(THREADS, user_api="blas"):
+            multiply = seconds(products)
+        return multiply + sum(sincos_seconds(R * T * rho.shape[-1], rho.dtype.type) for rho in flat)
+
+    def case(method: Any) -> Case:
+        experiment = Experiment(problem, FEATURES, Network(), method, 0, R, "float32")
+        shape, words = f"T={T} d={DIMENSION} N={FEATURES.N} D={FEATURES.D} R={R}", "projections, sines, cosines of all"
+        return Case(method.label, shape, words, lambda: run_seconds(experiment), floor, 1.5)
+
+    return [case(Raker()), case(OmklGf())]

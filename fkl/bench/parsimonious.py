@@ -1,0 +1,69 @@
+"""The dual ascent of parsimonious functions.
+
+Its floor is the two matrix products a width that every step of every problem takes where no sample is left out (numpy).
+One BLAS thread for both.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from fkl.algorithms.parsimonious.dual import Dual, solve
+from fkl.algorithms.parsimonious.quadrature import Quadrature, box_of
+from fkl.bench.case import Case
+from fkl.bench.floor import seconds
+from fkl.data.ellipses import BOX, Ellipses
+from fkl.data.store import Store
+
+STEPS = 300
+FLOOR_STEPS = 10
+GAMMA, EPS = 25.0, 0.01
+
+
+def ellipses() -> dict[str, Dual]:
+    """Problems of the simulated set at its largest: the nine agents', and the centralized learner's."""
+    table = Ellipses(rows=900, test_rows=0).load(Store(Path()), np.random.default_rng(0))
+    quadrature = Quadrature.over(BOX, 576, (1.0, 2.0, 4.0))
+    return {
+        "9 agents, 100 samples each": Dual.of_agents(quadrature, table.x, table.y, table.site, GAMMA, EPS),
+        "one learner, 900 samples": Dual.single(quadrature, table.x, table.y, GAMMA, EPS),
+    }
+
+
+def three_features() -> dict[str, Dual]:
+    """One problem of the size of WISDM's with all participants at hand."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1100, 3))
+    y = np.where(x[:, 0] + np.sin(3 * x[:, 1]) > 0, 1.0, -1.0)
+    quadrature = Quadrature.over(box_of(x), 1728, (0.25, 0.5, 1.0))
+    return {"one learner, 1100 samples of 3 features": Dual.single(quadrature, x, y, 100.0, 0.5)}
+
+
+def case(words: str, problem: Dual) -> Case:
+    """Steps of all problems."""
+    start = problem.random_start(np.random.default_rng(1))
+    kernels = [problem.kernel(number) for number in range(len(problem.x))]
+    alpha = np.ones(problem.quadrature.block)
+
+    def products() -> None:
+        for _ in range(FLOOR_STEPS):
+            for kernel in kernels:
+                np.matmul(kernel.first.swapaxes(1, 2), kernel.rest)
+                np.matmul(kernel.rest, alpha.swapaxes(1, 2))
+
+    def ours() -> float:
+        with threadpool_limits(1, user_api="blas"):
+            return seconds(lambda: solve(problem, start, STEPS, rule="ascent", tolerance=0))
+
+    def floor() -> float:
+        with threadpool_limits(1, user_api="blas"):
+            return seconds(products) * STEPS / FLOOR_STEPS
+
+    shape = f"{words}, {problem.quadrature.size} nodes, {STEPS} steps"
+    return Case("parsimonious ascent", shape, "two products a width and step", ours, floor)
+
+
+def cases() -> list[Case]:
+    """Agents, one learner, and three features."""
+    return [case(words, problem) for words, problem in (ellipses() | three_features()).items()]

@@ -1,0 +1,59 @@
+"""POF-MKL on the shape of air quality's data.
+
+Its floor: one projection of every sample on every frequency (BLAS), one sine and one cosine of every projection (the
+compiled kernel on blocks that stay in the cache), with the same threads.
+"""
+
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from fkl.algorithms.federated.pof_mkl import PofMkl
+from fkl.bench.case import Case
+from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
+from fkl.data.problem import Problem
+from fkl.kernels import Dictionary
+from fkl.network import Network
+from fkl.simulation import Experiment
+from fkl.streams import Streams
+
+K, T, N, D, R, DIMENSION = 240, 500, 51, 100, 4, 14
+FLOOR_ROUNDS = 100
+ALGORITHM: Any = PofMkl(M=1)
+DICTIONARY = Dictionary(N=N, D=D)
+
+
+def make_problem() -> Problem:
+    """Random samples of the air data's shape, norms at most 1."""
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((T, K, DIMENSION))
+    x /= np.linalg.norm(x, axis=-1).max()
+    y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1))
+    return Problem(x.astype(np.float32), y, np.ones((T, K), bool), np.zeros(K, np.int64))
+
+
+def case(problem: Problem) -> Case:
+    """The run of these samples."""
+    experiment = Experiment(problem, DICTIONARY, Network(), ALGORITHM, 0, R, "float32")
+    rho = DICTIONARY.bank(DIMENSION, Streams(0, tuple(range(R))), "float32").rho
+    wide = [np.ascontiguousarray(frequencies.transpose(1, 0, 2).reshape(DIMENSION, N * D)) for frequencies in rho]
+    projection = np.empty((K, N * D), np.float32)
+
+    def products() -> None:
+        for t in range(FLOOR_ROUNDS):
+            for frequencies in wide:
+                np.matmul(problem.x[t], frequencies, out=projection)
+
+    def floor() -> float:
+        with threadpool_limits(THREADS, user_api="blas"):
+            multiply = seconds(products)
+        return (multiply + sincos_seconds(R * K * N * D * FLOOR_ROUNDS, np.float32)) * T / FLOOR_ROUNDS
+
+    shape = f"K={K} T={T} N={N} D={D} R={R} d={DIMENSION}"
+    return Case("POF-MKL", shape, "projections, sines and cosines", lambda: run_seconds(experiment), floor, 1.3)
+
+
+def cases() -> list[Case]:
+    """One."""
+    return [case(make_problem())]

@@ -1,0 +1,71 @@
+"""RF-GP, told of every sample in every round.
+
+Its floor is what a round cannot do without, with the same threads: one projection of every sample on every frequency,
+one sine and one cosine of every projection, and of each kernel's features Z (K, P) the products Z'Z, which learns, and
+Z root', which says how sure a prediction is, in double precision by BLAS. What is not in it grows with P^3 and not
+with the clients: factorizations, one a kernel and round.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from fkl.algorithms.federated.rf_gp import RfGp
+from fkl.bench.case import Case
+from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
+from fkl.data.problem import Problem
+from fkl.kernels import Dictionary
+from fkl.network import Network
+from fkl.simulation import Experiment
+from fkl.streams import Streams
+
+K, T, N, D, R, DIMENSION = 240, 200, 51, 20, 2, 14
+FLOOR_ROUNDS = 50
+DICTIONARY = Dictionary(N=N, D=D)
+
+
+def make_problem() -> Problem:
+    """Random samples of the air data's shape, norms at most 1."""
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((T, K, DIMENSION))
+    x /= np.linalg.norm(x, axis=-1).max()
+    y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1)) + 0.05 * generator.standard_normal((T, K))
+    return Problem(x.astype(np.float32), y, np.ones((T, K), bool), np.zeros(K, np.int64))
+
+
+def make_experiment() -> Experiment:
+    """The run."""
+    algorithm: Any = RfGp()
+    return Experiment(make_problem(), DICTIONARY, Network(), algorithm, 0, R, "float32")
+
+
+def cases() -> list[Case]:
+    """One."""
+    experiment = make_experiment()
+    rho = DICTIONARY.bank(DIMENSION, Streams(0, tuple(range(R))), "float32").rho
+    generator = np.random.default_rng(1)
+    z, root = generator.standard_normal((R, N, K, 2 * D)), generator.standard_normal((R, N, 2 * D, 2 * D))
+    x = make_problem().x[0]
+
+    def products(some: slice) -> None:
+        for _ in range(FLOOR_ROUNDS):
+            np.matmul(x, rho.reshape(R * N, DIMENSION, D)[some])
+            own = z.reshape(R * N, K, -1)[some]
+            np.matmul(own.swapaxes(1, 2), own)
+            np.matmul(own, root.reshape(R * N, 2 * D, 2 * D)[some].swapaxes(1, 2))
+
+    def on_all_threads() -> None:
+        ends = [R * N * part // THREADS for part in range(THREADS + 1)]
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(products, (slice(*both) for both in pairwise(ends))))
+
+    def floor() -> float:
+        with threadpool_limits(1, user_api="blas"):
+            multiply = seconds(on_all_threads)
+        return (multiply + sincos_seconds(R * K * N * D * FLOOR_ROUNDS, np.float32)) * T / FLOOR_ROUNDS
+
+    shape = f"K={K} T={T} N={N} D={D} R={R} d={DIMENSION}"
+    return [Case("RF-GP", shape, "projections, sines, Z'Z and Z root'", lambda: run_seconds(experiment), floor, 3.0)]

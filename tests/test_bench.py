@@ -1,0 +1,40 @@
+"""`fkl bench`: what it prints, of a case made small."""
+
+from collections.abc import Callable
+
+import pytest
+
+import fkl
+from fkl.bench import BENCHES, bench, pof_mkl
+from fkl.bench.case import Case
+from fkl.kernels import Dictionary
+
+
+def test_a_case_is_a_line_with_the_median_of_its_ratios(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first run, which compiles, does not count; the floor is measured before each of the others."""
+    seconds = {"ours": iter([99.0, 2.0, 3.0, 9.0]), "floor": iter([1.0, 2.0, 3.0])}
+    case = Case("mine", "small", "products", lambda: next(seconds["ours"]), lambda: next(seconds["floor"]), 1.5, 3)
+    monkeypatch.setattr(pof_mkl, "cases", lambda: [case])
+    machine, _, *lines = bench(["pof_mkl"]).splitlines()
+    assert f"fkl {fkl.__version__}, Python 3." in machine and machine.endswith(" cores.")
+    cells = [cell.strip() for cell in lines[2].strip("|").split("|")]
+    assert cells == ["mine", "small", "3", "2", "2.00", "1.5", "products"]
+    assert capsys.readouterr().err.splitlines()[-1] == "mine, 3 of 3: 9 s, floor 3 s"
+
+
+def test_pof_mkl_is_run_beside_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On samples and kernels so few that nothing can be said of the ratio, but that both are times."""
+    for name, value in (("K", 4), ("T", 6), ("R", 2), ("N", 2), ("D", 3), ("FLOOR_ROUNDS", 3)):
+        monkeypatch.setattr(pof_mkl, name, value)
+    monkeypatch.setattr(pof_mkl, "DICTIONARY", Dictionary(N=2, D=3))
+    [case] = pof_mkl.cases()
+    assert case.shape == "K=4 T=6 N=2 D=3 R=2 d=14"
+    assert all(ours > 0 and floor > 0 for ours, floor in case.turns())
+
+
+def test_a_name_that_there_is_not_is_refused(fkl: Callable) -> None:
+    answer = fkl("bench", "cook")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.strip().endswith(f"bench cook: must be one of {', '.join(BENCHES)}")
