@@ -7,6 +7,7 @@ from typing import Any
 import hydra
 import pytest
 from conftest import ALGORITHMS
+from hydra._internal.defaults_list import create_defaults_list as hydra_s_own
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
@@ -54,6 +55,7 @@ def test_it_is_what_hydra_composes_anew(monkeypatch: pytest.MonkeyPatch) -> None
         composed(*words)
     from_memory = [composed(*words) for words in WORDS]
     monkeypatch.setattr(known, "_all_own", lambda _: False)
+    monkeypatch.setattr(known.hydra_internals, "create_defaults_list", hydra_s_own)
     for words, found in zip(WORDS, from_memory, strict=True):
         assert found == composed(*words), words
 
@@ -83,6 +85,16 @@ def test_what_is_registered_later_counts(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ConfigStore.instance(), "repo", ConfigStore.instance().repo | {})
     ConfigStore.instance().store(group="topology", name="registered", node={"here": True}, provider="mine")
     assert compose("algo=ofskl", "topology=registered").topology.here
+
+
+def test_defaults_may_name_what_others_chose(tmp_path: Path) -> None:
+    """As Hydra has it: ``${mine}`` in a list of defaults is the choice of that group."""
+    (tmp_path / "mine").mkdir()
+    for topology in ("ring", "complete"):
+        file = tmp_path / "mine" / f"{topology}.yaml"
+        file.write_text("# @package mine\ndefaults:\n  - /topology@graph: ${mine}\n")
+        config = compose(f"hydra.searchpath=[{tmp_path}]", "algo=coke", f"topology={topology}", f"+mine={topology}")
+        assert config.mine.graph == config.topology
 
 
 def test_another_folder_s_files_are_composed_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

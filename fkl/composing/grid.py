@@ -118,13 +118,7 @@ class _Composer:
         return self.repository.group_exists(override.key_or_group)
 
     def _composed(self, overrides: list[Override]) -> dict[str, Any]:
-        found = create_defaults_list(
-            repo=self.repository,
-            config_name="config",
-            overrides_list=overrides,
-            prepend_hydra=False,
-            skip_missing=False,
-        )
+        found = create_defaults_list(self.repository, "config", overrides, False, False)  # without Hydra's own part
         config: dict[str, Any] = {}
         for part in found.defaults:
             _merge(config, self._plain(str(part.config_path)), part.package.split(".") if part.package else ())
