@@ -7,6 +7,7 @@ depends on how many replicates run together, on threads, or on where a run was r
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,8 @@ class Streams:
 
     def generators(self, role: Role) -> list[np.random.Generator]:
         """One generator a replicate, at the start of its stream."""
-        return [np.random.default_rng(self._sequence(replicate, role)) for replicate in self.replicates]
+        entropy = [self._sequence(replicate, role).entropy for replicate in self.replicates]
+        return [np.random.default_rng(np.random.SeedSequence(one)) for one in entropy]  # which may be spawned from
 
     def of_all_replicates(self, role: Role) -> np.random.Generator:
         """A stream that all replicates share."""
@@ -69,9 +71,8 @@ class Streams:
     def uniform(self, role: Role, t: int, size: int, first: int = 0) -> NDArray[np.float64]:
         """Numbers first, first + 1, ... in [0, 1) of round t, (R, size), the same whatever else is drawn."""
         block, skipped = divmod(first, NUMBERS_A_COUNT)
-        start = [block, 0, 0, t]
-        bits = [np.random.Philox(self._sequence(replicate, role), counter=start) for replicate in self.replicates]
-        return np.stack([np.random.Generator(stream).random(skipped + size)[skipped:] for stream in bits])
+        drawn = [stream.random(skipped + size)[skipped:] for stream in self._of_round(role, [block, 0, 0, t])]
+        return np.stack(drawn)
 
     def vectors(self, role: Role, t: int, clients: range, size: int, draw: int = 0) -> NDArray[np.float64]:
         """Numbers in [0, 1) of round t, `size` for each client, (R, K, size): a client's own whoever else draws.
@@ -82,9 +83,8 @@ class Streams:
             Which of the round's draws for this role it is, from 0: numbers of two draws are independent.
         """
         block, skipped = divmod(clients.start * size, NUMBERS_A_COUNT)
-        start, count = [block, 0, draw, t], len(clients) * size
-        bits = [np.random.Philox(self._sequence(replicate, role), counter=start) for replicate in self.replicates]
-        drawn = [np.random.Generator(stream).random(skipped + count)[skipped:] for stream in bits]
+        count = len(clients) * size
+        drawn = [stream.random(skipped + count)[skipped:] for stream in self._of_round(role, [block, 0, draw, t])]
         return np.stack(drawn).reshape(len(self.replicates), len(clients), size)
 
     def alike(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
@@ -102,8 +102,19 @@ class Streams:
         """What of these the parties of these numbers may draw; `shared` as in `OwnStreams`."""
         return OwnStreams(self, parties, SHARED if shared is None else shared)
 
+    def _of_round(self, role: Role, counter: list[int]) -> list[np.random.Generator]:
+        """One generator a replicate, at a place of the stream that a round's numbers are drawn from."""
+        sequences = [self._sequence(replicate, role) for replicate in self.replicates]
+        return [np.random.Generator(np.random.Philox(sequence, counter=counter)) for sequence in sequences]
+
     def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
-        return np.random.SeedSequence((self.seed, replicate, int(role)))
+        return _sequence(self.seed, replicate, role)
+
+
+@lru_cache(maxsize=1 << 12)
+def _sequence(seed: int, replicate: int, role: Role) -> np.random.SeedSequence:
+    """Made once, not in every round; nobody spawns from it, since that would change it."""
+    return np.random.SeedSequence((seed, replicate, int(role)))
 
 
 SHARED = (Role.FEATURES, Role.NETWORK_WEIGHTS, Role.SELECTION)

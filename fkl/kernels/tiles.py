@@ -37,6 +37,8 @@ def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
         from jax import lax
 
         return lax.map(lambda one: work(*one), tuple(in_tiles(array, axis) for array, axis in values))
+    if first.shape[along] <= CLIENT_TILE:
+        return work(*(array for array, _ in values))[None]
     cut = [
         [array[(slice(None),) * (axis % array.ndim) + (tile,)] for array, axis in values]
         for tile in tiles(first.shape[along])
