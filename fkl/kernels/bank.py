@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels.flow import namespace
+from fkl.kernels.operands import read_only
 from fkl.kernels.threads import share as divide
 from fkl.kernels.threads import wake_for
 
@@ -251,6 +252,10 @@ class FeatureBank:
         """Phases (R, N, D or 0), repeated where the kernels share one draw."""
         return np.repeat(self.phase, self.kernels // self.phase.shape[1], axis=1)
 
+    def phases_like(self, kind: Any) -> Array:
+        """The same; where there are none, an empty array of this type, so that loops are compiled for it alone."""
+        return self.phases if self.phases.size else self.phases.astype(kind)
+
 
 def without_negative(gram: Array) -> Array:
     """The symmetric matrices (..., P, P) with eigenvalues below 0 taken for 0."""
@@ -274,7 +279,8 @@ class CompiledBank(FeatureBank):
 
         out = np.empty((self.replicates, x.shape[0], self.kernels))
         wake_for(out.size * self.rho.shape[-1])
-        compiled.predict(*self._operands(x), self.split(theta.astype(self.precision)), self.norm, out)
+        learned = read_only(self.split(np.ascontiguousarray(theta, self.precision)))
+        compiled.predict(*self._operands(x), learned, self.norm, out)
         return out
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
@@ -284,8 +290,8 @@ class CompiledBank(FeatureBank):
         out = np.empty((self.replicates, self.kernels, self.width))
         wake_for(np.count_nonzero(update) * self.rho.shape[-1])
         weight = np.ones(len(x)) if share is None else np.ascontiguousarray(share, np.float64)
-        update, like = np.ascontiguousarray(update), np.empty(0, self.precision)
-        compiled.accumulate(*self._operands(x), update, weight, self.norm, like, self.split(out))
+        told, like = read_only(np.ascontiguousarray(update)), np.empty(0, self.precision)
+        compiled.accumulate(*self._operands(x), told, read_only(weight), self.norm, like, self.split(out))
         return out
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
@@ -296,8 +302,9 @@ class CompiledBank(FeatureBank):
         squared_norm = np.empty_like(f)
         samples, *draws = self._operands(x)
         wake_for(theta.size)
-        steps = np.broadcast_to(step, f.shape)  # also where it is an array: one type, compiled once
-        compiled.descend(samples, y, share, *draws, self.norm, steps, lam, self.split(theta), f, squared_norm)
+        given = (np.ascontiguousarray(values, np.float64) for values in (y, share, np.broadcast_to(step, f.shape)))
+        target, there, steps = map(read_only, given)
+        compiled.descend(samples, target, there, *draws, self.norm, steps, lam, self.split(theta), f, squared_norm)
         return f, squared_norm, theta
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
@@ -307,11 +314,13 @@ class CompiledBank(FeatureBank):
         f = np.empty((self.replicates, len(x), self.kernels))
         squared_norm = np.empty_like(f)
         wake_for(f.size * self.rho.shape[-1])
-        rest = self.phases, self.norm, np.ascontiguousarray(y), eta, lam, self.split(theta), f, squared_norm
+        targets, rates = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, eta))
+        rest = self.norm, targets, rates, lam, self.split(theta), f, squared_norm
         for omega, first in zip(self.draws, (0, self.narrow), strict=True):
             if omega.size:
-                arguments = np.ascontiguousarray(x, omega.dtype), omega, first, *rest
-                divide(stream.follow, self.replicates * omega.shape[1], *arguments)
+                samples, draws = (read_only(values) for values in (np.ascontiguousarray(x, omega.dtype), omega))
+                own = samples, draws, first, read_only(self.phases_like(omega.dtype))
+                divide(stream.follow, self.replicates * omega.shape[1], *own, *rest)
         return f, squared_norm, theta
 
     def moments(
@@ -324,9 +333,9 @@ class CompiledBank(FeatureBank):
         gram, pull = np.empty((R, N, P, P)), np.empty((R, N, P))
         wake_for(int(np.count_nonzero(weight)) * R // len(weight) * N * P)
         samples, *draws = self._operands(x)
-        targets, weights = (np.ascontiguousarray(values, np.float64) for values in (y, weight))
+        targets, weights = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, weight))
         asked, like = np.ones((R, N), np.bool_) if chosen is None else chosen, np.empty(0, self.precision)
-        moments.moments(samples, targets, weights, *draws, self.norm, like, asked, gram, pull)
+        moments.moments(samples, targets, weights, *draws, self.norm, like, read_only(asked), gram, pull)
         return gram, pull
 
     def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -336,7 +345,7 @@ class CompiledBank(FeatureBank):
         mean = np.empty((self.replicates, len(x), self.kernels))
         spread = np.empty_like(mean)
         wake_for(mean.size * self.width)
-        own = (np.ascontiguousarray(values, np.float64) for values in (theta, root))
+        own = (read_only(np.ascontiguousarray(values, np.float64)) for values in (theta, root))
         moments.gaussian(*self._operands(x), self.norm, np.empty(0, self.precision), *own, mean, spread)
         return mean, spread
 
@@ -357,7 +366,8 @@ class CompiledBank(FeatureBank):
         return out
 
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        return np.ascontiguousarray(x, self.rho.dtype), self.rho, self.scale, self.phase
+        samples = np.ascontiguousarray(x, self.rho.dtype)
+        return read_only(samples), read_only(self.rho), read_only(self.scale), read_only(self.phase)
 
 
 COMPILED = ("numba", "mpi", "jax")

@@ -128,7 +128,9 @@ class OnFeatures(Function):
     def predict(self, x: Array) -> NDArray[np.float64]:
         """As in `Function`."""
         precision = self.theta.dtype
-        bank = CompiledBank(self.rho[None], self.scale, self.phase[None], int(self.narrow), precision)
+        bank = CompiledBank(
+            np.ascontiguousarray(self.rho[None]), self.scale, self.phase[None], int(self.narrow), precision
+        )
         f = np.empty((len(self.weights), len(x)))
         for rows in _blocks(len(x), self.theta[0].size):
             for k, theta in enumerate(self.theta):

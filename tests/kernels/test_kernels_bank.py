@@ -10,7 +10,7 @@ from literal.common import Array, feature_vector, frequencies
 
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.bank import CompiledBank
-from fkl.kernels.compiled import CLIENT_TILE, KERNEL_RUN
+from fkl.kernels.compiled import CLIENT_TILE, KERNEL_RUN, predict
 from fkl.streams import Streams
 
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
@@ -224,3 +224,18 @@ def test_features_are_equation_4() -> None:
     for r, i, k in np.ndindex(2, 4, 5):
         angle = cosine.scale[i] * (x[k] @ cosine.rho[r, 0]) + cosine.phase[r, 0]
         np.testing.assert_allclose(cosine.features(x)[r, i, k], np.sqrt(2 / 6) * np.cos(angle), atol=1e-14)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_who_made_the_arrays_compiles_nothing_anew(precision: str) -> None:
+    """Those that cannot be written, or lie in another order, come to what others do, by the same compiled loop."""
+    bank = Dictionary(N=3, D=5).bank(4, Streams(0, (0, 1)), precision, "numba")
+    random = np.random.default_rng(0)
+    x, theta = random.standard_normal((6, 4)), random.standard_normal((2, 3, 6, bank.width))
+    expected = bank.predict(x, theta)
+    known = len(predict.signatures)
+    theirs = np.asfortranarray(x), np.asfortranarray(theta)
+    for array in theirs:
+        array.flags.writeable = False
+    np.testing.assert_array_equal(bank.predict(*theirs), expected)
+    assert len(predict.signatures) == known

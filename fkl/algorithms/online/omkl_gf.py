@@ -14,6 +14,7 @@ from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
 from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
+from fkl.kernels.operands import read_only
 from fkl.kernels.threads import share
 
 MOST_NODES = 10_000
@@ -85,7 +86,7 @@ class OmklGf(Selective):
         learned = theta, state.log_w, state.pi, state.A
         how = self.q_floor, self.divide_by == "observed", self.draw == "next"
         share(
-            _play, len(state.log_w), block, rounds.start, *learned, state.graph_draws, state.node_draws, *how,
+            _play, len(state.log_w), block, rounds.start, *learned, *_drawn_before(state), *how,
             played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
@@ -93,8 +94,12 @@ class OmklGf(Selective):
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The kernels of the node that is drawn in round t."""
         [eta], late = self.rates(slice(t, t + 1)), self.draw == "next"
-        known = state.log_w, state.pi.copy(), state.A.copy(), state.graph_draws, state.node_draws
+        known = read_only(state.log_w), state.pi.copy(), state.A.copy(), *_drawn_before(state)
         return self.mixtures(world, state.theta, state.log_w, _chosen(t, eta, late, *known))
+
+
+def _drawn_before(state: State) -> tuple[Array, Array]:
+    return read_only(state.graph_draws), read_only(state.node_draws)
 
 
 @njit(nogil=True, cache=True)

@@ -17,6 +17,7 @@ from fkl.errors import require
 from fkl.kernels.compiled import feature_map
 from fkl.kernels.dictionary import MOST_KERNELS
 from fkl.kernels.functions import OnFeatures
+from fkl.kernels.operands import read_only
 from fkl.kernels.stream import descend, dot, project
 from fkl.kernels.threads import wake_for
 from fkl.streams import Role
@@ -78,8 +79,11 @@ class Selective(Learner):
         x, y = samples(world, rounds)
         wake_for(bank.replicates * len(y) * min(self.M, bank.kernels) * bank.rho.shape[-1])
         x32, x64 = np.ascontiguousarray(x, np.float32), np.ascontiguousarray(x, np.float64)
-        features = *bank.draws, bank.phases, bank.norm
-        stream = Stream(*features, x32, x64, np.ascontiguousarray(y), self.rates(rounds), self.lam)
+        narrow, wide, phase, x32, x64, y, eta = map(
+            read_only,
+            (*bank.draws, bank.phases_like(bank.precision), x32, x64, np.ascontiguousarray(y), self.rates(rounds)),
+        )
+        stream = Stream(narrow, wide, phase, bank.norm, x32, x64, y, eta, self.lam)
         return stream, Played(*np.empty((2, bank.replicates, len(y))))
 
     def mixtures(self, world: World, theta: Array, log_w: Array, S: NDArray[np.bool_]) -> tuple[OnFeatures, ...]:
