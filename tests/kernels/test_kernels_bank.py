@@ -231,7 +231,7 @@ def test_who_made_the_arrays_compiles_nothing_anew(precision: str) -> None:
     """Those that cannot be written, or lie in another order, come to what others do, by the same compiled loop."""
     bank = Dictionary(N=3, D=5).bank(4, Streams(0, (0, 1)), precision, "numba")
     random = np.random.default_rng(0)
-    x, theta = random.standard_normal((6, 4)), random.standard_normal((2, 3, 6, bank.width))
+    x, theta = random.standard_normal((6, 4)), random.standard_normal((2, 3, bank.width))
     expected = bank.predict(x, theta)
     known = len(predict.signatures)
     theirs = np.asfortranarray(x), np.asfortranarray(theta)
