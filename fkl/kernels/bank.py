@@ -280,7 +280,8 @@ class CompiledBank(FeatureBank):
         out = np.empty((self.replicates, x.shape[0], self.kernels))
         wake_for(out.size * self.rho.shape[-1])
         learned = read_only(self.split(np.ascontiguousarray(theta, self.precision)))
-        compiled.predict(*self._operands(x), learned, self.norm, out)
+        runs = -(-self.kernels // compiled.KERNEL_RUN)
+        divide(compiled.predict, self.replicates * runs, *self._operands(x), learned, self.norm, out)
         return out
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
@@ -291,7 +292,8 @@ class CompiledBank(FeatureBank):
         wake_for(np.count_nonzero(update) * self.rho.shape[-1])
         weight = np.ones(len(x)) if share is None else np.ascontiguousarray(share, np.float64)
         told, like = read_only(np.ascontiguousarray(update)), np.empty(0, self.precision)
-        compiled.accumulate(*self._operands(x), told, read_only(weight), self.norm, like, self.split(out))
+        rest = told, read_only(weight), self.norm, like, self.split(out)
+        divide(compiled.accumulate, self.replicates * self.kernels, *self._operands(x), *rest)
         return out
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
@@ -304,7 +306,8 @@ class CompiledBank(FeatureBank):
         wake_for(theta.size)
         given = (np.ascontiguousarray(values, np.float64) for values in (y, share, np.broadcast_to(step, f.shape)))
         target, there, steps = map(read_only, given)
-        compiled.descend(samples, target, there, *draws, self.norm, steps, lam, self.split(theta), f, squared_norm)
+        own = samples, target, there, *draws, self.norm, steps, lam, self.split(theta), f, squared_norm
+        divide(compiled.descend, self.replicates * self.kernels, *own)
         return f, squared_norm, theta
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
@@ -335,7 +338,8 @@ class CompiledBank(FeatureBank):
         samples, *draws = self._operands(x)
         targets, weights = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, weight))
         asked, like = np.ones((R, N), np.bool_) if chosen is None else chosen, np.empty(0, self.precision)
-        moments.moments(samples, targets, weights, *draws, self.norm, like, read_only(asked), gram, pull)
+        own = samples, targets, weights, *draws, self.norm, like, read_only(asked), gram, pull
+        divide(moments.moments, R * N, *own)
         return gram, pull
 
     def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -346,7 +350,8 @@ class CompiledBank(FeatureBank):
         spread = np.empty_like(mean)
         wake_for(mean.size * self.width)
         own = (read_only(np.ascontiguousarray(values, np.float64)) for values in (theta, root))
-        moments.gaussian(*self._operands(x), self.norm, np.empty(0, self.precision), *own, mean, spread)
+        rest = self.norm, np.empty(0, self.precision), *own, mean, spread
+        divide(moments.gaussian, self.replicates * self.kernels, *self._operands(x), *rest)
         return mean, spread
 
     def posterior(
@@ -359,10 +364,10 @@ class CompiledBank(FeatureBank):
         out = np.empty_like(given[0]), np.empty_like(given[1]), np.empty_like(given[2])
         whole = np.empty(noise.shape, np.bool_)
         wake_for(gram.size * self.width)
-        moments.posterior(*given, *out, whole)
+        divide(moments.posterior, whole.size, *given, *out, whole)
         if not whole.all():
             given[0] = np.where(whole[..., None, None], given[0], without_negative(given[0]))
-            moments.posterior(*given, *out, whole)
+            divide(moments.posterior, whole.size, *given, *out, whole)
         return out
 
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:

@@ -8,7 +8,7 @@ the number of threads or of replicates that run together, so neither do the resu
 
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
-from numba import njit, prange
+from numba import njit
 
 from fkl.kernels.tiles import CLIENT_TILE
 
@@ -116,7 +116,7 @@ def feature_map(projection, scale, phase, z):
 def _predict_tile(x, rho, scale, phase, theta, norm, first, out):
     """Predictions of consecutive kernels, starting at `first`, of one replicate for one tile of clients.
 
-    One function a tile, rather than loops inside the parallel loop: the compiler vectorises only the former well.
+    One function a tile, rather than loops inside the loop over tasks: the compiler vectorises only the former well.
     """
     draws = rho.shape[0]
     kernels, maps, features = theta.shape
@@ -134,12 +134,14 @@ def _predict_tile(x, rho, scale, phase, theta, norm, first, out):
             out[k, i] = norm * f[k]
 
 
-@njit(parallel=True, cache=True)
-def predict(x, rho, scale, phase, theta, norm, out):
-    """out[r, k, i] = norm * theta[r, i]' z_i(x_k) for every replicate, client and kernel.
+@njit(nogil=True, cache=True)
+def predict(begin, end, x, rho, scale, phase, theta, norm, out):
+    """out[r, k, i] = norm * theta[r, i]' z_i(x_k) for every client, of some replicates and runs of kernels.
 
     Parameters
     ----------
+    begin, end : int
+        Of the R ceil(N / `KERNEL_RUN`) parts to make, which `fkl.kernels.threads.share` gives to threads.
     x : (K, d), in rho's precision
     rho : (R, N or 1, d, D) float32, or float64 where angles are too large for float32
     scale : (N,) in rho's precision
@@ -148,9 +150,9 @@ def predict(x, rho, scale, phase, theta, norm, out):
     norm : float
     out : (R, K, N) float64, written
     """
-    replicates, kernels = theta.shape[:2]
+    kernels = theta.shape[1]
     runs = (kernels + KERNEL_RUN - 1) // KERNEL_RUN
-    for task in prange(replicates * runs):
+    for task in range(begin, end):
         r, first = task // runs, (task % runs) * KERNEL_RUN
         some = slice(first, min(first + KERNEL_RUN, kernels))
         for start in range(0, x.shape[0], CLIENT_TILE):
@@ -181,12 +183,14 @@ def _accumulate_tile(x, rho, scale, phase, update, share, norm, like, out):
                 out[m, q] += norm * total[q]
 
 
-@njit(parallel=True, cache=True)
-def accumulate(x, rho, scale, phase, update, share, norm, like, out):
+@njit(nogil=True, cache=True)
+def accumulate(begin, end, x, rho, scale, phase, update, share, norm, like, out):
     """out[r, i] = norm * sum_k share_k update[r, k, i] z_i(x_k), touching only clients whose update is not zero.
 
     Parameters
     ----------
+    begin, end : int
+        Of the R N sums to make, one for each replicate and kernel.
     x, rho, scale, phase, norm : as in `predict`
     update : (R, K, N) float64
     share : (K,) float64
@@ -194,9 +198,9 @@ def accumulate(x, rho, scale, phase, update, share, norm, like, out):
         Its precision is that of the features and of a tile's sum.
     out : (R, N, maps, D) float64, written
     """
-    replicates, kernels = out.shape[:2]
+    kernels = out.shape[1]
     draws = rho.shape[1]
-    for task in prange(replicates * kernels):
+    for task in range(begin, end):
         r, i = task // kernels, task % kernels
         b = i % draws
         out[r, i] = 0.0
@@ -230,12 +234,14 @@ def _descend_tile(x, y, share, rho, scale, phase, norm, step, lam, theta, out, s
                     theta[k, m, q] = decay * theta[k, m, q] - pull * z[m, k, q]
 
 
-@njit(parallel=True, cache=True)
-def descend(x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
+@njit(nogil=True, cache=True)
+def descend(begin, end, x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
     """Let every client take one gradient step on its own copy of every kernel; keep what was before it.
 
     Parameters
     ----------
+    begin, end : int
+        As in `accumulate`.
     x, rho, scale, phase, norm : as in `predict`
     y, share : (K,) float64
         A client with share 0 is absent and does not step.
@@ -246,9 +252,9 @@ def descend(x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
     out, size : (R, K, N) float64, written
         Predictions and |theta|^2 before the step.
     """
-    replicates, kernels = theta.shape[:2]
+    kernels = theta.shape[1]
     draws = rho.shape[1]
-    for task in prange(replicates * kernels):
+    for task in range(begin, end):
         r, i = task // kernels, task % kernels
         b = i % draws
         for start in range(0, x.shape[0], CLIENT_TILE):

@@ -7,7 +7,7 @@ and multiplied in float64: what is summed is inverted later.
 
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
-from numba import njit, prange
+from numba import njit
 
 from fkl.kernels.compiled import feature_map
 
@@ -55,12 +55,14 @@ def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
                 gram[j, k] += product[j, k]
 
 
-@njit(parallel=True, cache=True)
-def moments(x, y, weight, rho, scale, phase, norm, like, chosen, gram, pull):
+@njit(nogil=True, cache=True)
+def moments(begin, end, x, y, weight, rho, scale, phase, norm, like, chosen, gram, pull):
     """gram[r, i] = sum_b weight_b z z', pull[r, i] = sum_b weight_b y_b z of the kernels that are chosen.
 
     Parameters
     ----------
+    begin, end : int
+        As in `fkl.kernels.compiled.accumulate`.
     x : (R or 1, B, d), in rho's precision
     y, weight : (R or 1, B) float64
         Weights are >= 0.
@@ -71,9 +73,9 @@ def moments(x, y, weight, rho, scale, phase, norm, like, chosen, gram, pull):
     gram : (R, N, P, P) float64, written
     pull : (R, N, P) float64, written
     """
-    replicates, kernels = pull.shape[:2]
+    kernels = pull.shape[1]
     draws = rho.shape[1]
-    for task in prange(replicates * kernels):
+    for task in range(begin, end):
         r, i = task // kernels, task % kernels
         b, s, u, v = i % draws, r % x.shape[0], r % y.shape[0], r % weight.shape[0]
         gram[r, i] = 0.0
@@ -101,21 +103,23 @@ def _gaussian_tile(x, rho, scale, phase, norm, like, theta, root, mean, spread):
         spread[b] = total
 
 
-@njit(parallel=True, cache=True)
-def gaussian(x, rho, scale, phase, norm, like, theta, root, mean, spread):
+@njit(nogil=True, cache=True)
+def gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, mean, spread):
     """mean[r, k, i] = theta[r, i]'z_i(x_k) and spread[r, k, i] = |root[r, i] z_i(x_k)|^2.
 
     Parameters
     ----------
+    begin, end : int
+        As in `moments`.
     x : (K, d), in rho's precision
     rho, scale, phase, norm, like : as in `moments`
     theta : (R, N, P) float64
     root : (R, N, P, P) float64
     mean, spread : (R, K, N) float64, written
     """
-    replicates, kernels = theta.shape[:2]
+    kernels = theta.shape[1]
     draws = rho.shape[1]
-    for task in prange(replicates * kernels):
+    for task in range(begin, end):
         r, i = task // kernels, task % kernels
         b = i % draws
         for start in range(0, x.shape[0], ROW_TILE):
@@ -163,12 +167,14 @@ def _factor(gram, pull, noise, root, theta):
     return logdet, whole
 
 
-@njit(parallel=True, cache=True)
-def posterior(gram, pull, noise, root, theta, logdet, whole):
+@njit(nogil=True, cache=True)
+def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
     """Of A = gram + noise I = L L': root = L^-1, theta = A^-1 pull, log det A.
 
     Parameters
     ----------
+    begin, end : int
+        As in `moments`.
     gram : (R, N, P, P) float64
         Symmetric; the lower triangle is read.
     pull : (R, N, P) float64
@@ -179,7 +185,7 @@ def posterior(gram, pull, noise, root, theta, logdet, whole):
     whole : (R, N) bool, written
         False where a pivot is below noise / 2, as of a gram with negative eigenvalues: what is written is of no use.
     """
-    replicates, kernels = pull.shape[:2]
-    for task in prange(replicates * kernels):
+    kernels = pull.shape[1]
+    for task in range(begin, end):
         r, i = task // kernels, task % kernels
         logdet[r, i], whole[r, i] = _factor(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])

@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import cache, lru_cache
 from itertools import pairwise
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -63,13 +65,15 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
         return
     ends = [count * part // threads for part in range(threads + 1)]
     *others, mine = pairwise(ends)
-    # in the caller's context, which holds what numpy is to do about overflow
-    parts = [_pool().submit(copy_context().run, work, begin, end, *arguments) for begin, end in others]
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    for part in others:  # in the caller's context, which holds what numpy is to do about overflow
+        _waiting().put((copy_context(), done, work, *part, *arguments))
     try:
         work(*mine, *arguments)
     finally:
-        for part in parts:
-            part.result()  # raises what the thread raised
+        raised = [done.get() for _ in others]
+    for error in filter(None, raised):
+        raise error
 
 
 def in_parts(work: Callable[[int, int], object], count: int, elements: int | None = None) -> None:
@@ -82,8 +86,27 @@ def in_parts(work: Callable[[int, int], object], count: int, elements: int | Non
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    """Threads that stay: new ones would have BLAS set up its buffers anew at every call."""
+def _waiting() -> SimpleQueue[Any]:
+    """What threads that stay wait at: new ones would have BLAS set up its buffers anew at every call.
+
+    A queue and no executor, whose futures and locks cost a tenth of a short round.
+    """
     import numba
 
-    return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
+    queue: SimpleQueue[Any] = SimpleQueue()
+    for _ in range(numba.config.NUMBA_NUM_THREADS):
+        Thread(target=_serve, args=(queue,), daemon=True).start()
+    return queue
+
+
+def _serve(queue: SimpleQueue[Any]) -> None:
+    while True:
+        _answer(*queue.get())  # in a function, whose arrays are let go of while this waits
+
+
+def _answer(context: Context, done: SimpleQueue[Any], work: Callable[..., object], *given: Any) -> None:
+    try:
+        context.run(work, *given)
+        done.put(None)
+    except BaseException as error:  # raised where it was asked for
+        done.put(error)
