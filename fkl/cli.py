@@ -3,6 +3,7 @@
 A command is a short function below; what it needs is imported inside it, so that help and refusals come at once.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -42,6 +43,7 @@ AS_GIVEN = {"ignore_unknown_options": True}
 
 def main() -> None:
     """Entry point: exit code 2 and one line for whatever the user can mend."""
+    gc.set_threshold(50_000)  # 700 would look for garbage hundreds of times among imports, a tenth of a refusal's time
     try:
         _require_text(sys.argv)
         with suppress(click.exceptions.Exit), commands.make_context("fkl", _words(*sys.argv[1:])) as context:
