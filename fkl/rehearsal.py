@@ -91,7 +91,8 @@ def _first_round(experiment: Experiment) -> int:
     held = memory.nbytes(state) + memory.nbytes(vars(world.common).get("bank")) + temporaries
     world.channel.open_round(0, world.problem.present[0])
     _, outcome = experiment.algorithm.step(world, state, 0)
-    held += memory.nbytes(getattr(vars(world).get("samples"), "factored", None))
+    samples = vars(world).get("samples")  # gone over in every iteration: what was derived from them, or themselves
+    held += memory.nbytes(getattr(samples, "factored", None)) or memory.nbytes(getattr(samples, "rows", None))
     if experiment.task.judge_counts:
         experiment.task.judge(world, experiment.algorithm).enter(0, outcome)
     return held
