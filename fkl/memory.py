@@ -61,10 +61,10 @@ def shown_bytes(count: int) -> str:
 
 
 def nbytes(holder: Any) -> int:
-    """Bytes of the arrays in an object: itself, the items of a list or dict, the fields of a dataclass."""
+    """Bytes of the arrays in an object: itself, the items of a list, tuple or dict, the fields of a dataclass."""
     if isinstance(holder, np.ndarray):
         return holder.nbytes
-    if isinstance(holder, list | dict):
+    if isinstance(holder, list | tuple | dict):
         return sum(map(nbytes, holder.values() if isinstance(holder, dict) else holder))
     return sum(nbytes(getattr(holder, field.name)) for field in fields(holder)) if is_dataclass(holder) else 0
 

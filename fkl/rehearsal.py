@@ -91,8 +91,7 @@ def _first_round(experiment: Experiment) -> int:
     held = memory.nbytes(state) + memory.nbytes(vars(world.common).get("bank")) + temporaries
     world.channel.open_round(0, world.problem.present[0])
     _, outcome = experiment.algorithm.step(world, state, 0)
-    samples = vars(world).get("samples")  # gone over in every iteration: what was derived from them, or themselves
-    held += memory.nbytes(getattr(samples, "factored", None)) or memory.nbytes(getattr(samples, "rows", None))
+    held += memory.nbytes(getattr(vars(world).get("samples"), "gone_over", None))
     if experiment.task.judge_counts:
         experiment.task.judge(world, experiment.algorithm).enter(0, outcome)
     return held

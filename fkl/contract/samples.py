@@ -46,6 +46,11 @@ class BatchSamples:
         """Gradient of each agent's mean loss at theta (R, K, P)."""
         return self.loss.gradient(self.rows, theta)
 
+    @property
+    def gone_over(self) -> Any:
+        """What every iteration reads: what was derived from the samples, or themselves."""
+        return self.factored or vars(self.rows).get("normal") or self.rows
+
     def minimise(self, c: NDArray[np.float64], v: Array, start: Array) -> Array:
         """Theta (R, K, P) at which each agent's (mean loss) + c_i |theta|^2 - v_i'theta is least.
 

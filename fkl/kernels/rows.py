@@ -1,6 +1,7 @@
 """The clients' samples in feature space, as few rows as the loss can tell apart."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -108,6 +109,24 @@ class Rows:
         phi = self.phi[:, k]
         return np.matmul(phi.swapaxes(1, 2), phi)
 
+    @property
+    def few(self) -> bool:
+        """Whether two products with Phi_i are less work than one with a matrix (P, P)."""
+        return 2 * self.phi.shape[2] < self.phi.shape[3]
+
+    @cached_property
+    def normal(self) -> tuple[Array, Array]:
+        """Phi_i'Phi_i, (R, K, P, P), and Phi_i'y_i, (R, K, P), made once: large."""
+        R, K, _, P = self.phi.shape
+        grams = np.empty((R, K, P, P))
+
+        def work(begin: int, end: int) -> None:
+            for k in range(begin, end):
+                grams[:, k] = self.gram(k)
+
+        in_parts(work, K)
+        return grams, self.weigh(self.y)
+
 
 def _triangle(bank: Space, x: Array, y: Array) -> Array:
     """Triangular factor of [Phi y], (R, P + 1, P + 1), for more than P rows, taken in block after block."""
@@ -150,9 +169,8 @@ class Ridge:
     def of(cls, rows: Rows, weight: float, c: NDArray[np.float64]) -> "Ridge":
         """Factor the samples of every client, for w and c (K,), above 0."""
         R, K, r, P = rows.phi.shape
-        few = 2 * r < P
-        matrix = np.empty((R, K, r if few else P, P))
-        factor = _woodbury if few else _inverse
+        matrix = np.empty((R, K, r if rows.few else P, P))
+        factor = _woodbury if rows.few else _inverse
 
         def work(begin: int, end: int) -> None:
             for k in range(begin, end):
@@ -169,20 +187,22 @@ class Ridge:
             if matrix.shape[2] < matrix.shape[3]:
                 inner = (v[..., None] - matmul(matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None, None])
             return inner[..., 0]  # type: ignore[no-any-return]
-        out = np.empty_like(v)
-        into, of, matrix = _flat(out), _flat(v), _flat(self.matrix)
-        c = np.tile(self.c, len(v))[:, None]
-        few = matrix.shape[1] < matrix.shape[2]
+        if self.matrix.shape[2] == self.matrix.shape[3]:
+            return products(self.matrix, v)
+        inner = products(self.matrix, v)
+        return (v - products(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
 
-        def work(begin: int, end: int) -> None:
-            mine = slice(begin, end)
-            inner = np.matmul(matrix[mine], of[mine, :, None])
-            if few:
-                inner = (of[mine, :, None] - np.matmul(matrix[mine].swapaxes(1, 2), inner)) / (2 * c[mine, :, None])
-            into[mine] = inner[..., 0]
 
-        in_parts(work, len(of), self.matrix.size // PRODUCTS_A_FEATURE)
-        return out
+def products(matrix: Array, v: Array) -> Array:
+    """Matrices (R, K, m, n) times vectors (R, K, n), (R, K, m)."""
+    out = np.empty(matrix.shape[:3])
+    into, of, flat = _flat(out)[..., None], _flat(v)[..., None], _flat(matrix)
+
+    def work(begin: int, end: int) -> None:
+        np.matmul(flat[begin:end], of[begin:end], out=into[begin:end])
+
+    in_parts(work, len(of), matrix.size // PRODUCTS_A_FEATURE)
+    return out
 
 
 def _flat(a: Array) -> Array:
