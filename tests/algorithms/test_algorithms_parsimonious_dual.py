@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fkl.algorithms.parsimonious import dual, interior, quadrature
+from fkl.algorithms.parsimonious import active, dual, interior, quadrature
 from fkl.algorithms.parsimonious.dual import RULES, Dual, representation, solve
 from fkl.algorithms.parsimonious.interior import bidual
 from fkl.algorithms.parsimonious.quadrature import Quadrature, box_of
@@ -237,10 +237,47 @@ def test_both_ends_of_the_gap_hold(gamma):
 def test_some_samples_first_come_to_the_optimum_of_all(monkeypatch):
     x, y = clean(150)
     few = solved(x, y, 25.0, tolerance=1e-6)
-    monkeypatch.setattr(interior, "FIRST_SAMPLES", 150)
+    monkeypatch.setattr(interior, "NEAR", np.inf)
     whole = solved(x, y, 25.0, tolerance=1e-6)
+    monkeypatch.setattr(interior, "NEAR", 0.0)
+    fewest = solved(x, y, 25.0, tolerance=1e-6)
+    assert few.finished.all()
+    assert fewest.finished.all()
     assert few.value[0] == pytest.approx(whole.value[0], rel=2e-6)
-    assert few.steps[0] > whole.steps[0]
+    assert fewest.value[0] == pytest.approx(whole.value[0], rel=2e-6)
+
+
+@pytest.mark.parametrize("rooms", [1, 3])
+def test_without_gamma_the_conditions_of_optimality_hold(rooms, monkeypatch):
+    """Beside Q as it is written; columns of Q have room for all from the start, or get it as they come."""
+    monkeypatch.setattr(active, "COLUMNS", rooms)
+    x, y = clean(90)
+    problem = Dual.single(GRID, x, y, 0.0, 0.5)
+    samples = active.Samples(GRID, x, y, problem.kernel(0))
+    rows = y[:, None] * values(GRID, x).T
+    assert np.allclose(samples.rows(np.array([3, 50])), rows[[3, 50]], rtol=1e-12, atol=1e-30)
+    gram = (rows * GRID.weights) @ rows.T
+    assert np.allclose(samples.gram(np.array([3, 50])), gram[:, [3, 50]], rtol=1e-12)
+    mu, margin, steps = active.without_gamma(samples, 0.5, 1e-7)
+    critical = mu > 0
+    assert 5 < critical.sum() <= steps
+    assert critical.sum() < 90
+    assert (mu >= 0).all()
+    assert np.allclose(margin, gram @ mu, atol=1e-8)
+    assert np.allclose(margin[critical], 0.5, atol=1e-8)
+    assert margin.min() > 0.5 * (1 - 1e-7)
+    assert np.allclose(samples.margin(mu @ rows), margin, atol=1e-8)
+
+
+def test_a_constraint_that_cannot_hold_beside_another_leaves_the_rest_to_be_solved():
+    x, y = clean(40)
+    twice, labels_ = np.concatenate([x[:1], x]), np.concatenate([-y[:1], y])
+    problem = Dual.single(GRID, twice, labels_, 0.0, 0.5)
+    mu, margin, _ = active.without_gamma(active.Samples(GRID, twice, labels_, problem.kernel(0)), 0.5, 1e-7)
+    broken = margin < 0.5 * (1 - 1e-6)
+    assert broken.sum() == 1
+    assert broken[:2].any()
+    assert (mu[~broken] > 0).sum() > 5
 
 
 def test_no_feasible_function_is_a_gap_of_one():

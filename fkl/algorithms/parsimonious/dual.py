@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.parsimonious import ascent
+from fkl.algorithms.parsimonious.active import Samples
 from fkl.algorithms.parsimonious.interior import bidual, optimum
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
 from fkl.errors import FklError, require
@@ -309,7 +310,8 @@ def solve(
     steps : int
         Most steps. Algorithms 2 and 3 count t from 0 to T, so they make T + 1.
     rule : {"interior", "accelerated", "ascent", "printed"}
-        ``interior``: `fkl.algorithms.parsimonious.interior.optimum`; a step is one of Newton's.
+        ``interior``: `fkl.algorithms.parsimonious.interior.optimum`; a step is one of Newton's. The linear systems
+        before them, at gamma = 0, are counted in what it took, and have no limit.
         ``printed``: the paper's, rate = eta. Since d is over N too, it moves lambda by less than eta steps / N.
         ``ascent``: rate = N^2 / L, that is mu = lambda / N rises with the step 1 / L, L from `Dual.smoothness`.
         ``accelerated``: the same from Nesterov's extrapolated points, restarted where the step turns against the way
@@ -356,7 +358,8 @@ def _interior(problem: Dual, steps: int, tolerance: float) -> Solution:
     lam, cost, taken = np.zeros(problem.present.shape), np.zeros(len(problem.x)), np.zeros(len(problem.x), np.int64)
     for number, here in enumerate(problem.present):
         x, y = problem.x[number, here], problem.y[number, here]
-        found = optimum(problem.quadrature, x, y, 1 - problem.eps, problem.gamma, tolerance, steps)
+        samples = Samples(problem.quadrature, x, y, problem.kernel(number))
+        found = optimum(samples, 1 - float(problem.eps), float(problem.gamma), tolerance, steps)
         lam[number, here] = found.mu * problem.N[number, 0]
         cost[number], taken[number] = found.cost, found.steps
     return Solution(problem, lam, cost, "interior", taken, tolerance)

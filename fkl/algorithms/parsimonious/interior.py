@@ -10,35 +10,36 @@ sqrt(2 gamma), so (s >= 0 and s >= alpha_bar^2 / 2 - gamma) stands for its integ
 both and for lambda >= 0, and Newton's method follows the minimisers as the barriers' weight t goes to 0. Every step
 gives a function that is feasible after scaling, and so the gap.
 
-Samples of lambda = 0 change nothing (their Proposition 2). So it starts with some of them and takes in those whose
-constraints are broken, until none is.
+B is between alpha^2 / 2 and alpha^2 / 2 + gamma, so the optimum at gamma = 0 is at most gamma away, in all: where the
+dual is large, it is the solution, and elsewhere the path begins at it. Samples of lambda = 0 change nothing (their
+Proposition 2), so only those take part whose constraints are close to it, and those that turn out to be broken, until
+none is.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
-from fkl.algorithms.parsimonious.quadrature import Quadrature
+from fkl.algorithms.parsimonious.active import Samples, without_gamma
 
 Array = NDArray[np.float64]
 
-FIRST_SAMPLES = 100
-NEW_SHARE = 1.0
-"""Samples that are taken in at a time, of those at hand."""
+NEAR = 1.02
+"""Samples take part whose y f, in units of 1 - eps, is no larger at gamma = 0."""
 ACTIVE = tuple(10.0**-power for power in range(9))
 """Shares of the largest lambda, for a slack of 1 - eps, below which a lambda may be set to 0."""
-SMALLEST = 1e-40
-"""Kernel values below it count as 0: their products are numbers that processors are slow with."""
 
-RIDGE = 1e-2  # of the start's linear system, in units of its mean diagonal
 JITTER = 1e-13
 FALL = 0.03  # of the barriers' weight, once Newton's step is short
 SHORT = 100.0  # squared Newton decrement
 NODE_BARRIER = 0.1  # of a node, in units of that of lambda_n times the number of nodes
+LEAST_SLACK = 0.1  # of a constraint at the start, in units of 1 - eps
 TO_BORDER = 0.99
 FLAT = 0.1  # slope at which the line search ends, in units of the first
+_SUM = {"reassoc", "contract", "nsz"}  # sums in vector registers; nothing here asks for an order
 
 
 class Optimum(NamedTuple):
@@ -51,7 +52,7 @@ class Optimum(NamedTuple):
     cost : float
         In the bidual, of values at the nodes that meet all constraints; infinite where none are known.
     steps : int
-        Newton steps.
+        Linear systems that were solved, those at gamma = 0 among them.
     """
 
     mu: Array
@@ -66,58 +67,44 @@ def bidual(alpha: Array, gamma: float) -> Array:
     return value
 
 
-def optimum(
-    quadrature: Quadrature, x: Array, y: Array, level: float, gamma: float, tolerance: float, steps: int
-) -> Optimum:
-    """Solve (PC) for samples x (n, d) and labels y (n,).
+def optimum(samples: Samples, level: float, gamma: float, tolerance: float, steps: int) -> Optimum:
+    """Solve (PC).
 
     Parameters
     ----------
-    quadrature : Quadrature
-    x, y : array
+    samples : Samples
     level : float
         1 - eps.
     gamma : float
     tolerance : float
         Of the duality gap, relative to the cost.
     steps : int
-        Most Newton steps.
+        Most Newton steps; at 0 nothing is solved.
     """
-    weights = quadrature.weights
-    n = len(y)
-    inside = np.unique(np.linspace(0, n - 1, min(n, FIRST_SAMPLES)).astype(np.int64))
-    mu, cost, taken = np.zeros(n), np.inf if n else 0.0, 0
-    while len(inside) and taken < steps:
-        rows = _rows(quadrature, x[inside], y[inside])
-        found, alpha, more = _followed(rows, weights, level, gamma, tolerance / 2, steps - taken)
-        taken += more
-        margin = y * quadrature.function(alpha * weights, x)
-        own = margin[inside].min()
-        if not own > 0:
-            return Optimum(mu, np.inf, taken)
-        least = margin.min()
-        scale = level / least if least > 0 else np.inf
-        cost = float(weights @ bidual(alpha * scale, gamma)) if least > 0 else np.inf
-        wanted = cost * (1 - tolerance)
-        mu[:] = 0.0
-        mu[inside] = _active(found, margin[inside], rows, weights, level, gamma, wanted)
-        if _value(mu[inside], rows, weights, level, gamma) >= wanted:
-            return Optimum(mu, cost, taken)
-        broken = np.setdiff1d(np.flatnonzero(margin < own), inside)
+    n, weights = len(samples.y), samples.quadrature.weights
+    if not n or not steps:
+        return Optimum(np.zeros(n), np.inf if n else 0.0, 0)
+    mu, margin, solves = without_gamma(samples, level, tolerance)
+    inside = np.flatnonzero((mu > 0) | (margin <= NEAR * level))
+    rows, left = samples.rows(inside), steps
+    cost = _cost(mu[inside] @ rows, margin.min(), weights, level, gamma)
+    value = _value(mu[inside], rows, weights, level, gamma)
+    while 0 < value < cost * (1 - tolerance) and left:
+        # On the path the gap is t for each sample and some 2 NODE_BARRIER t for each node: here, that of the start.
+        t = (cost - value if cost < np.inf else value) / (len(inside) + 2 * NODE_BARRIER * len(weights))
+        start = np.maximum(mu[inside], t / np.maximum(margin[inside] - level, LEAST_SLACK * level))
+        found, alpha, taken = _followed(rows, start, t, weights, level, gamma, tolerance / 2, left)
+        left -= taken
+        margin = samples.margin(alpha)
+        cost = _cost(alpha, margin.min(), weights, level, gamma)
+        mu[inside] = _active(found, margin[inside], rows, weights, level, gamma, cost * (1 - tolerance))
+        value = _value(mu[inside], rows, weights, level, gamma)
+        broken = np.setdiff1d(np.flatnonzero(margin < margin[inside].min()), inside)
         if not len(broken):
-            return Optimum(mu, cost, taken)
-        worst = broken[np.argsort(margin[broken], kind="stable")]
-        inside = np.union1d(inside, worst[: max(int(NEW_SHARE * len(inside)), 1)])
-    return Optimum(mu, cost, taken)
-
-
-def _rows(quadrature: Quadrature, x: Array, y: Array) -> Array:
-    """y_n k(x_n, s_m; w_m), (n, M)."""
-    factors = quadrature.kernel(x)
-    rows: Array = np.einsum("wng,wnh->nwgh", factors.first, factors.rest).reshape(len(x), -1)
-    rows[rows < SMALLEST] = 0.0
-    rows *= y[:, None]
-    return rows
+            break
+        inside = np.union1d(inside, broken)
+        rows = samples.rows(inside)
+    return Optimum(mu, cost, solves + steps - left)
 
 
 def _value(mu: Array, rows: Array, weights: Array, level: float, gamma: float) -> float:
@@ -139,23 +126,43 @@ def _active(mu: Array, margin: Array, rows: Array, weights: Array, level: float,
     return kept
 
 
-def _share(z: Array, gamma: float, t: float) -> Array:
-    """Share of the smoothed threshold, eq. (8), that lets z pass: 0 far below sqrt(2 gamma), 1 far above, (2, M).
+@njit  # type: ignore[untyped-decorator]
+def _share(z: float, gamma: float, t: float) -> tuple[float, float]:
+    """Share of the smoothed threshold, eq. (8), that lets z pass: 0 far below sqrt(2 gamma), 1 far above.
 
-    Beside it what is missing to 1. It is the multiplier of s >= z^2 / 2 - gamma on the central path.
+    And what is missing to 1. It is the multiplier of s >= z^2 / 2 - gamma on the central path.
     """
     if gamma == 0:
-        return np.stack([np.ones_like(z), np.zeros_like(z)])
+        return 1.0, 0.0
     below = gamma - z * z / 2
-    less = 2 * t / (np.abs(below) + np.hypot(below, 2 * t))
+    less = 2 * t / (abs(below) + np.sqrt(below * below + 4 * t * t))
     low, high = less / (1 + less), 1 / (1 + less)
-    return np.stack([np.where(below > 0, low, high), np.where(below > 0, high, low)])
+    return (low, high) if below > 0 else (high, low)
+
+
+@njit(cache=True, fastmath=_SUM, error_model="numpy")  # type: ignore[untyped-decorator]
+def _smoothed(z: Array, gamma: float, t: float, alpha: Array, slope: Array) -> None:
+    """Write the smoothed alpha of eq. (8) and its slope in z."""
+    for m in range(len(z)):
+        passed, stopped = _share(z[m], gamma, t)
+        alpha[m] = passed * z[m]
+        slope[m] = passed * (1 + z[m] * z[m] / (t / passed + t * passed / (stopped * stopped)))
+
+
+@njit(cache=True, fastmath=_SUM, error_model="numpy")  # type: ignore[untyped-decorator]
+def _pull(z: Array, along: Array, length: float, weights: Array, gamma: float, t: float) -> float:
+    """Slope of the nodes' part of the barrier function so far along."""
+    pull = 0.0
+    for m in range(len(z)):
+        at = z[m] + length * along[m]
+        pull += weights[m] * _share(at, gamma, t)[0] * at * along[m]
+    return pull
 
 
 def _followed(
-    rows: Array, weights: Array, level: float, gamma: float, tolerance: float, steps: int
+    rows: Array, mu: Array, t: float, weights: Array, level: float, gamma: float, tolerance: float, steps: int
 ) -> tuple[Array, Array, int]:
-    """Follow the central path for the samples of `rows`.
+    """Follow the central path for the samples of `rows`, from mu and the barriers' weight t.
 
     Returns
     -------
@@ -165,33 +172,29 @@ def _followed(
         The feasible one of the least cost; 0 where there was none.
     steps : int
     """
-    mu, slack = _start(rows, weights, level)
-    t = float(slack @ mu) / len(mu)
+    slack = t / mu
     best_alpha, cost, best_mu, value = np.zeros(len(weights)), np.inf, mu, -np.inf
     scaled, normal = np.empty_like(rows), np.empty((len(mu), len(mu)))
+    alpha, slope = np.empty_like(weights), np.empty_like(weights)
     diagonal = np.diag_indices(len(mu))
     taken = 0
     while taken < steps:
         taken += 1
         z = mu @ rows  # eq. (9)
         of_node = NODE_BARRIER * len(weights) * t
-        passed, stopped = _share(z, gamma, of_node)
-        alpha = passed * z
-        slope = weights.copy()
-        if gamma > 0:
-            slope *= passed * (1 + z * z / (of_node / passed + of_node * passed / stopped**2))
-        np.multiply(rows, np.sqrt(slope), out=scaled)
+        _smoothed(z, gamma, of_node, alpha, slope)
+        np.multiply(rows, np.sqrt(weights * slope), out=scaled)
         np.matmul(scaled, scaled.T, out=normal)  # one matrix, so that BLAS makes only half of it
         normal[diagonal] += slack / mu
         normal[diagonal] *= 1 + JITTER
         gradient = level - rows @ (weights * alpha) + t / mu
-        try:
-            factor = cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
+        factor, failed = dpotrf(normal, lower=1)
+        if failed:
             break
-        move = cho_solve(factor, gradient, check_finite=False)
+        move = dpotrs(factor, gradient, lower=1)[0]
         along = move @ rows
-        candidate, its_cost = _feasible(alpha + slope / weights * along, rows, weights, level, gamma)
+        candidate = alpha + slope * along
+        its_cost = _cost(candidate, (rows @ (weights * candidate)).min(), weights, level, gamma)
         if its_cost < cost:
             best_alpha, cost = candidate, its_cost
         its_value = _value(mu, rows, weights, level, gamma)
@@ -209,23 +212,12 @@ def _followed(
     return best_mu, best_alpha, taken
 
 
-def _start(rows: Array, weights: Array, level: float) -> tuple[Array, Array]:
-    """A point of the size that a linear system suggests, all lambda alike, and a slack for each constraint."""
-    gram = (rows * weights) @ rows.T
-    diagonal = np.diag_indices(len(gram))
-    gram[diagonal] += RIDGE * gram[diagonal].mean()
-    solved = cho_solve(cho_factor(gram, lower=True), np.full(len(gram), level))
-    mu = np.full(len(gram), np.abs(solved).mean())
-    return mu, np.maximum(rows @ (weights * (mu @ rows)) - level, level)
+def _cost(alpha: Array, least: float, weights: Array, level: float, gamma: float) -> float:
+    """What alpha costs in the bidual once it is scaled up until all constraints hold; infinite where that cannot be.
 
-
-def _feasible(alpha: Array, rows: Array, weights: Array, level: float, gamma: float) -> tuple[Array, float]:
-    """The values scaled up until every constraint holds, and their cost."""
-    least = (rows @ (weights * alpha)).min()
-    if not least > 0:
-        return alpha, np.inf
-    alpha = alpha * max(1.0, level / least)
-    return alpha, float(weights @ bidual(alpha, gamma))
+    `least` is the least y f of all.
+    """
+    return float(weights @ bidual(alpha * max(1.0, level / least), gamma)) if least > 0 else np.inf
 
 
 def _border(values: Array, change: Array) -> float:
@@ -241,9 +233,8 @@ def _length(
     up = level * move.sum()
 
     def slope(length: float) -> float:
-        at = z + length * along
-        passed = _share(at, gamma, of_node)[0]
-        return float(up - (weights * passed * at) @ along + t * (move / (mu + length * move)).sum())
+        pull = _pull(z, along, length, weights, gamma, of_node)
+        return float(up - pull + t * (move / (mu + length * move)).sum())
 
     first = slope(0.0)
     low, high = 0.0, min(1.0, TO_BORDER * _border(mu, move))

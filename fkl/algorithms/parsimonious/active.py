@@ -1,0 +1,170 @@
+"""Active-set method for (PC) of Peifer and Ribeiro at gamma = 0, which ends at the optimum itself.
+
+At gamma = 0 the dual function (5) is quadratic in mu = lambda / N,
+
+    g(mu) = (1 - eps) sum mu_n - mu' Q mu / 2,   Q_nm = integral y_n y_m k(x_n, s; w) k(x_m, s; w) ds dw,   mu >= 0,
+
+with the Q of eq. (22), and at its optimum few mu are above 0. As Lawson and Hanson (1974) have it for least squares,
+samples are taken in one at a time, that of the most broken constraint first, and those whose mu comes down to 0 leave.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from fkl.algorithms.parsimonious.ascent import Kernel
+from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
+
+Numbers = NDArray[np.int64]
+
+SMALLEST = 1e-40
+"""Kernel values below it count as 0: their products are numbers that processors are slow with."""
+BREACH = 1 / 8
+"""Of the tolerance, a breach of a constraint that may stay: scaling it away raises the cost by twice as much."""
+COLUMNS = 32
+"""Columns of Q for which there is room at first."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples of one problem, and what is made of the kernel between them and the nodes.
+
+    Parameters
+    ----------
+    quadrature : Quadrature
+    x : (n, d)
+    y : (n,)
+    kernel : Kernel
+        Of all samples, with its factors or without.
+    """
+
+    quadrature: Quadrature
+    x: Array
+    y: Array
+    kernel: Kernel
+
+    def rows(self, numbers: Numbers) -> Array:
+        """y_n k(x_n, s_m; w_m) of some samples, (samples, M)."""
+        first, rest = self._factors(numbers)
+        rows: Array = np.einsum("wng,wnh->nwgh", first, rest).reshape(len(numbers), -1)
+        rows[rows < SMALLEST] = 0.0
+        rows *= self.y[numbers, None]
+        return rows
+
+    def gram(self, numbers: Numbers) -> Array:
+        """Columns of Q, (n, samples): sums over the nodes, whose weights are all alike, are products of two sums."""
+        first, rest = (factor.swapaxes(1, 2) for factor in self._factors(numbers))
+        columns = np.empty((len(self.y), len(numbers)))
+        for here in self._parts():
+            all_first, all_rest = self._factors(here)
+            columns[here] = np.einsum("wnm,wnm->nm", all_first @ first, all_rest @ rest)
+        columns *= self.quadrature.weights[0] * self.y[:, None] * self.y[numbers]
+        return columns
+
+    def margin(self, alpha: Array) -> Array:
+        """y_n f(x_n) at values alpha (M,) of the nodes, eq. (11): (n,)."""
+        block = (alpha * self.quadrature.weights).reshape(self.quadrature.block).swapaxes(1, 2)
+        f = np.empty(len(self.y))
+        for here in self._parts():
+            first, rest = self._factors(here)
+            f[here] = np.einsum("wng,wng->n", first, rest @ block)
+        return self.y * f
+
+    def _factors(self, numbers: Numbers | slice) -> tuple[Array, Array]:
+        """The kernel's two factors for some samples."""
+        if self._whole:
+            return self.kernel.first[:, numbers], self.kernel.rest[:, numbers]
+        made = self.quadrature.kernel(self.x[numbers])
+        return made.first, made.rest
+
+    def _parts(self) -> Iterator[slice]:
+        """All samples, as many at a time as the kernel's factors may have room for."""
+        n = len(self.y)
+        at_once = n if self._whole else max(n * self.kernel.columns // len(self.kernel.points), 1)
+        return (slice(start, start + at_once) for start in range(0, n, at_once))
+
+    @property
+    def _whole(self) -> bool:
+        return self.kernel.columns == len(self.kernel.points)
+
+
+class Found(NamedTuple):
+    """The optimum at gamma = 0, or where rounding let it come no further.
+
+    Attributes
+    ----------
+    mu : (n,)
+    margin : (n,)
+        y_n f(x_n).
+    steps : int
+        Linear systems that were solved.
+    """
+
+    mu: Array
+    margin: Array
+    steps: int
+
+
+def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
+    """Solve (PC) at gamma = 0.
+
+    Parameters
+    ----------
+    samples : Samples
+    level : float
+        1 - eps.
+    tolerance : float
+        Of the duality gap, relative to the cost.
+    """
+    n = len(samples.y)
+    columns, place = np.empty((n, COLUMNS)), np.full(n, -1)
+    mu, margin, value, steps = np.zeros(n), np.zeros(n), 0.0, 0
+    barred = np.zeros(n, np.bool_)
+    while True:
+        outside = np.where((mu > 0) | barred, np.inf, margin)
+        worst = int(outside.argmin())
+        if outside[worst] >= level * (1 - BREACH * tolerance):
+            break
+        if place[worst] < 0:
+            place[worst] = place.max() + 1
+            if place[worst] == columns.shape[1]:
+                columns = np.concatenate([columns, np.empty_like(columns)], axis=1)
+            columns[:, place[worst]] = samples.gram(np.array([worst]))[:, 0]
+        inside = np.append(np.flatnonzero(mu), worst)
+        risen, more = _risen(columns[np.ix_(inside, place[inside])], mu[inside], level)
+        steps += more
+        if level * risen.sum() <= value:  # twice g, which rises each time, but for rounding
+            barred[worst] = True
+            continue
+        value = level * float(risen.sum())
+        mu[inside] = risen
+        kept = inside[risen > 0]
+        margin = columns[:, place[kept]] @ mu[kept]
+    return Found(mu, margin, steps)
+
+
+def _risen(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
+    """From mu of the samples inside, the last of which is new, to an optimum of theirs; and the systems solved.
+
+    Zeros where there is none that numbers can tell.
+    """
+    mu, kept, steps = mu.copy(), np.arange(len(mu)), 0
+    while True:
+        steps += 1
+        factor, failed = dpotrf(gram[np.ix_(kept, kept)], lower=1, overwrite_a=1)
+        if failed:
+            return np.zeros_like(mu), steps
+        to = dpotrs(factor, np.full(len(kept), level), lower=1)[0]
+        falls = to <= 0
+        if not falls.any():
+            mu[kept] = to
+            return mu, steps
+        shares = mu[kept][falls] / (mu[kept][falls] - to[falls])
+        first = kept[falls][shares.argmin()]
+        mu[kept] += shares.min() * (to - mu[kept])
+        mu[first] = 0.0
+        kept = kept[mu[kept] > 0]
