@@ -1,7 +1,7 @@
 """A run as three tidy tables."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from fkl.simulation import Chunk, DivergedError, Experiment, Learned, simulate
 from fkl.tasks.task import Columns, Values
 
 FLOATS = "%.10g"
+ROWS_AT_A_TIME = 2**16
 TABLES = ("rounds", "clients", "summary")
 TIMING_COLUMNS = ("runtime_s", "runtime_per_client_s")
 """The only columns that differ between two runs of one configuration."""
@@ -127,7 +128,10 @@ class Tables:
         file, size = self._file(name), self._sizes[name]
         with writing(file), file.open("ab") as stream:
             stream.truncate(size)
-            table.to_csv(stream, index=False, header=size == 0, float_format=FLOATS)
+            if size == 0:
+                stream.write(table[:0].to_csv(index=False, lineterminator="\n").encode())
+            for rows in csv_rows(table):
+                stream.write(rows.encode())
             stream.flush()
             self._sizes[name] = stream.seek(0, os.SEEK_END)
 
@@ -170,6 +174,28 @@ class Curves:
         """Mean and standard deviation (T,), the latter 0 of one replicate."""
         place = self.columns.index(column)
         return self.mean[place], np.sqrt(self.squares[place] / max(1, self.replicates - 1))
+
+
+def csv_rows(table: pd.DataFrame) -> Iterator[str]:
+    """A table as `to_csv` writes it below the heading; where all are numbers row by row, in a third of the time."""
+    numbers = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in table.dtypes)
+    for start in range(0, len(table), ROWS_AT_A_TIME):
+        some = table[start : start + ROWS_AT_A_TIME]
+        if numbers:
+            columns, formats = zip(*(_cells(some[name].to_numpy()) for name in some), strict=True)
+            row = ",".join(formats) + "\n"
+            yield "".join([row % cells for cells in zip(*columns, strict=True)])
+        else:
+            yield some.to_csv(index=False, header=False, float_format=FLOATS, lineterminator="\n")
+
+
+def _cells(values: NDArray[Any]) -> tuple[list[Any], str]:
+    """Numbers of a column and their format; with some that are not there, as texts."""
+    if values.dtype.kind != "f":
+        return values.tolist(), "%d"
+    if not np.isnan(values).any():
+        return values.tolist(), FLOATS
+    return ["" if value != value else FLOATS % value for value in values.tolist()], "%s"
 
 
 def _beside(experiment: Experiment, cache: Path | None) -> Any:

@@ -6,13 +6,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary, make_problem
 
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.federated.vm_kofl import VmKofl
 from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
-from fkl.results.records import Records, make_records
+from fkl.results import records as tables
+from fkl.results.records import FLOATS, Records, csv_rows, make_records
 from fkl.simulation import Experiment, make_world, simulate
 from fkl.tasks.stream import StreamJudge
 
@@ -127,3 +130,20 @@ def test_numbers_read_back_as_they_were(records: Records, tmp_path: Path) -> Non
     """Ten digits go into the CSV."""
     records.rounds.to_csv(tmp_path / "rounds.csv", index=False, float_format="%.10g")
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "rounds.csv"), records.rounds, rtol=1e-9)
+
+
+ROWS = st.tuples(st.integers(), st.floats(), st.floats(width=32), st.floats(allow_nan=False))
+
+
+@for_all(st.lists(ROWS), st.booleans())
+def test_rows_are_written_as_pandas_writes_them(rows: list[tuple[int, float, float, float]], named: bool) -> None:
+    table = pd.DataFrame(rows, columns=["round", "mse", "narrow", "regret"]).astype({"narrow": np.float32})
+    if len(table):
+        table["round"] %= 2**62
+        table = table.astype({"round": np.int64})
+    if named:
+        table["site"] = 'north, "old"'
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "ROWS_AT_A_TIME", 3)
+        written = "".join(csv_rows(table))
+    assert written == table.to_csv(index=False, header=False, float_format=FLOATS, lineterminator="\n")

@@ -143,10 +143,10 @@ def _chosen(eta, way, late, log_u, A, D, draws):
 @njit(error_model="numpy")
 def take_node(xi, way, late, log_u, D, u):
     """The nodes' probabilities, and the node that a round takes."""
-    relative_u = relative(log_u)
+    relative_u, explored = relative(log_u), xi / D.sum()
     p = np.empty(D.size)
     for i in range(D.size):
-        p[i] = (1 - xi) * relative_u[i] + (xi / D.sum() if D[i] else 0.0)  # eq. (33)
+        p[i] = (1 - xi) * relative_u[i] + (explored if D[i] else 0.0)  # eq. (33)
     return p, drawn(p, u, late) if way == DRAWN else np.argmax(relative_u) if way == BEST else 0
 
 
@@ -163,9 +163,8 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
     S = A[node]
     q = np.zeros(S.size)
     for j in range(S.size):
-        for i in range(S.size):
-            if A[j, i]:
-                q[i] += p[j]  # eq. (36)
+        for i in range(S.size if p[j] > 0 else 0):
+            q[i] += p[j] if A[j, i] else 0.0  # eq. (36)
     for i in range(S.size):
         q[i] = max(q[i], q_floor)
     y_hat, squared_norm = learn(block, r, b, S, q, theta, log_w)

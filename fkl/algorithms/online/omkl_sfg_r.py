@@ -109,13 +109,13 @@ def _refine(u, A, ranks, rank, refined, good):
     threshold = np.sort(u)[u.size - rank]  # which is what beta's definition leaves of the inequality
     for i in range(u.size):
         good[i] = u[i] >= threshold
+    refined[:] = A
+    covered, farthest = np.zeros(u.size, np.bool_), np.full(u.size, -1)
+    for j in np.flatnonzero(good):
+        for i in range(u.size):
+            covered[i] |= A[j, i]
+            if farthest[i] < 0 or ranks[i, j] > ranks[i, farthest[i]]:
+                farthest[i] = j
     for i in range(u.size):
-        covered, farthest = False, -1
-        for j in range(u.size):
-            refined[j, i] = A[j, i]
-            if good[j]:
-                covered = covered or A[j, i]
-                if farthest < 0 or ranks[i, j] > ranks[i, farthest]:
-                    farthest = j
-        if not covered:
-            refined[farthest, i] = True
+        if not covered[i]:
+            refined[farthest[i], i] = True
