@@ -30,6 +30,8 @@ DARK: dict[str, Any] = {
     "ytick.color": "#E4E6E8", "grid.color": "#A2A9B1", "figure.facecolor": "#16181B", "axes.facecolor": "#16181B",
 }  # fmt: skip
 STYLES = ("-", "--", ":", "-.")
+MOST_POINTS = 2000
+"""Of a curve, more than a panel is pixels wide; of more rounds so many are drawn, evenly spread, the last one too."""
 SPREAD = "mean ± 1 sd over {} replicates"
 MOST_DECADES = 3
 """Of a logarithmic axis whose ticks are plain numbers; one that spans more has powers of ten."""
@@ -131,6 +133,8 @@ def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, colour: int)
 def shaded(axes: Axes, x: Array, mean: Array, deviation: Array, label: str, look: tuple[str, str]) -> None:
     """A curve with a band of one standard deviation on either side; `look` is its colour and style."""
     colour, style = look
+    seen = np.unique(np.linspace(0, len(x) - 1, min(len(x), MOST_POINTS)).astype(np.int64))
+    x, mean, deviation = x[seen], mean[seen], deviation[seen]
     axes.plot(x, mean, style, color=colour, linewidth=1.4, label=label)
     axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.2, linewidth=0)
 
