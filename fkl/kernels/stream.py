@@ -17,12 +17,14 @@ _SUM = {"reassoc", "contract", "nsz"}  # sums may be taken in vector lanes
 
 
 @njit(fastmath=_SUM)
-def dot(a, b):
-    """Inner product of two vectors of one precision."""
-    total = a[0] * b[0]
-    for j in range(1, a.size):
-        total += a[j] * b[j]
-    return total
+def sums(theta, z, b):
+    """theta'z_b and |theta|^2 of theta (maps, D) and the features z (maps, B, D) of sample b."""
+    along, size = theta[0, 0] * z[0, b, 0], theta[0, 0] * theta[0, 0]
+    for m in range(theta.shape[0]):
+        for j in range(0 if m else 1, theta.shape[1]):
+            along += theta[m, j] * z[m, b, j]
+            size += theta[m, j] * theta[m, j]
+    return along, size
 
 
 @njit
@@ -36,29 +38,25 @@ def project(x, omega, angle):
 
 
 @njit
-def descend(theta, z, pull, decay):
-    """Theta <- decay * theta - pull * z, in theta's precision."""
-    for j in range(theta.size):
-        theta[j] = decay * theta[j] - pull * z[j]
+def descend(theta, z, b, pull, decay):
+    """Theta <- decay * theta - pull * z_b, in theta's precision."""
+    for m in range(theta.shape[0]):
+        for j in range(theta.shape[1]):
+            theta[m, j] = decay * theta[m, j] - pull * z[m, b, j]
 
 
 @njit(error_model="numpy")
 def _follow(x, omega, phase, norm, y, eta, lam, theta, f, squared_norm):
     """One kernel of one replicate; see `FeatureBank.follow`."""
     angle = np.dot(x, omega)
-    maps = theta.shape[0]
-    z = np.empty((maps, angle.shape[0], angle.shape[1]), theta.dtype)
+    z = np.empty((theta.shape[0], angle.shape[0], angle.shape[1]), theta.dtype)
     feature_map(angle, angle.dtype.type(1), phase, z)
     narrow = theta.dtype.type
     for b in range(y.size):
-        f[b] = 0.0
-        squared_norm[b] = 0.0
-        for m in range(maps):
-            f[b] += norm * dot(theta[m], z[m, b])
-            squared_norm[b] += dot(theta[m], theta[m])
+        along, squared_norm[b] = sums(theta, z, b)
+        f[b] = norm * along
         pull, decay = narrow(2 * eta[b] * norm * (f[b] - y[b])), narrow(1 - 2 * eta[b] * lam)
-        for m in range(maps):
-            descend(theta[m], z[m, b], pull, decay)
+        descend(theta, z, b, pull, decay)
 
 
 @njit(nogil=True, cache=True)

@@ -18,7 +18,7 @@ from fkl.kernels.compiled import feature_map
 from fkl.kernels.dictionary import MOST_KERNELS
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.operands import read_only
-from fkl.kernels.stream import descend, dot, project
+from fkl.kernels.stream import descend, project, sums
 from fkl.kernels.threads import wake_for
 from fkl.streams import Role
 
@@ -187,17 +187,14 @@ def learn(stream, r, b, S, q, theta, log_w):
         else:
             project(stream.x64[b], stream.wide[r, i - n], angle64[0])
             feature_map(angle64, angle64.dtype.type(1), stream.phase[r, i], z)
-        f, size = 0.0, 0.0
-        for m in range(maps):
-            f += stream.norm * dot(theta[i, m], z[m, 0])
-            size += dot(theta[i, m], theta[i, m])
+        along, size = sums(theta[i], z, 0)
+        f = stream.norm * along
         w = np.exp(log_w[i] - largest)
         y_hat += w * f
         squared_norm += w * size
         total += w
         step = eta / q[i]
         pull, decay = narrow(2 * step * stream.norm * (f - y)), narrow(1 - 2 * step * stream.lam)
-        for m in range(maps):
-            descend(theta[i, m], z[m, 0], pull, decay)
+        descend(theta[i], z, 0, pull, decay)
         log_w[i] -= step * ((f - y) ** 2 + stream.lam * size)
     return y_hat / total, squared_norm / total
