@@ -1,7 +1,7 @@
 """The dual ascent of parsimonious functions.
 
-Its floor is the two matrix products a width that every step of every problem takes where no sample is left out (numpy).
-One BLAS thread for both.
+Its floor is the two matrix products a width that a step takes where all nodes are looked at and no sample is left out
+(numpy). Where samples are few the ascent looks at few nodes, and is below it. One BLAS thread for both.
 """
 
 from pathlib import Path

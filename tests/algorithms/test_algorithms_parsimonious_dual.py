@@ -432,6 +432,31 @@ def test_parts_of_the_nodes_one_after_the_other_are_all_of_them(monkeypatch):
             assert np.allclose(parts.value, at_once.value, rtol=1e-9)
 
 
+@pytest.mark.parametrize("rule", ["accelerated", "ascent", "printed"])
+@pytest.mark.parametrize("gamma", [0.0, 2.0, 150.0])
+def test_the_active_nodes_gram_matrix_takes_the_same_steps(rule, gamma, monkeypatch):
+    """Beside sums over all nodes, which are taken where the kernel's factors are not held."""
+    x, y = clean(60)
+    nodes = Quadrature.over(BOX, 20**2, (1.0, 4.0))
+    problem = Dual.single(nodes, x, y, gamma, 0.1)
+    start = 3e3 * problem.random_start(np.random.default_rng(2))
+    by_gram = solve(problem, start, 400, rule=rule, eta=500.0, tolerance=0)
+    monkeypatch.setattr(dual, "FACTOR_BYTES", 7 * 60 * 2 * 8)
+    by_nodes = solve(replace(problem), start, 400, rule=rule, eta=500.0, tolerance=0)
+    assert by_nodes.problem.kernel(0).columns == 7
+    assert by_gram.problem.kernel(0).columns == len(nodes.rest)
+    assert 0 < by_nodes.critical.sum() < 60
+    active = np.count_nonzero(by_nodes.alpha)
+    assert active == nodes.size if gamma == 0 else 100 < active < nodes.size - 100
+    assert np.count_nonzero(problem.alpha(start)) != active or gamma == 0
+    assert np.array_equal(by_gram.critical, by_nodes.critical)
+    assert np.allclose(by_gram.lam, by_nodes.lam, rtol=1e-9, atol=1e-9 * by_nodes.lam.max())
+    steps = [
+        solve(one, start, 400, rule=rule, eta=500.0, tolerance=0.9).steps[0] for one in (problem, replace(problem))
+    ]
+    assert steps[0] == steps[1]
+
+
 def test_the_report_says_how_far_it_got():
     x, y = clean(60)
     early, late = (solved(x, y, steps=steps, rule="accelerated") for steps in (5, 4000))

@@ -1,7 +1,9 @@
 """The compiled inner loops of the dual ascent, in float64, for one problem.
 
 Sums over a grid of nodes are two BLAS products of small matrices a width, and samples with lambda = 0 stay out of the
-first. A problem is solved on its own whatever it is padded to and whatever runs beside it, so neither decides a bit.
+first. Where samples are few, a step takes neither: f at them is the Gram matrix of the active nodes, those where alpha
+is not 0, times lambda y / N, and from step to step few nodes become active or cease to be (`Held`). A problem is solved
+on its own whatever it is padded to and whatever runs beside it, so neither decides a bit.
 """
 
 from typing import NamedTuple
@@ -13,6 +15,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+HELD_SAMPLES = 1200
+"""Samples up to which steps are taken by the Gram matrix of the active nodes."""
+WATCHED = 1024
+"""Nodes that are watched at most; where more could cross, the next step looks at all."""
+HORIZON = 64
+"""Most steps until all nodes are looked at again."""
+STRAY = 0.3
+"""How far coefficients may stray from a straight way until then, in units of their move in a step."""
+FEW = 16
+"""Nodes up to which the Gram matrix is changed in one pass over it."""
 POWER_STEPS = 200
 POWER_TOLERANCE = 1e-3
 _SUM = {"reassoc", "contract", "nsz"}  # sums in vector registers; nothing here asks for an order
@@ -156,6 +168,174 @@ def _room(kernel):
     return np.empty(n * G), np.empty(made), np.empty(tile), np.empty(G * kernel.columns), np.empty(n * G)
 
 
+class Held(NamedTuple):
+    """What is held from step to step: where alpha is not 0 changes at few nodes, so that few are looked at.
+
+    Attributes
+    ----------
+    first, rest : (W, G, n), (W, H, n)
+        The kernel's factors, a row for each coordinate of the nodes.
+    gram : (n, n)
+        Sum over the active nodes, those with alpha != 0, of weight k(x_n) k(x_m).
+    active : (M,)
+    z : (M,)
+        alpha_bar of eq. (9) when all nodes were looked at last.
+    reach : (M,)
+        Euclidean length of a node's kernel values: how far a move of the coefficients by 1 can carry its alpha_bar.
+    at, way : (n,)
+        Coefficients then, and their mean move in a step since the time before.
+    node, row : (WATCHED,), (WATCHED, n)
+        Nodes that can cross sqrt(2 gamma) until all are looked at again, and their kernel values.
+    counts : (4,)
+        Nodes that are active and that are watched; steps since all were looked at, and until they are to be again.
+    stray : (1,)
+        As long as the coefficients are no farther than this from their way, no other node crosses.
+    """
+
+    first: Array
+    rest: Array
+    gram: Array
+    active: NDArray[np.bool_]
+    z: Array
+    reach: Array
+    at: Array
+    way: Array
+    node: NDArray[np.int64]
+    row: Array
+    counts: NDArray[np.int64]
+    stray: Array
+
+
+_ACTIVE, _WATCHED, _SINCE, _UNTIL = range(4)
+
+
+@njit
+def _held(kernel, gamma, n):
+    """What is held of the first n samples, as if lambda were 0; at gamma = 0 all nodes are active throughout."""
+    M = kernel.weights.size
+    first, rest = kernel.first[:, :n].transpose(0, 2, 1).copy(), kernel.rest[:, :n].transpose(0, 2, 1).copy()
+    gram, reach = np.zeros((n, n)), np.zeros(kernel.weights.shape)
+    for w in range(len(kernel.width) if n else 0):
+        reach[w] = np.sqrt(np.dot(first[w] * first[w], (rest[w] * rest[w]).T))
+        if gamma == 0:
+            gram += kernel.weights[0, 0, 0] * np.dot(first[w].T, first[w]) * np.dot(rest[w].T, rest[w])
+    counts = np.zeros(4, np.int64)
+    counts[_ACTIVE] = M if gamma == 0 else 0
+    active, node = np.full(M, gamma == 0), np.empty(WATCHED, np.int64)
+    row, at = np.empty((WATCHED if gamma > 0 else 0, n)), np.zeros(n)
+    return Held(first, rest, gram, active, np.zeros(M), reach.ravel(), at, at.copy(), node, row, counts, np.zeros(1))
+
+
+@njit(fastmath=_SUM)
+def _by_gram(kernel, held, coefficients, gamma, f, room):
+    """As `_evaluate`, without alpha."""
+    if gamma > 0:
+        held.counts[_SINCE] += 1
+        stray = _length(coefficients - held.at - held.counts[_SINCE] * held.way)
+        if held.counts[_SINCE] > held.counts[_UNTIL] or stray > held.stray[0]:
+            _look_at_all(kernel, held, coefficients, gamma, room)
+        else:
+            _look_at_watched(kernel, held, coefficients, gamma)
+    f[:] = 0.0
+    for n in range(len(f)):
+        if coefficients[n] != 0:
+            for m in range(len(f)):
+                f[m] += coefficients[n] * held.gram[n, m]
+    return (coefficients * f).sum() / 2, held.counts[_ACTIVE] * kernel.weights[0, 0, 0]
+
+
+@njit
+def _look_at_all(kernel, held, coefficients, gamma, room):
+    """Find the active nodes, and those that may cross the threshold in the steps to come.
+
+    alpha_bar is linear in the coefficients, so it goes on as it did where they do, and else no farther off than its
+    reach times how far they stray.
+    """
+    before, since = held.z.copy(), held.counts[_SINCE]
+    _bar(kernel, coefficients, held.z, room)
+    crossed = np.flatnonzero((held.z * held.z > 2 * gamma) != held.active)
+    if len(crossed):
+        rows = np.empty((len(crossed), len(coefficients)))
+        for place in range(len(crossed)):
+            _row(held, crossed[place], rows[place])
+        _cross(kernel, held, crossed, rows)
+    held.way[:] = (coefficients - held.at) / since
+    held.at[:] = coefficients
+    held.stray[0] = STRAY * _length(held.way) + 1e-9 * _length(coefficients)
+    until = min(2 * since, HORIZON)
+    knee, watched = np.sqrt(2 * gamma), 0
+    for m in range(len(before)):
+        here, there = held.z[m], held.z[m] + (held.z[m] - before[m]) * until / since
+        low = min(here, there) - held.stray[0] * held.reach[m]
+        high = max(here, there) + held.stray[0] * held.reach[m]
+        if (low <= knee and knee <= high) or (low <= -knee and -knee <= high):
+            if watched < WATCHED:
+                held.node[watched] = m
+            watched += 1
+    some = watched <= WATCHED
+    for place in range(watched if some else 0):
+        _row(held, held.node[place], held.row[place])
+    held.counts[_WATCHED], held.counts[_SINCE], held.counts[_UNTIL] = watched, 0, until if some else 0
+
+
+@njit(fastmath=_SUM)
+def _look_at_watched(kernel, held, coefficients, gamma):
+    """Find the active ones of the nodes that are watched."""
+    crossed = np.zeros(held.counts[_WATCHED], np.bool_)
+    for place in range(len(crossed)):
+        z = 0.0
+        for n in range(len(coefficients)):
+            z += held.row[place, n] * coefficients[n]
+        crossed[place] = (z * z > 2 * gamma) != held.active[held.node[place]]
+    places = np.flatnonzero(crossed)
+    if len(places):
+        _cross(kernel, held, held.node[places], _rows(held.row, places, np.empty(len(places) * len(coefficients))))
+
+
+@njit(fastmath=_SUM)
+def _cross(kernel, held, nodes, rows):
+    """Nodes that were active are no longer, and the others are."""
+    signed = np.empty_like(rows)
+    for place, m in enumerate(nodes):
+        sign = -1 if held.active[m] else 1
+        held.active[m] = not held.active[m]
+        held.counts[_ACTIVE] += sign
+        signed[place] = sign * kernel.weights[0, 0, 0] * rows[place]
+    if len(nodes) > FEW:
+        held.gram[:] += np.dot(signed.T, rows)
+        return
+    for n in range(rows.shape[1]):
+        for place in range(len(nodes)):
+            for m in range(rows.shape[1]):
+                held.gram[n, m] += signed[place, n] * rows[place, m]
+
+
+@njit
+def _row(held, m, row):
+    """Kernel values of a node."""
+    G, H = held.first.shape[1], held.rest.shape[1]
+    w, g, h = m // (G * H), m // H % G, m % H
+    for n in range(len(row)):
+        row[n] = held.first[w, g, n] * held.rest[w, h, n]
+
+
+@njit
+def _length(vector):
+    return np.sqrt((vector * vector).sum())
+
+
+@njit
+def _bar(kernel, coefficients, z, room):
+    """Write alpha_bar of eq. (9)."""
+    kept = np.flatnonzero(coefficients)
+    block = z.reshape(kernel.weights.shape)
+    z[:] = 0.0
+    for w in range(len(kernel.width) if len(kept) else 0):
+        scaled = _scaled(kernel.first[w], kept, coefficients, room[0])
+        same = kernel.rest[w] if len(kept) == len(coefficients) else _rows(kernel.rest[w], kept, room[2])
+        np.dot(scaled.T, same, block[w])
+
+
 @njit(nogil=True, cache=True)
 def evaluate(kernel, coefficients, gamma, f, alpha):
     """Write alpha of eq. (8) and the function f at the samples, eq. (11).
@@ -220,8 +400,13 @@ def ascend(kernel, sign, start, per_slack, level, gamma, steps, tolerance, accel
     lam, point, momentum = start.copy(), start.copy(), 1.0
     f, room, none = np.empty_like(start), _room(kernel), np.empty((0, 0, 0))
     per_lambda = sign / max(len(sign), 1)
+    by_gram = len(start) <= HELD_SAMPLES and kernel.columns == len(kernel.points)
+    held = _held(kernel, gamma, len(start) if by_gram else 0)
     for taken in range(steps):
-        square, measure = _evaluate(kernel, point * per_lambda, gamma, f, none, room)
+        if by_gram:
+            square, measure = _by_gram(kernel, held, point * per_lambda, gamma, f, room)
+        else:
+            square, measure = _evaluate(kernel, point * per_lambda, gamma, f, none, room)
         slack = level - sign * f
         value = level * point.mean() - square + gamma * measure if len(point) else 0.0  # eq. (5)
         if tolerance > 0 and _cost(level, slack, square, gamma * measure) * (1 - tolerance) <= value:
