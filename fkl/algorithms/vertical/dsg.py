@@ -1,5 +1,6 @@
 """DSG: doubly stochastic gradients on pooled data (Dai et al. 2014), the oracle that FDSKL is compared with."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -89,6 +90,10 @@ class Learner:
     f_test: NDArray[np.float64]
     tested: int
     shrunk: float
+
+    def still_needed(self, t: int) -> int:
+        """How many of `rows`, the first ones, iteration t or a later one needs."""
+        return int(np.searchsorted(-self.needed, -t, side="right"))
 
 
 @dataclass
@@ -253,11 +258,16 @@ class Dsg(VerticalMethod):
 
     def directions(self, common: Common, t: int) -> NDArray[np.float64]:
         """Directions w that iteration t draws, (D, d), a function of its seed alone (FDSKL, Theorem 1)."""
-        u = common.streams.uniform(Role.FEATURES, t, self.features * common.dimension)[0]
-        inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(self.features, common.dimension)
+        return self._directions(common, range(t, t + 1))
+
+    def _directions(self, common: Common, draws: Iterable[int]) -> NDArray[np.float64]:
+        """Those of several iterations, one below the other: what is made of uniform numbers is made of all at once."""
+        size = self.features * common.dimension
+        u = np.concatenate([common.streams.uniform(Role.FEATURES, t, size)[0] for t in draws])
+        inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(-1, common.dimension)
         standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
         sigma: float = 1 / common.dictionary.scales[0]
-        return standard / sigma
+        return standard / sigma  # type: ignore[no-any-return]
 
     def phases(self, common: Common, t: int, holder: int) -> NDArray[np.float64]:
         """Phases b of iteration t, (D,), of a worker's own seed (FDSKL, Algorithm 3, line 2)."""
@@ -273,17 +283,19 @@ class Dsg(VerticalMethod):
 
     def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
         """Iterate until so many iterations are done."""
+        x = problem.x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
-            self._block(common, problem, learner, min(learner.t + self._several, until))
+            self._block(common, problem, learner, min(learner.t + self._several, until), x)
 
     def test(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
         """Values f of the rows that are tested on: the features drawn since they were last asked for are added."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0
+        x = problem.x[learner.split.test].astype(self._precision(common))
         for first in range(learner.tested, learner.t, self._several):
             end = min(first + self._several, learner.t)
             w, b = self._drawn(common, learner, first, end)
-            _add(problem.x, learner.split.test, learner.f_test, 1.0, w, b, learner.alpha[first:end].ravel())
+            _add(x, learner.f_test, 1.0, w, b, learner.alpha[first:end].ravel())
         learner.tested = learner.t
         return learner.f_test.copy()
 
@@ -309,14 +321,20 @@ class Dsg(VerticalMethod):
 
     def _drawn(self, common: Common, learner: Learner, first: int, end: int) -> tuple[Array, Array]:
         """All directions, one a row, and phases of some iterations."""
-        # Cauchy directions make angles whose fraction of a turn float32 does not hold.
-        dtype = np.dtype(np.float64 if common.dictionary.families[0] == "laplacian" else common.precision)
-        draws = [self.draw(common, t % self.draws, learner.holders[t]) for t in range(first, end)]
-        w, b = (np.concatenate(parts).astype(dtype) for parts in zip(*draws, strict=True))
-        return w, b
+        draws = [t % self.draws for t in range(first, end)]
+        phases = [self.phases(common, *drawn) for drawn in zip(draws, learner.holders[first:end].tolist(), strict=True)]
+        dtype = self._precision(common)
+        return self._directions(common, draws).astype(dtype), np.concatenate(phases).astype(dtype)
 
-    def _block(self, common: Common, problem: Vertical, learner: Learner, end: int) -> None:
-        """Several iterations: their features are computed at once, and only those of their own rows before the end."""
+    def _precision(self, common: Common) -> np.dtype[np.floating]:
+        """Of angles: that of Cauchy directions is float64, as float32 does not hold the fraction of a turn."""
+        return np.dtype(np.float64 if common.dictionary.families[0] == "laplacian" else common.precision)
+
+    def _block(self, common: Common, problem: Vertical, learner: Learner, end: int, x: Any) -> None:
+        """Several iterations: their features are computed at once, and only those of their own rows before the end.
+
+        x (m, d): of the first of the learner's rows, all that are still needed, in the precision of angles.
+        """
         first, D = learner.t, self.features
         w, b = self._drawn(common, learner, first, end)
         rows = learner.batches[first:end]
@@ -335,26 +353,24 @@ class Dsg(VerticalMethod):
         learner.alpha[first:end] = alpha.reshape(-1, D)
         learner.t = end
         learner.shrunk *= shrunk
-        again = slice(0, int(np.searchsorted(-learner.needed, -end, side="right")))
-        _add(problem.x, learner.rows[again], learner.f[again], shrunk, w, b, alpha)
+        again = learner.still_needed(end)
+        _add(x[:again], learner.f[:again], shrunk, w, b, alpha)
 
 
-def _add(
-    x: Array, rows: NDArray[np.int64], f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array
-) -> None:
-    """Let f <- shrunk f + phi alpha on some rows, in place: in float32 by the compiled loop, which keeps no phi."""
+def _add(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:
+    """Let f <- shrunk f + phi alpha on rows x, in place: in float32 by the compiled loop, which keeps no phi."""
     scaled = (np.sqrt(2) * alpha).astype(w.dtype)
 
     def tiles(begin: int, end: int) -> None:
-        for start in range(begin * TILE, min(end * TILE, len(rows)), TILE):
-            tile = slice(start, min(start + TILE, len(rows)))
+        for start in range(begin * TILE, min(end * TILE, len(f)), TILE):
+            tile = slice(start, min(start + TILE, len(f)))
             if w.dtype == np.float32:
-                add_cosines(_projected(x[rows[tile]], w), b, scaled, shrunk, f[tile])
+                add_cosines(_projected(x[tile], w), b, scaled, shrunk, f[tile])
             else:
-                f[tile] = shrunk * f[tile] + phi_of(x[rows[tile]], w, b) @ alpha
+                f[tile] = shrunk * f[tile] + phi_of(x[tile], w, b) @ alpha
 
-    if len(rows):
-        in_parts(tiles, -(-len(rows) // TILE), len(rows) * len(b))
+    if len(f):
+        in_parts(tiles, -(-len(f) // TILE), len(f) * len(b))
 
 
 def _projected(x: Any, w: Array) -> Array:

@@ -76,14 +76,18 @@ class Traffic:
 
     def _sums(self, batch: NDArray[np.int64], pair: NDArray[np.int64]) -> NDArray[np.int64]:
         """Calls of Algorithm 3 in one iteration and scalars of each link in them, (2, q, 2), by l and by l'."""
-        D, mine = self.method.features, ([0, 1], pair)
-        same = self.repeated.setdefault(np.sort(batch).tobytes(), np.zeros_like(self.asked))
-        scalars = D * (len(batch) * self.asked - self.saved[:, :, batch].sum(axis=2))
-        sums = np.stack([self.asked - same, scalars], axis=-1)
-        sums[mine] += 1, len(batch) * D  # Algorithm 1, line 5
-        self.asked[mine] += 1
-        same[mine] += 1
-        for role, worker in enumerate(pair):
+        scalars = len(batch) * self.method.features
+        key = np.sort(batch).tobytes()
+        if key not in self.repeated:
+            self.repeated[key] = np.zeros_like(self.asked)
+        same = self.repeated[key]
+        sums = np.empty((*self.asked.shape, 2), np.int64)
+        sums[..., 0] = self.asked - same
+        sums[..., 1] = scalars * self.asked - self.method.features * self.saved[:, :, batch].sum(axis=2)
+        for role, worker in enumerate(pair.tolist()):
+            sums[role, worker] += (1, scalars)  # Algorithm 1, line 5
+            self.asked[role, worker] += 1
+            same[role, worker] += 1
             self.saved[role, worker, batch] += 1
         return sums
 
