@@ -11,7 +11,7 @@ answer comes with its duality gap: how far g(lambda) is below the cost of a func
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -416,18 +416,16 @@ def representation(quadrature: Quadrature, alpha: Array) -> Representation:
     sign = np.sign(alpha)
     height = np.abs(alpha)
     pairs = _grid_neighbours(quadrature.shape) if quadrature.shape else _drawn_neighbours(quadrature)
-    one, other = pairs
-    lower = np.zeros(len(alpha), np.bool_)
-    for here, there in ((one, other), (other, one)):
-        lower[here[(height[here] < height[there]) & (sign[here] == sign[there])]] = True
     active = sign != 0
-    # A level part is a peak only if no node of it has a higher neighbour.
-    level = (height[one] == height[other]) & (sign[one] == sign[other])
-    parts = _components(len(alpha), one[level], other[level])
-    beaten = np.unique(parts[lower])
-    peaks = np.setdiff1d(parts[active], beaten)
+    one, other = pairs
     same = active[one] & (sign[one] == sign[other])
-    regions = np.unique(_components(len(alpha), one[same], other[same])[active])
+    one, other = one[same], other[same]
+    beaten = np.concatenate([one[height[one] < height[other]], other[height[other] < height[one]]])
+    # A level part is a peak only if no node of it has a higher neighbour.
+    level = height[one] == height[other]
+    parts = _components(len(alpha), one[level], other[level])
+    peaks = np.setdiff1d(parts[active], parts[beaten])
+    regions = np.unique(_components(len(alpha), one, other)[active])
     return Representation(int(active.sum()), len(regions), len(peaks))
 
 
@@ -441,6 +439,7 @@ def _components(size: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> 
     return parts
 
 
+@lru_cache(maxsize=2)
 def _grid_neighbours(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of nodes at most one place apart in every direction, each pair once."""
     number = np.arange(np.prod(shape)).reshape(shape)
