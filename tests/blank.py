@@ -1,13 +1,16 @@
 """Blank figures: drawing would take more than half of a small run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import IO
 
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-draw = Figure.savefig
+draw, arrange = Figure.savefig, ConstrainedLayoutEngine.execute
 
 
 @cache
@@ -24,3 +27,18 @@ def savefig(_: Figure, file: IO[bytes] | str | Path, format: str = "", **__: obj
         Path(file).write_bytes(made(format or Path(file).suffix[1:]))
     else:
         file.write(made(format))
+
+
+def begin() -> None:
+    """Let figures be blank from now on, in this process."""
+    Figure.savefig, ConstrainedLayoutEngine.execute = savefig, lambda *_: None
+
+
+@contextmanager
+def drawn_after_all() -> Iterator[None]:
+    """Draw figures for a while, and then no more."""
+    Figure.savefig, ConstrainedLayoutEngine.execute = draw, arrange
+    try:
+        yield
+    finally:
+        begin()

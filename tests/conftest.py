@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,20 +85,20 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["FKL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
-def blank_figures(patch: pytest.MonkeyPatch) -> None:
-    """Let figures be blank ones."""
+@pytest.fixture(scope="session", autouse=True)
+def _blank() -> None:
+    """Figures are blank ones, in whatever a whole module shares too."""
     import blank
 
-    patch.setattr("matplotlib.figure.Figure.savefig", blank.savefig)
-    patch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda *_: None)
+    blank.begin()
 
 
 @pytest.fixture(autouse=True)
 def _figures(request: pytest.FixtureRequest) -> Iterator[None]:
     """Figures are drawn in tests that are marked so."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.node.get_closest_marker("drawn") is None:
-            blank_figures(patch)
+    import blank
+
+    with nullcontext() if request.node.get_closest_marker("drawn") is None else blank.drawn_after_all():
         yield
 
 

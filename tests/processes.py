@@ -15,7 +15,7 @@ PRELOADED = [*apart.PRELOADED, "fkl.report.page", "all_is_ready"]
 """The same server's, whoever starts it."""
 
 
-BLANK = "\nimport blank, matplotlib.figure; matplotlib.figure.Figure.savefig = blank.savefig"
+BLANK = "\nimport blank; blank.begin()"
 
 
 class Ended(NamedTuple):

@@ -3,12 +3,12 @@
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import blank
 import pytest
-from conftest import blank_figures
 
 from fkl import cli
 from fkl.errors import FklError
@@ -26,11 +26,10 @@ def sweeping() -> Callable:
             patch.chdir(folder)
             patch.delenv("FKL_DATA", raising=False)
             patch.setattr(dataset, "files", unchecked)
-            if not drawn:
-                blank_figures(patch)
-            for sweep in sweeps:
-                patch.setattr(sys, "argv", ["fkl", "run", "-m", "paths.data=files", *sweep])
-                cli.main()
+            with blank.drawn_after_all() if drawn else nullcontext():
+                for sweep in sweeps:
+                    patch.setattr(sys, "argv", ["fkl", "run", "-m", "paths.data=files", *sweep])
+                    cli.main()
         return folder
 
     return sweeping
