@@ -6,12 +6,13 @@ with the sweep's context.
 """
 
 import builtins
+import pickle
 import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hydra
 from hydra.core.default_element import InputDefault
@@ -31,7 +32,7 @@ from fkl.composing.hydra_node import require_allowed
 from fkl.composing.interpolation import require_bounded
 from fkl.composing.jobs import jobs, require_composed
 from fkl.composing.quoting import quoted
-from fkl.composing.yaml_file import read_mapping, read_text
+from fkl.composing.yaml_file import read_config, read_text
 from fkl.errors import BadValue, FklError
 
 UNFORESEEN = (AssertionError, AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError)
@@ -56,7 +57,7 @@ class FileConfigSource(hydra_internals.FileConfigSource):
         text = read_text(file)
         try:
             header = self._get_header_dict(text[:512])
-            config = OmegaConf.create(read_mapping(text, file))
+            config = read_config(text, file)
         except (OmegaConfBaseException, ValueError) as error:
             raise FklError(f"{file}: {error}") from None
         return ConfigResult(self.provider, f"file://{self.path}", config, header)
@@ -82,9 +83,18 @@ class FileConfigSource(hydra_internals.FileConfigSource):
 class ImportlibResourcesConfigSource(hydra_internals.ImportlibResourcesConfigSource):
     """Hydra's own configuration; reading another package's would import it."""
 
+    read: ClassVar[dict[str, bytes]] = {}
+
     def __init__(self, provider: str, path: str) -> None:
         _require_hydra_s_own(path, "pkg://hydra.conf")
         super().__init__(provider, path)
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """One of Hydra's own files, read once in a process: they stay as they are."""
+        if config_path not in self.read:
+            self.read[config_path] = pickle.dumps(super().load_config(config_path))
+        found: ConfigResult = pickle.loads(self.read[config_path])
+        return found
 
 
 class StructuredConfigSource(hydra_internals.StructuredConfigSource):

@@ -1,5 +1,6 @@
-"""Play several configurations, one after another, on as many ranks as there are: a start of MPI for all of them.
+"""Play several configurations, one after another, some on a few of the ranks: a start of MPI for all of them.
 
+The file that is named has pairs of ranks and of the words that these play, while the others go on to what is theirs.
 Each rank leaves its process in `pid.RANK`, and how many rounds it opened in `rounds.RANK`.
 """
 
@@ -8,11 +9,14 @@ import os
 import sys
 from pathlib import Path
 
+from mpi4py import MPI
+
+from fkl import execution
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.execution import execute
 from fkl.hushed import NUMBERS, hush
 from fkl.network import Channel
+from fkl.network.ranks import Ranks
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # a rank knows nothing of where pytest finds its modules
 import blank
@@ -31,6 +35,11 @@ def noted(channel: Channel, t: int, present: object) -> None:
 
 
 Channel.open_round = noted
-for words in json.loads(Path(sys.argv[1]).read_text()):
-    execute(load(compose(*words)))
+for playing, configurations in json.loads(Path(sys.argv[1]).read_text()):
+    if int(number) in playing:
+        world = MPI.COMM_WORLD
+        some = world if len(playing) == world.size else world.Create_group(world.group.Incl(playing))
+        execution.started = lambda some=some: Ranks(some)
+        for words in configurations:
+            execution.execute(load(compose(*words)))
 Path(f"rounds.{number}").write_text(str(len(opened)))

@@ -42,6 +42,7 @@ EXCHANGED = {
 }
 """Runs that tell what a round exchanges."""
 TIMEOUT_S = 600
+PROGRAM = str(Path(__file__).with_name("play_together.py"))
 
 
 def run_on(ranks: int, *words: str, folder: Path) -> subprocess.Popen[str]:
@@ -80,13 +81,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     for case in words("numba", "numba"):
         execute(load(compose(*case)))
-    for ranks in (1, 2, 3):
-        more = EXCHANGED if ranks == 2 else {}
-        alike = [(*case, "engine=mpi", f"out={folder / name}") for name, case in more.items()]
-        (folder / "words.json").write_text(json.dumps([*words("mpi", str(ranks)), *alike]))
-        program = str(Path(__file__).with_name("play_together.py"))
-        code, _, err = ended(ranks, program, str(folder / "words.json"), folder=folder)
-        assert code == 0, err
+    alike = [(*case, "engine=mpi", f"out={folder / name}") for name, case in EXCHANGED.items()]
+    played = [((0, 1), [*words("mpi", "2"), *alike]), ((2,), words("mpi", "1")), ((0, 1, 2), words("mpi", "3"))]
+    (folder / "words.json").write_text(json.dumps(played))
+    code, _, err = ended(3, PROGRAM, str(folder / "words.json"), folder=folder)
+    assert code == 0, err
     return folder
 
 
@@ -149,13 +148,13 @@ KILLED = (1, 0)
 @pytest.mark.slow
 def test_a_rank_that_is_killed_ends_all_and_the_same_command_goes_on(tmp_path: Path) -> None:
     """From the last round that both have kept, to the bytes of a run that nobody disturbed."""
-    program, kept = str(Path(__file__).with_name("play_together.py")), tmp_path / ".killed.partial" / "checkpoints"
+    kept = tmp_path / ".killed.partial" / "checkpoints"
     execute(load(compose(*LONG, f"out={tmp_path / 'whole'}")))
     words = [(*LONG, "engine=mpi", "checkpoint_s=0", f"out={tmp_path / 'killed'}")]
-    (tmp_path / "words.json").write_text(json.dumps(words))
+    (tmp_path / "words.json").write_text(json.dumps([((0, 1), words)]))
     for number in KILLED:
         before = {file.name: file.stat().st_mtime_ns for file in kept.glob("*of*")}
-        process = run_on(2, program, str(tmp_path / "words.json"), folder=tmp_path)
+        process = run_on(2, PROGRAM, str(tmp_path / "words.json"), folder=tmp_path)
         while process.poll() is None and not _all_newer(kept, before):
             time.sleep(0.005)
         os.kill(int((tmp_path / f"pid.{number}").read_text()), signal.SIGKILL)
@@ -163,7 +162,7 @@ def test_a_rank_that_is_killed_ends_all_and_the_same_command_goes_on(tmp_path: P
         assert process.returncode != 0, "the run ended before it could be killed: make it longer"
         assert not (tmp_path / "killed").exists()
         assert sorted(file.name for file in kept.glob("*of*")) == ["1of2.a", "1of2.b", "2of2.a", "2of2.b"]
-    rounds = _rounds_played(program, tmp_path)
+    rounds = _rounds_played(tmp_path)
     assert 0 < rounds < 2 * 60
     assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
     assert not (tmp_path / "killed" / "checkpoints").exists()
@@ -175,9 +174,9 @@ def _all_newer(folder: Path, before: dict[str, int]) -> bool:
     return len(now) == 4 and all(now[name] > before.get(name, 0) for name in now)
 
 
-def _rounds_played(program: str, folder: Path) -> int:
+def _rounds_played(folder: Path) -> int:
     """Finish the run, and tell how many rounds that took."""
-    code, _, err = ended(2, program, str(folder / "words.json"), folder=folder)
+    code, _, err = ended(2, PROGRAM, str(folder / "words.json"), folder=folder)
     assert code == 0, err
     return int((folder / "rounds.0").read_text())
 
