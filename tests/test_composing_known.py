@@ -98,7 +98,7 @@ def test_defaults_may_name_what_others_chose(tmp_path: Path) -> None:
 
 
 def test_another_folder_s_files_are_composed_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(known.pickle, "loads", None)
+    monkeypatch.setattr(known._CONFIGS, "get", None)
     compose("algo=ofskl", f"hydra.searchpath=[{tmp_path}]")
 
 

@@ -45,6 +45,12 @@ METHODS = {
 """Every method that sites can play, by a name that begins with its own."""
 
 
+@pytest.fixture(autouse=True)
+def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of sites in this process are there at once, or never come."""
+    monkeypatch.setattr("fkl.flower.hub.PAUSE_S", 0.01)
+
+
 def words_of(name: str) -> tuple[str, ...]:
     """Words for `fkl run`."""
     own = METHODS[name]
@@ -55,7 +61,7 @@ def words_of(name: str) -> tuple[str, ...]:
 def configuration(*words: str) -> dict[str, Any]:
     """What `fkl flower init` writes into a project."""
     resolved = load(compose(*words)).resolved
-    return {"configuration": yaml.safe_dump(resolved), "sites": len(ROWS), "clients-per-site": 1, "timeout-s": 0.5}
+    return {"configuration": yaml.safe_dump(resolved), "sites": len(ROWS), "clients-per-site": 1, "timeout-s": 0.1}
 
 
 def played(

@@ -3,11 +3,10 @@
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import blank
 import pytest
 
 from fkl import cli
@@ -20,16 +19,15 @@ from fkl.results.collect import collect
 def sweeping() -> Callable:
     """Do sweeps in a folder, on files of a data set that the test wrote into its `files`."""
 
-    def sweeping(folder: Path, dataset: type, *sweeps: tuple[str, ...], drawn: bool = False) -> Path:
+    def sweeping(folder: Path, dataset: type, *sweeps: tuple[str, ...]) -> Path:
         unchecked = tuple(replace(file, sha256=None, size=None) for file in dataset.files)
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             patch.delenv("FKL_DATA", raising=False)
             patch.setattr(dataset, "files", unchecked)
-            with blank.drawn_after_all() if drawn else nullcontext():
-                for sweep in sweeps:
-                    patch.setattr(sys, "argv", ["fkl", "run", "-m", "paths.data=files", *sweep])
-                    cli.main()
+            for sweep in sweeps:
+                patch.setattr(sys, "argv", ["fkl", "run", "-m", "paths.data=files", *sweep])
+                cli.main()
         return folder
 
     return sweeping

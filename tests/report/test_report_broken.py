@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import blank
 import pytest
 from broken.runs import BROKEN, FAILED, NAMES, UNUSABLE, sign
 from conftest import Answer
@@ -27,7 +28,7 @@ PAGE = Path("outputs/report.html")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a finished run."""
     folder = tmp_path_factory.mktemp("whole")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, blank.drawn_after_all():
         patch.chdir(folder)
         patch.delenv("FKL_DATA", raising=False)
         patch.setattr(sys, "argv", ["fkl", "run", *RUN])

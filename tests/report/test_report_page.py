@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+import blank
 import matplotlib.image
 import numpy as np
 import pandas as pd
@@ -37,11 +38,12 @@ def outputs(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("page")
     (folder / "files").mkdir()
     np.savetxt(folder / "files" / "airfoil_self_noise.dat", np.random.default_rng(0).random((1503, 6)), delimiter="\t")
-    sweeping(folder, Airfoil, *(("replicates=2", *sweep) for sweep in SWEEPS), drawn=True)
+    with blank.drawn_after_all():
+        sweeping(folder, Airfoil, *(("replicates=2", *sweep) for sweep in SWEEPS))
     failed = folder / "outputs" / "failed" / "naval-mine"
     failed.mkdir(parents=True)
     (failed / "error.txt").write_text("Traceback\nFloatingPointError: <mine> diverged in round 3\n")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, blank.drawn_after_all():
         patch.chdir(folder)
         patch.delenv("FKL_DATA", raising=False)
         patch.setattr(sys, "argv", ["fkl", "report"])

@@ -13,11 +13,10 @@ from broken.refusal import give_files, lines
 from broken.schema import GROUPS, Key, keys
 from broken.values import broken_values, kind_of, refused_on_load
 from conftest import Answer
-from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from fkl import conf_folder
+from fkl.composing.loader import compose
 from fkl.config import build
 from fkl.errors import FklError, inside
 
@@ -43,8 +42,7 @@ def node(base: tuple[str, ...], group: str) -> dict[str, Any]:
     """A group's plain values in a small run, without those that are still to be given."""
     if not group:
         return {}
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        plain: Any = OmegaConf.to_container(compose("config", list(base)), resolve=True)
+    plain: Any = OmegaConf.to_container(compose(*base), resolve=True)
     return {key: value for key, value in plain[group].items() if key != "_target_"}
 
 
