@@ -75,7 +75,10 @@ def config(defaults: list[ResultDefault], repo: Any, make: Callable[[], DictConf
         return make()
     key = tuple((one.config_path, one.package, one.is_self, one.primary) for one in defaults)
     state = _state(defaults)
-    copied: DictConfig = pickle.loads(_CONFIGS.get(key, lambda _: state, lambda: pickle.dumps(make())))
+    try:
+        copied: DictConfig = pickle.loads(_CONFIGS.get(key, lambda _: state, lambda: pickle.dumps(make())))
+    except pickle.PicklingError:  # of a launcher's class, which Hydra has made again in a worker of the launcher
+        return make()
     return copied
 
 
