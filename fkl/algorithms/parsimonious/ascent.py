@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-HELD_SAMPLES = 1200
-"""Samples up to which steps are taken by the Gram matrix of the active nodes."""
+NODES_PER_SAMPLE = 6
+"""From so many nodes for each sample on, steps are taken by the Gram matrix of the active nodes."""
 WATCHED = 1024
 """Nodes that are watched at most; where more could cross, the next step looks at all."""
 HORIZON = 64
@@ -400,7 +400,7 @@ def ascend(kernel, sign, start, per_slack, level, gamma, steps, tolerance, accel
     lam, point, momentum = start.copy(), start.copy(), 1.0
     f, room, none = np.empty_like(start), _room(kernel), np.empty((0, 0, 0))
     per_lambda = sign / max(len(sign), 1)
-    by_gram = len(start) <= HELD_SAMPLES and kernel.columns == len(kernel.points)
+    by_gram = NODES_PER_SAMPLE * len(start) <= kernel.weights.size and kernel.columns == len(kernel.points)
     held = _held(kernel, gamma, len(start) if by_gram else 0)
     for taken in range(steps):
         if by_gram:
