@@ -78,15 +78,17 @@ def test_nystroem_on_all_samples_is_kernel_ridge_regression() -> None:
     np.testing.assert_allclose(model.decision(X), kernel @ a + b, atol=1e-5)
 
 
+@pytest.mark.parametrize("sort", [False, True], ids=["both classes first", "one class first"])
 @pytest.mark.parametrize("lam", [1e-1, 1e-3, 1e-6])
-def test_squared_hinge_ends_in_the_minimum_of_its_convex_objective(lam: float) -> None:
+def test_squared_hinge_ends_in_the_minimum_of_its_convex_objective(lam: float, sort: bool) -> None:
     """Where the gradient is zero."""
+    y = np.sort(Y) if sort else Y
     phi = np.random.default_rng(0).standard_normal((150, 20))
-    phi[:, 0] += Y  # so that some samples end beyond the margin
-    theta, bias = squared_hinge(phi, Y, lam)
+    phi[:, 0] += y  # so that some samples end beyond the margin
+    theta, bias = squared_hinge(phi, y, lam)
     f = phi @ theta + bias
-    slope = -Y * np.maximum(0, 1 - Y * f)
-    assert 0 < np.mean(Y * f > 1) < 1
+    slope = -y * np.maximum(0, 1 - y * f)
+    assert 0 < np.mean(y * f > 1) < 1
     np.testing.assert_allclose(slope @ phi / 150 + lam * theta, 0, atol=1e-10)
     np.testing.assert_allclose(slope.mean(), 0, atol=1e-10)
 

@@ -14,7 +14,7 @@ from scipy.linalg import cholesky, solve_triangular
 from fkl.algorithms.vertical.libsvm_svc import Machine, require_two_classes
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
-from fkl.algorithms.vertical.ridge import BLOCK, ridge
+from fkl.algorithms.vertical.ridge import BLOCK, kernel_ridge, ridge
 from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
 from fkl.algorithms.vertical.squared_hinge import squared_hinge
 from fkl.algorithms.vertical.sums import received, round_the_ring
@@ -144,14 +144,15 @@ class Nystroem(Learning):
 
     def _solved(self, distances: Callable[[Integers], Array], chosen: Integers, y: Array) -> tuple[Array, float]:
         """Weights of the landmarks and bias, from squared distances (rows, M) of some rows at a time."""
-        size = len(chosen)
-        among = self._kernel(distances(chosen))
-        among.flat[:: size + 1] += JITTER
-        root = cholesky(among, lower=True, overwrite_a=True, check_finite=False)
-        phi = np.empty((len(y), size))
+        kernel = np.empty((len(y), len(chosen)))
         for rows in _blocks(len(y)):
-            kernel = self._kernel(distances(rows))
-            phi[rows] = solve_triangular(root, kernel.T, lower=True, overwrite_b=True, check_finite=False).T
+            kernel[rows] = self._kernel(distances(rows))
+        if self.loss == "square" and len(chosen) == len(y):
+            return kernel_ridge(kernel, y, self.lam)
+        among = kernel[chosen]
+        among.flat[:: len(chosen) + 1] += JITTER
+        root = cholesky(among, lower=True, overwrite_a=True, check_finite=False)
+        phi = solve_triangular(root, kernel.T, lower=True, overwrite_b=True, check_finite=False).T
         theta, bias = LOSSES[self.loss](phi, y, self.lam)
         return solve_triangular(root, theta, lower=True, trans="T", check_finite=False), bias
 

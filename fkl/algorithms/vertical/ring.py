@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.messages import Array, Count, Groups, Letter
@@ -56,9 +57,17 @@ def book_ring(count: Count, kind: type[Letter], ring: list[int], scalars: int) -
 
 
 def coded(numbers: Array) -> NDArray[np.uint64]:
-    """Whole multiples of 2^-40 modulo 2^64; overwrites the numbers."""
-    numbers *= 2.0**FRACTION_BITS
-    return np.rint(numbers, out=numbers).astype(np.int64).view(np.uint64)
+    """Whole multiples of 2^-40 modulo 2^64, in the place of the numbers."""
+    words = numbers.reshape(-1)
+    _code(words, words.view(np.int64))
+    return words.view(np.uint64).reshape(numbers.shape)
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _code(numbers: Array, words: NDArray[np.int64]) -> None:
+    """One pass over the memory that both share."""
+    for i in range(len(numbers)):
+        words[i] = np.int64(np.rint(numbers[i] * 2.0**FRACTION_BITS))
 
 
 def decoded(words: NDArray[np.uint64], out: Array | None = None) -> Array:

@@ -1,15 +1,20 @@
 """A linear classifier by Newton's method: Chapelle, "Training a support vector machine in the primal" (2007)."""
 
+from copy import deepcopy
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.messages import Array
-from fkl.algorithms.vertical.ridge import ridge
+from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
 from fkl.errors import FklError
 
 MOST_STEPS = 50
 """Newton's method ends after about ten."""
 SHORTEST = 2.0**-20
 """A step that must be shorter to make the objective smaller gains nothing but rounding."""
+PARTS = 4
+"""The first of so many parts of the samples is learned from before all are."""
 
 
 def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
@@ -29,11 +34,24 @@ def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
     fkl.errors.FklError
         If that does not end.
     """
-    theta, bias, f = np.zeros(phi.shape[1]), 0.0, np.zeros(len(y))
+    # Chapelle, Algorithm 1: a part first, so that few of the others are inside when they are looked at.
+    equations, theta, bias = _Equations(phi, y, lam), np.zeros(phi.shape[1]), 0.0
+    for samples in (len(y) // PARTS, len(y)):
+        if len(np.unique(y[:samples])) > 1:  # of one class the bias alone makes the loss zero
+            theta, bias = _newton(equations, phi[:samples], y[:samples], lam, (theta, bias))
+    return theta, bias
+
+
+def _newton(
+    equations: "_Equations", phi: Array, y: Array, lam: float, start: tuple[Array, float]
+) -> tuple[Array, float]:
+    """The minimum for these samples, the first of those in the equations."""
+    theta, bias = start
+    f = phi @ theta + bias
     value = _value(f, y, theta, lam)
     for _ in range(MOST_STEPS):
         inside = y * f < 1
-        target, target_bias = ridge(phi, y, lam, inside)
+        target, target_bias = equations.solve(inside)
         target_f = phi @ target + target_bias
         if np.array_equal(y * target_f < 1, inside):
             return target, target_bias
@@ -48,6 +66,37 @@ def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
                 return theta, bias
         theta, bias, f, value = theta + step[0], bias + step[1], f + step[2], found
     raise FklError(f"lam={lam:g}: Newton's method did not end in {MOST_STEPS} steps; raise algo.lam")
+
+
+class _Equations:
+    """The ridge regression on some samples, whose sums are kept for the next one: most samples are in both."""
+
+    _among: NDArray[np.bool_]
+    _sums: NormalEquations
+
+    def __init__(self, phi: Array, y: Array, lam: float) -> None:
+        self._phi, self._y, self._lam = phi, y, lam
+        self._empty()
+
+    def solve(self, inside: NDArray[np.bool_]) -> tuple[Array, float]:
+        """Theta (P,) and bias for the loss of those of the first N samples (N,) that are inside, and lam N."""
+        among = np.zeros(len(self._y), np.bool_)
+        among[: len(inside)] = inside
+        if np.count_nonzero(among != self._among) > np.count_nonzero(among):
+            self._empty()
+        self._change(among & ~self._among, 1)
+        self._change(self._among & ~among, -1)
+        self._among = among
+        return deepcopy(self._sums).solve(self._lam * len(inside) / max(1, self._sums.samples))
+
+    def _empty(self) -> None:
+        self._among, self._sums = np.zeros(len(self._y), np.bool_), NormalEquations(self._phi.shape[1])
+
+    def _change(self, among: NDArray[np.bool_], times: int) -> None:
+        rows = np.flatnonzero(among)
+        for start in range(0, len(rows), BLOCK):
+            block = rows[start : start + BLOCK]
+            self._sums.add(self._phi[block], self._y[block], times)
 
 
 def _value(f: Array, y: Array, theta: Array, lam: float) -> float:
