@@ -336,15 +336,17 @@ def binned_sums(
     """Sums (starts[-1], 2) of pairs (n, 2) as in `Keys.sums`, and the rows (starts[-1],) in each bin."""
     total = np.zeros((starts[-1], 2), np.int64)
     members = np.zeros(starts[-1], np.int64)
-    for k in range(len(bins)):
-        # Unsigned indices need no test for being negative, which takes longer than the sum.
-        start, bin_of = np.uint64(starts[k]), bins[k]
-        for row in rows:
-            i = np.uint64(row)
-            place = start + np.uint64(bin_of[i])
+    # Unsigned indices need no test for being negative, which takes longer than the sum. Row by row, as sums over the
+    # features of one do not wait for one another; those of rows in one bin do.
+    first = starts.astype(np.uint64)
+    for row in rows:
+        i = np.uint64(row)
+        one, other = pairs[i, 0], pairs[i, 1]
+        for k in range(np.uint64(len(bins))):
+            place = first[k] + np.uint64(bins[k, i])
             members[place] += 1
-            total[place, 0] += pairs[i, 0]
-            total[place, 1] += pairs[i, 1]
+            total[place, 0] += one
+            total[place, 1] += other
     return total, members
 
 

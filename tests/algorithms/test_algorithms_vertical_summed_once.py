@@ -113,6 +113,15 @@ def test_feature_ridge_is_the_pooled_ridge_on_the_features() -> None:
     np.testing.assert_allclose(model.decision(x), pooled.predict(features[1]), atol=1e-6)
 
 
+@pytest.mark.parametrize("largest", [1.0, 1e3, 1e9])
+def test_cosines_and_sines_are_exact_to_rounding(largest: float) -> None:
+    """As numpy's, at angles of all quadrants and both signs, and at whole numbers of them."""
+    angles = np.append(np.random.default_rng(0).uniform(-largest, largest, 996), np.arange(-2, 2) * np.pi / 2)
+    features = feature_ridge._of(angles.reshape(-1, 4)) * 2
+    expected = np.hstack([np.cos(angles).reshape(-1, 4), np.sin(angles).reshape(-1, 4)])
+    np.testing.assert_allclose(features, expected, atol=5e-16)
+
+
 def test_products_of_features_are_the_kernel() -> None:
     """Rahimi and Recht, Claim 1, to the rate of random features."""
     model = FeatureRidge(angles=20_000, gamma=0.7, lam=1.0)

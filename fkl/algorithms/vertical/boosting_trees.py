@@ -135,7 +135,8 @@ class Binned(NamedTuple):
         edges = tuple(_edges(column, most) for column in x.T)
         columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
         starts = np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
-        return cls(edges, np.array(columns, np.uint8).reshape(len(edges), len(x)), starts)
+        bins = np.array(columns, np.uint8).reshape(len(edges), len(x))
+        return cls(edges, np.asfortranarray(bins), starts)  # sums take all bins of a sample at a time
 
 
 def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
