@@ -14,7 +14,7 @@ from scipy.linalg import cholesky, solve_triangular
 from fkl.algorithms.vertical.libsvm_svc import Machine, require_two_classes
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
-from fkl.algorithms.vertical.ridge import BLOCK, kernel_ridge, ridge
+from fkl.algorithms.vertical.ridge import kernel_ridge, ridge
 from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
 from fkl.algorithms.vertical.squared_hinge import squared_hinge
 from fkl.algorithms.vertical.sums import received, round_the_ring
@@ -22,6 +22,8 @@ from fkl.errors import FklError, require
 from fkl.memory import require_memory
 
 LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
+BLOCK = 1 << 19
+"""Distances that are worked on at a time."""
 JITTER = 1e-9
 """Added to the landmarks' own kernel values, K(z, z) = 1, since some landmarks may be alike."""
 
@@ -94,6 +96,7 @@ class Nystroem(Learning):
         """Name the landmarks, sum the distances, solve; the first active party does so.
 
         With L L' = K(z, z) the features phi(x) = L^-1 K(z, x) make |f| = |theta| of f = theta'phi, and a = L^-T theta.
+        Where all samples are landmarks, the square loss needs no features: it is kernel ridge regression.
 
         Raises
         ------
@@ -145,7 +148,7 @@ class Nystroem(Learning):
     def _solved(self, distances: Callable[[Integers], Array], chosen: Integers, y: Array) -> tuple[Array, float]:
         """Weights of the landmarks and bias, from squared distances (rows, M) of some rows at a time."""
         kernel = np.empty((len(y), len(chosen)))
-        for rows in _blocks(len(y)):
+        for rows in _blocks(*kernel.shape):
             kernel[rows] = self._kernel(distances(rows))
         if self.loss == "square" and len(chosen) == len(y):
             return kernel_ridge(kernel, y, self.lam)
@@ -167,13 +170,11 @@ def _distances(parts: list[Array], rows: Integers, chosen: Integers, rng: np.ran
 
 
 def _squares(x: Array, z: Array) -> Array:
-    """|x_i - z_m|^2 of one party's own features (n, d_j) and (M, d_j)."""
-    squares = x @ z.T
-    squares *= -2
-    squares += np.square(x).sum(axis=1)[:, None]
-    squares += np.square(z).sum(axis=1)
-    return squares
+    """|x_i - z_m|^2 of one party's own features (n, d_j) and (M, d_j): [-2 x_i, |x_i|^2, 1]'[z_m, 1, |z_m|^2]."""
+    rows, columns = np.square(x).sum(axis=1), np.square(z).sum(axis=1)
+    return np.column_stack([-2 * x, rows, np.ones(len(x))]) @ np.column_stack([z, np.ones(len(z)), columns]).T
 
 
-def _blocks(samples: int) -> Iterator[Integers]:
-    return (np.arange(start, min(start + BLOCK, samples)) for start in range(0, samples, BLOCK))
+def _blocks(samples: int, size: int) -> Iterator[Integers]:
+    rows = max(1, BLOCK // size)
+    return (np.arange(start, min(start + rows, samples)) for start in range(0, samples, rows))
