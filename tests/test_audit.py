@@ -54,7 +54,7 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
     "falkon": {"test_mse": 0.02494239, "train_mse": 0.027802482, "uplink_scalars": 16400},
     "one_shot_ridge": {"test_mse": 0.028302495, "train_mse": 0.029580411, "uplink_scalars": 608},
     "parsimonious_centralized": {"dual_value": 10382.995, "sent_samples": 90, "test_error": 0.1122},
-    "parsimonious_federated": {"dual_value": 9388.9522, "sent_samples": 51.2, "test_error": 0.1112},
+    "parsimonious_federated": {"dual_value": 9388.9522, "sent_samples": 51.2, "test_error": 0.1114},
     "perfedavg": {"mse": 0.074959615, "regret_hindsight": 2.4256041, "uplink_scalars": 105760},
     "pof_mkl": {"mse": 0.10880202, "regret_hindsight": 3.855338, "uplink_scalars": 2560},
     "poly_2": {"mse": 0.20858302},

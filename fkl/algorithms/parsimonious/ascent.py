@@ -115,14 +115,22 @@ def _add_products(first, part, f):
         f[n] += total
 
 
+@njit
+def _copied(part, alpha):
+    for g in range(part.shape[0]):  # entry by entry: numba compiles an assignment of arrays for seconds
+        for h in range(part.shape[1]):
+            alpha[g, h] = part[g, h]
+
+
 @njit(fastmath=_SUM)
-def _support(alpha, weights):
-    """Integrals of alpha^2 / 2, and of 1 where alpha is not 0."""
+def _weighed(alpha, weights):
+    """Integrals of alpha^2 / 2, and of 1 where alpha is not 0; alpha is then multiplied by the nodes' weights."""
     square, measure = 0.0, 0.0
     for g in range(alpha.shape[0]):
         for h in range(alpha.shape[1]):
             square += weights[g, h] * alpha[g, h] * alpha[g, h] / 2
             measure += weights[g, h] if alpha[g, h] != 0 else 0.0
+            alpha[g, h] *= weights[g, h]
     return square, measure
 
 
@@ -149,10 +157,9 @@ def _evaluate(kernel, coefficients, gamma, f, alpha, room):
             np.dot(scaled.T, same, part)  # eq. (9)
             _threshold(part, gamma)
             if alpha.size:
-                alpha[w, :, start : start + width] = part
-            integrals = _support(part, kernel.weights[w, :, start : start + width])
+                _copied(part, alpha[w, :, start : start + width])
+            integrals = _weighed(part, kernel.weights[w, :, start : start + width])
             square, measure = square + integrals[0], measure + integrals[1]
-            part *= kernel.weights[w, :, start : start + width]
             sums = room[4][: len(f) * G].reshape((len(f), G))
             np.dot(rest, part.T, sums)
             _add_products(first, sums, f)  # eq. (11)
@@ -209,16 +216,15 @@ class Held(NamedTuple):
 _ACTIVE, _WATCHED, _SINCE, _UNTIL = range(4)
 
 
-@njit
-def _held(kernel, gamma, n):
+def _held(kernel: Kernel, gamma: float, n: int) -> Held:
     """What is held of the first n samples, as if lambda were 0; at gamma = 0 all nodes are active throughout."""
     M = kernel.weights.size
-    first, rest = kernel.first[:, :n].transpose(0, 2, 1).copy(), kernel.rest[:, :n].transpose(0, 2, 1).copy()
+    first, rest = (np.ascontiguousarray(factor[:, :n].swapaxes(1, 2)) for factor in (kernel.first, kernel.rest))
     gram, reach = np.zeros((n, n)), np.zeros(kernel.weights.shape)
     for w in range(len(kernel.width) if n else 0):
-        reach[w] = np.sqrt(np.dot(first[w] * first[w], (rest[w] * rest[w]).T))
+        reach[w] = np.sqrt((first[w] * first[w]) @ (rest[w] * rest[w]).T)
         if gamma == 0:
-            gram += kernel.weights[0, 0, 0] * np.dot(first[w].T, first[w]) * np.dot(rest[w].T, rest[w])
+            gram += kernel.weights[0, 0, 0] * (first[w].T @ first[w]) * (rest[w].T @ rest[w])
     counts = np.zeros(4, np.int64)
     counts[_ACTIVE] = M if gamma == 0 else 0
     active, node = np.full(M, gamma == 0), np.empty(WATCHED, np.int64)
@@ -231,7 +237,7 @@ def _by_gram(kernel, held, coefficients, gamma, f, room):
     """As `_evaluate`, without alpha."""
     if gamma > 0:
         held.counts[_SINCE] += 1
-        stray = _length(coefficients - held.at - held.counts[_SINCE] * held.way)
+        stray = _strayed(held, coefficients)
         if held.counts[_SINCE] > held.counts[_UNTIL] or stray > held.stray[0]:
             _look_at_all(kernel, held, coefficients, gamma, room)
         else:
@@ -241,7 +247,10 @@ def _by_gram(kernel, held, coefficients, gamma, f, room):
         if coefficients[n] != 0:
             for m in range(len(f)):
                 f[m] += coefficients[n] * held.gram[n, m]
-    return (coefficients * f).sum() / 2, held.counts[_ACTIVE] * kernel.weights[0, 0, 0]
+    square = 0.0
+    for n in range(len(f)):
+        square += coefficients[n] * f[n] / 2
+    return square, held.counts[_ACTIVE] * kernel.weights[0, 0, 0]
 
 
 @njit
@@ -253,14 +262,17 @@ def _look_at_all(kernel, held, coefficients, gamma, room):
     """
     before, since = held.z.copy(), held.counts[_SINCE]
     _bar(kernel, coefficients, held.z, room)
-    crossed = np.flatnonzero((held.z * held.z > 2 * gamma) != held.active)
+    changed = np.zeros(len(before), np.bool_)
+    for m in range(len(before)):
+        changed[m] = (held.z[m] * held.z[m] > 2 * gamma) != held.active[m]
+    crossed = np.flatnonzero(changed)
     if len(crossed):
         rows = np.empty((len(crossed), len(coefficients)))
         for place in range(len(crossed)):
             _row(held, crossed[place], rows[place])
         _cross(kernel, held, crossed, rows)
-    held.way[:] = (coefficients - held.at) / since
-    held.at[:] = coefficients
+    for n in range(len(coefficients)):
+        held.way[n], held.at[n] = (coefficients[n] - held.at[n]) / since, coefficients[n]
     held.stray[0] = STRAY * _length(held.way) + 1e-9 * _length(coefficients)
     until = min(2 * since, HORIZON)
     knee, watched = np.sqrt(2 * gamma), 0
@@ -296,13 +308,17 @@ def _look_at_watched(kernel, held, coefficients, gamma):
 def _cross(kernel, held, nodes, rows):
     """Nodes that were active are no longer, and the others are."""
     signed = np.empty_like(rows)
-    for place, m in enumerate(nodes):
-        sign = -1 if held.active[m] else 1
-        held.active[m] = not held.active[m]
+    for place in range(len(nodes)):
+        sign = -1 if held.active[nodes[place]] else 1
+        held.active[nodes[place]] = sign > 0
         held.counts[_ACTIVE] += sign
-        signed[place] = sign * kernel.weights[0, 0, 0] * rows[place]
+        for n in range(rows.shape[1]):
+            signed[place, n] = sign * kernel.weights[0, 0, 0] * rows[place, n]
     if len(nodes) > FEW:
-        held.gram[:] += np.dot(signed.T, rows)
+        change = np.dot(signed.T, rows)
+        for n in range(rows.shape[1]):
+            for m in range(rows.shape[1]):
+                held.gram[n, m] += change[n, m]
         return
     for n in range(rows.shape[1]):
         for place in range(len(nodes)):
@@ -321,7 +337,19 @@ def _row(held, m, row):
 
 @njit
 def _length(vector):
-    return np.sqrt((vector * vector).sum())
+    squared = 0.0
+    for entry in vector:
+        squared += entry * entry
+    return np.sqrt(squared)
+
+
+@njit
+def _strayed(held, coefficients):
+    """How far the coefficients are from their way."""
+    squared = 0.0
+    for n in range(len(coefficients)):
+        squared += (coefficients[n] - held.at[n] - held.counts[_SINCE] * held.way[n]) ** 2
+    return np.sqrt(squared)
 
 
 @njit
@@ -372,8 +400,17 @@ def smoothness(kernel):
     return bound if len(v) else np.finfo(np.float64).tiny
 
 
-@njit(nogil=True, cache=True)
-def ascend(kernel, sign, start, per_slack, level, gamma, steps, tolerance, accelerated):
+def ascend(
+    kernel: Kernel,
+    sign: Array,
+    start: Array,
+    per_slack: float,
+    level: float,
+    gamma: float,
+    steps: int,
+    tolerance: float,
+    accelerated: bool,
+) -> tuple[Array, int]:
     """Raise lambda along the slack of the constraints, as `fkl.algorithms.parsimonious.dual.solve` tells.
 
     Parameters
@@ -397,11 +434,19 @@ def ascend(kernel, sign, start, per_slack, level, gamma, steps, tolerance, accel
     taken : int
         Steps.
     """
+    by_gram = NODES_PER_SAMPLE * len(start) <= kernel.weights.size and kernel.columns == len(kernel.points)
+    held = _held(kernel, gamma, len(start) if by_gram else 0)
+    return _ascend(  # type: ignore[no-any-return]
+        kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated
+    )
+
+
+@njit(nogil=True, cache=True)
+def _ascend(kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated):
+    """As `ascend`, with what is held of no samples where steps are not taken by the Gram matrix."""
     lam, point, momentum = start.copy(), start.copy(), 1.0
     f, room, none = np.empty_like(start), _room(kernel), np.empty((0, 0, 0))
     per_lambda = sign / max(len(sign), 1)
-    by_gram = NODES_PER_SAMPLE * len(start) <= kernel.weights.size and kernel.columns == len(kernel.points)
-    held = _held(kernel, gamma, len(start) if by_gram else 0)
     for taken in range(steps):
         if by_gram:
             square, measure = _by_gram(kernel, held, point * per_lambda, gamma, f, room)
