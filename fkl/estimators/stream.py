@@ -108,8 +108,15 @@ class Stream:
         self.world, self.state, self.t = world, state, end
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """Values of samples (n, d), by the function that the next one would be predicted with."""
+        """Values of samples (n, d), by the function that the next one would be predicted with, in float64.
+
+        In float32 a sample's last digits would depend on how many others stand before it.
+        """
         [function] = self.method.functions(self.world, self.state, self.t)
+        arrays = {
+            name: getattr(function, name) for name, (numbers, _) in function.arrays.items() if numbers == "floats"
+        }
+        function = replace(function, **{name: array.astype(np.float64) for name, array in arrays.items()})
         values: NDArray[np.float64] = function.predict(x.astype(self.world.precision))[0]
         return values
 
