@@ -1,7 +1,8 @@
 """DKLA, COKE and CTA on the shape of energy's data.
 
 The floor is one product of a matrix of every agent with a vector in every iteration, of DKLA's and COKE's inverses, and
-of Phi'Phi in CTA (numpy, one BLAS thread, replicates in chunks as in the run).
+of Phi'Phi in CTA (numpy, one BLAS thread, replicates in chunks as in the run). numpy reads both halves of a matrix; the
+methods read one, as these are symmetric.
 """
 
 from typing import Any

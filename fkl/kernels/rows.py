@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels.flow import namespace, traced
-from fkl.kernels.threads import in_parts
+from fkl.kernels.threads import in_parts, share, wake_for
 
 Array = NDArray[np.floating]
 BLOCK_ROWS = 2048
+TRIANGLE_ROWS = 50
+"""Rows of a triangular factor that are multiplied at once, without the columns that are 0 in all of them."""
 PRODUCTS_A_FEATURE = 16
 """Products of a matrix with a vector that take as long as one feature."""
 
@@ -51,12 +53,15 @@ class Rows:
         Squared error that no theta can mend; 0 unless compressed.
     count : (K,)
         T_i, samples of each client.
+    triangular : bool
+        Whether all clients were compressed, to upper triangular matrices.
     """
 
     phi: Array
     y: Array
     rest: Array
     count: NDArray[np.float64]
+    triangular: bool = False
 
     @classmethod
     def of(cls, bank: Space, x: Array, y: Array, count: NDArray[np.int64], compressed: bool) -> "Rows":
@@ -85,7 +90,7 @@ class Rows:
                 phi[:, k], target[:, k], rest[:, k] = triangle[:, :P, :P], triangle[:, :P, P], triangle[:, P, P] ** 2
             else:
                 phi[:, k, :size], target[:, k, :size] = bank.features(x[start:end])[:, 0], y[start:end]
-        return cls(phi, target, rest, count.astype(np.float64))
+        return cls(phi, target, rest, count.astype(np.float64), compressed and bool((count > P).all()))
 
     def predict(self, theta: Array) -> Array:
         """Phi_i theta for theta (R, K, P, B), B candidates a client: shape (R, K, r, B)."""
@@ -93,9 +98,12 @@ class Rows:
             return namespace(theta).matmul(self.phi, theta)  # type: ignore[no-any-return]
         out = np.empty((*self.phi.shape[:3], theta.shape[3]))
         phi, candidates, f = _flat(self.phi), _flat(theta), _flat(out)
+        step = TRIANGLE_ROWS if self.triangular else max(1, phi.shape[1])
 
         def work(begin: int, end: int) -> None:
-            np.matmul(phi[begin:end], candidates[begin:end], out=f[begin:end])
+            for row in range(0, phi.shape[1], step):
+                some = slice(begin, end), slice(row, row + step)
+                np.matmul(phi[some][..., row:], candidates[begin:end, row:], out=f[some])
 
         in_parts(work, len(f), out.size)
         return out
@@ -188,12 +196,22 @@ class Ridge:
                 inner = (v[..., None] - matmul(matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None, None])
             return inner[..., 0]  # type: ignore[no-any-return]
         if self.matrix.shape[2] == self.matrix.shape[3]:
-            return products(self.matrix, v)
-        inner = products(self.matrix, v)
-        return (v - products(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
+            return symmetric(self.matrix, v)
+        inner = _products(self.matrix, v)
+        return (v - _products(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
 
 
-def products(matrix: Array, v: Array) -> Array:
+def symmetric(matrix: Array, v: Array) -> Array:
+    """Symmetric matrices (R, K, P, P) times vectors (R, K, P), of which half of the entries are read."""
+    from fkl.kernels.symmetric import symmetric_products  # and with it numba, which few need
+
+    out = np.empty(v.shape)
+    wake_for(matrix.size // PRODUCTS_A_FEATURE)
+    share(symmetric_products, v.shape[0] * v.shape[1], _flat(matrix), np.ascontiguousarray(_flat(v)), _flat(out))
+    return out
+
+
+def _products(matrix: Array, v: Array) -> Array:
     """Matrices (R, K, m, n) times vectors (R, K, n), (R, K, m)."""
     out = np.empty(matrix.shape[:3])
     into, of, flat = _flat(out)[..., None], _flat(v)[..., None], _flat(matrix)
