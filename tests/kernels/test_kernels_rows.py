@@ -32,10 +32,8 @@ def test_threads_do_not_change_a_symmetric_product() -> None:
 
 def test_a_triangular_factor_predicts_as_the_whole_matrix() -> None:
     """The blocks of zeros that are left out; of clients that are not all compressed nothing is left out."""
-    bank, random = (
-        Dictionary(N=1, D=60, smallest=1.0, largest=1.0).bank(3, Streams(0, (0, 1)), "float64"),
-        np.random.default_rng(0),
-    )
+    bank = Dictionary(N=1, D=60, smallest=1.0, largest=1.0).bank(3, Streams(0, (0, 1)), "float64")
+    random = np.random.default_rng(0)
     assert bank.width > 2 * TRIANGLE_ROWS
     for count, triangular in (((150, 130), True), ((150, 100), False)):
         x, y = random.standard_normal((sum(count), 3)), random.standard_normal(sum(count))
