@@ -84,6 +84,46 @@ def add_cosines(angle, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
+@njit(
+    "void(float32[::1], int32[::1], int64[::1], float32[:, ::1], float32[::1], float32[::1], float64, float64[::1])",
+    fastmath=_CONTRACT | {"reassoc"},
+    nogil=True,
+    cache=True,
+)
+def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
+    """As `add_cosines`, of angles that are made here from rows with few entries: a row's stay in the innermost cache.
+
+    Four entries are added at a time, so that angles are read and written a quarter as often.
+
+    Parameters
+    ----------
+    data, indices, indptr : (nnz,) float32, (nnz,) int32, (n + 1,) int64
+        Rows as of a `csr_array`.
+    w : (d, D) float32
+    phase, alpha : (D,) float32
+    factor : float
+    out : (n,) float64
+    """
+    angle = np.empty_like(phase)
+    for i in range(out.size):
+        angle[:] = phase
+        p, end = indptr[i], indptr[i + 1]
+        while p + 4 <= end:
+            x0, x1, x2, x3 = data[p], data[p + 1], data[p + 2], data[p + 3]
+            w0, w1, w2, w3 = w[indices[p]], w[indices[p + 1]], w[indices[p + 2]], w[indices[p + 3]]
+            for k in range(angle.size):
+                angle[k] += x0 * w0[k] + x1 * w1[k] + x2 * w2[k] + x3 * w3[k]
+            p += 4
+        for q in range(p, end):
+            x0, w0 = data[q], w[indices[q]]
+            for k in range(angle.size):
+                angle[k] += x0 * w0[k]
+        total = _F(0)
+        for k in range(angle.size):
+            total += alpha[k] * _sincos(angle[k])[1]
+        out[i] = factor * out[i] + total
+
+
 @njit
 def feature_map(projection, scale, phase, z):
     """Unnormalised map of some samples: z[0] = sin, z[1] = cos; with a phase, z[0] = cos(. + phase) alone.

@@ -25,6 +25,7 @@ from fkl.contract.apart import AsObject
 from fkl.contract.isolated_parties import Mail, PartyInSight, play
 from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common
+from fkl.data.libsvm import numbered
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.errors import BadValue
@@ -289,6 +290,29 @@ def test_steps_go_from_mark_to_mark_and_replicates_do_not_meet() -> None:
     _, f, counts = played(method, known(problem), problem)
     assert_close(alone[-1][0], f, 1e-9, "f")
     assert_same_counts({kind: sum(part[kind] for part in sent) for kind in counts}, counts)
+
+
+def test_rows_of_few_features_and_rows_alike_give_the_numbers_of_dense_ones_apart() -> None:
+    """Entry by entry in float32, where rows that are alike are computed once, on them and on those tested on."""
+    random = np.random.default_rng(0)
+    x = np.repeat((random.random((40, 30)) < 0.15) * random.normal(size=(40, 30)), 3, axis=0)
+    problem = FeatureGroups(3).split(Table.of_one_site(x, random.choice([-1.0, 1.0], 120), numbered(30)), random)
+    assert isinstance(problem.quick_x, csr_array)
+    apart = replace(problem)
+    vars(apart).update(quick_x=problem.x, alike=np.arange(120))
+    method = Fdskl(iterations=40, batch=4, features=3, gamma=3.0)
+    found = []
+    for these, precision, rows in ((apart, "float64", 90), (problem, "float64", 40), (problem, "float32", 40)):
+        common = known(these, precision=precision)
+        learner = method.learner(common, these)
+        assert 35 <= len(learner.rows) <= rows
+        for until in (17, 40):
+            method.advance(common, these, learner, until)
+            tested = method.test(common, these, learner)
+        found.append((learner.alpha, tested))
+    for (alpha, f), tolerance in zip(found[1:], (1e-12, 1e-5), strict=True):
+        assert_close(alpha, found[0][0], tolerance, "alpha")
+        assert_close(f, found[0][1], tolerance, "f")
 
 
 def test_a_sparse_table_gives_the_same_numbers() -> None:

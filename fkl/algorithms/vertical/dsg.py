@@ -15,7 +15,7 @@ from fkl.contract.world import FEATURE_KEYS, Common
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import require
 from fkl.kernels import FeatureBank
-from fkl.kernels.compiled import add_cosines
+from fkl.kernels.compiled import add_cosines, add_sparse_cosines
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import in_parts
 from fkl.losses import LOSSES
@@ -62,17 +62,21 @@ class Learner:
     t : int
         Iterations done.
     rows : (m,) int64
-        Rows that are learned from, last needed first.
+        Rows that are learned from, last needed first; of rows that are alike one.
     needed : (m,) int64
         Last iteration that needs each of `rows`.
     place : (n,) int64
-        Where each row stands in `rows`.
+        Where each row, or the one that it is alike, stands in `rows`.
     f : (m,) float64
         f of `rows` after t iterations; of those still needed.
     alpha : (T, D) float64
         Coefficients after t iterations.
-    f_test : (n_test,) float64
-        f of the rows that are tested on, in the order of `split.test`, after `tested` iterations.
+    tested_rows : (u,) int64
+        Rows that are tested on; of rows that are alike one.
+    tested_place : (n_test,) int64
+        Where each row of `split.test` stands in these.
+    f_test : (u,) float64
+        f of `tested_rows` after `tested` iterations.
     tested : int
     shrunk : float
         What the coefficients of these iterations have shrunk by since.
@@ -87,6 +91,8 @@ class Learner:
     place: NDArray[np.int64]
     f: NDArray[np.float64]
     alpha: NDArray[np.float64]
+    tested_rows: NDArray[np.int64]
+    tested_place: NDArray[np.int64]
     f_test: NDArray[np.float64]
     tested: int
     shrunk: float
@@ -219,15 +225,17 @@ class Dsg(VerticalMethod):
         batches = self.batches(split.training, streams)
         needed = np.full(len(problem.y), -1)
         for t, rows in enumerate(batches):
-            needed[rows] = t
+            needed[problem.alike[rows]] = t
         used = np.flatnonzero(needed >= 0)
         rows = used[np.argsort(-needed[used], kind="stable")]
         place = np.full(len(problem.y), -1)
         place[rows] = np.arange(len(rows))
+        learned_from = rows, needed[rows], place[problem.alike], np.zeros(len(rows))
         alpha = np.zeros((self.iterations, self.features))
-        f, f_test = np.zeros(len(rows)), np.zeros(len(split.test))
+        tested_rows, tested_place = np.unique(problem.alike[split.test], return_inverse=True)
+        tested = tested_rows, tested_place, np.zeros(len(tested_rows))
         holders = self.duties(problem, streams)[:, 1]
-        return Learner(split, batches, holders, 0, rows, needed[rows], place, f, alpha, f_test, 0, 1.0)
+        return Learner(split, batches, holders, 0, *learned_from, alpha, *tested, 0, 1.0)
 
     def batches(self, training: NDArray[np.int64], streams: Streams) -> NDArray[np.int64]:
         """Rows of each iteration, (T, B): whole batches of one random order after another."""
@@ -283,7 +291,7 @@ class Dsg(VerticalMethod):
 
     def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
         """Iterate until so many iterations are done."""
-        x = problem.x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
+        x = problem.quick_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
             self._block(common, problem, learner, min(learner.t + self._several, until), x)
 
@@ -291,13 +299,13 @@ class Dsg(VerticalMethod):
         """Values f of the rows that are tested on: the features drawn since they were last asked for are added."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0
-        x = problem.x[learner.split.test].astype(self._precision(common))
+        x = problem.quick_x[learner.tested_rows].astype(self._precision(common))
         for first in range(learner.tested, learner.t, self._several):
             end = min(first + self._several, learner.t)
             w, b = self._drawn(common, learner, first, end)
             _add(x, learner.f_test, 1.0, w, b, learner.alpha[first:end].ravel())
         learner.tested = learner.t
-        return learner.f_test.copy()
+        return learner.f_test[learner.tested_place]
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """All features drawn so far, each with the sum of its coefficients."""
@@ -338,7 +346,7 @@ class Dsg(VerticalMethod):
         first, D = learner.t, self.features
         w, b = self._drawn(common, learner, first, end)
         rows = learner.batches[first:end]
-        phi = phi_of(problem.x[rows.ravel()], w, b).reshape(*rows.shape, -1)
+        phi = phi_of(problem.quick_x[rows.ravel()], w, b).reshape(*rows.shape, -1)
         f, y = learner.f[learner.place[rows]], problem.y[rows]
         alpha, shrunk = np.zeros(len(b)), 1.0
         for k in range(end - first):
@@ -359,12 +367,21 @@ class Dsg(VerticalMethod):
 
 def _add(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:
     """Let f <- shrunk f + phi alpha on rows x, in place: in float32 by the compiled loop, which keeps no phi."""
-    scaled = (np.sqrt(2) * alpha).astype(w.dtype)
+    scaled, compiled, sparse = (
+        (np.sqrt(2) * alpha).astype(w.dtype),
+        w.dtype == np.float32,
+        not isinstance(x, np.ndarray),
+    )
+    if sparse:
+        ends, numbers, across = x.indptr.astype(np.int64), x.indices.astype(np.int32), np.ascontiguousarray(w.T)
 
     def tiles(begin: int, end: int) -> None:
         for start in range(begin * TILE, min(end * TILE, len(f)), TILE):
             tile = slice(start, min(start + TILE, len(f)))
-            if w.dtype == np.float32:
+            if sparse and compiled:
+                its = ends[start : tile.stop + 1]
+                add_sparse_cosines(x.data, numbers, its, across, b, scaled, shrunk, f[tile])
+            elif compiled:
                 add_cosines(_projected(x[tile], w), b, scaled, shrunk, f[tile])
             else:
                 f[tile] = shrunk * f[tile] + phi_of(x[tile], w, b) @ alpha
