@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-NODES_PER_SAMPLE = 6
+NODES_PER_SAMPLE = 4
 """From so many nodes for each sample on, steps are taken by the Gram matrix of the active nodes."""
 WATCHED = 1024
 """Nodes that are watched at most; where more could cross, the next step looks at all."""
@@ -24,7 +24,7 @@ HORIZON = 64
 STRAY = 0.3
 """How far coefficients may stray from a straight way until then, in units of their move in a step."""
 FEW = 16
-"""Nodes up to which the Gram matrix is changed in one pass over it."""
+"""Nodes of one pass over the Gram matrix that changes it, a multiple of four."""
 POWER_STEPS = 200
 POWER_TOLERANCE = 1e-3
 _SUM = {"reassoc", "contract", "nsz"}  # sums in vector registers; nothing here asks for an order
@@ -183,7 +183,7 @@ class Held(NamedTuple):
     first, rest : (W, G, n), (W, H, n)
         The kernel's factors, a row for each coordinate of the nodes.
     gram : (n, n)
-        Sum over the active nodes, those with alpha != 0, of weight k(x_n) k(x_m).
+        Sum over the active nodes, those with alpha != 0, of weight k(x_n) k(x_m); of m <= n, the rest is not looked at.
     active : (M,)
     z : (M,)
         alpha_bar of eq. (9) when all nodes were looked at last.
@@ -242,15 +242,22 @@ def _by_gram(kernel, held, coefficients, gamma, f, room):
             _look_at_all(kernel, held, coefficients, gamma, room)
         else:
             _look_at_watched(kernel, held, coefficients, gamma)
-    f[:] = 0.0
-    for n in range(len(f)):
-        if coefficients[n] != 0:
-            for m in range(len(f)):
-                f[m] += coefficients[n] * held.gram[n, m]
+    _times(held.gram, coefficients, f)
     square = 0.0
     for n in range(len(f)):
         square += coefficients[n] * f[n] / 2
     return square, held.counts[_ACTIVE] * kernel.weights[0, 0, 0]
+
+
+@njit(fastmath=_SUM)
+def _times(gram, coefficients, f):
+    """Write the product, from the Gram matrix's lower half alone."""
+    for n in range(len(f)):
+        total, of_row = 0.0, coefficients[n]
+        for m in range(n):
+            total += gram[n, m] * coefficients[m]
+            f[m] += gram[n, m] * of_row
+        f[n] = total + gram[n, n] * of_row
 
 
 @njit
@@ -304,26 +311,34 @@ def _look_at_watched(kernel, held, coefficients, gamma):
         _cross(kernel, held, held.node[places], _rows(held.row, places, np.empty(len(places) * len(coefficients))))
 
 
-@njit(fastmath=_SUM)
+@njit
 def _cross(kernel, held, nodes, rows):
     """Nodes that were active are no longer, and the others are."""
-    signed = np.empty_like(rows)
-    for place in range(len(nodes)):
-        sign = -1 if held.active[nodes[place]] else 1
-        held.active[nodes[place]] = sign > 0
-        held.counts[_ACTIVE] += sign
-        for n in range(rows.shape[1]):
-            signed[place, n] = sign * kernel.weights[0, 0, 0] * rows[place, n]
-    if len(nodes) > FEW:
-        change = np.dot(signed.T, rows)
-        for n in range(rows.shape[1]):
-            for m in range(rows.shape[1]):
-                held.gram[n, m] += change[n, m]
-        return
-    for n in range(rows.shape[1]):
-        for place in range(len(nodes)):
-            for m in range(rows.shape[1]):
-                held.gram[n, m] += signed[place, n] * rows[place, m]
+    n = rows.shape[1]
+    scale, some = np.zeros(FEW), np.zeros((FEW, n))
+    for start in range(0, len(nodes), FEW):
+        scale[:] = 0.0
+        for place in range(min(FEW, len(nodes) - start)):
+            node = nodes[start + place]
+            sign = -1 if held.active[node] else 1
+            held.active[node] = sign > 0
+            held.counts[_ACTIVE] += sign
+            scale[place] = sign * kernel.weights[0, 0, 0]
+            for m in range(n):
+                some[place, m] = rows[start + place, m]
+        _add_squares(held.gram, scale, some, min(FEW, len(nodes) - start))
+
+
+@njit(fastmath=_SUM)
+def _add_squares(gram, scale, rows, count):
+    """Add each row's product with itself, times its scale, to the lower half: four in a pass, the last ones of 0."""
+    for n in range(len(gram)):
+        for place in range(0, count, 4):
+            a, b = scale[place] * rows[place, n], scale[place + 1] * rows[place + 1, n]
+            c, d = scale[place + 2] * rows[place + 2, n], scale[place + 3] * rows[place + 3, n]
+            for m in range(n + 1):
+                two = a * rows[place, m] + b * rows[place + 1, m]
+                gram[n, m] += two + c * rows[place + 2, m] + d * rows[place + 3, m]
 
 
 @njit
