@@ -26,27 +26,47 @@ def run_seconds(experiment: Experiment) -> float:
     return sum(chunk.seconds for chunk in simulate(experiment, None, None, lambda _: None))
 
 
-def sincos_seconds(elements: int, precision: type[np.floating], width: int = 0) -> float:
+def sincos_seconds(elements: int, precision: type[np.floating], width: int = 0, learning: bool = False) -> float:
     """Time of the compiled sine and cosine of so many angles of a precision, on all threads, in blocks in the cache.
 
-    With a width, also of the inner products with theta of every so many of them, eq. (5) of POF-MKL's paper.
+    With a width, also of the inner products with theta of every so many of them, eq. (5) of POF-MKL's paper; and where
+    theta is learning, of a step along each of them and of its norm, as the regularised loss of each sample has it.
     """
     angle = (10 * np.random.default_rng(1).standard_normal((THREADS, BLOCK))).astype(precision)
     sine, cosine = np.empty((2, THREADS, BLOCK), np.float32)
-    theta = np.ones(width, np.float32)
-    _sincos_blocks(angle, precision(1), sine, cosine, theta, THREADS)
-    return seconds(lambda: _sincos_blocks(angle, precision(1), sine, cosine, theta, elements // BLOCK))
+    theta = np.ones((2, width), np.float32)
+    _sincos_blocks(angle, precision(1), sine, cosine, theta, learning, THREADS)
+    return seconds(lambda: _sincos_blocks(angle, precision(1), sine, cosine, theta, learning, elements // BLOCK))
 
 
 @njit(parallel=True)
-def _sincos_blocks(angle, scale, sine, cosine, theta, count):
+def _sincos_blocks(angle, scale, sine, cosine, theta, learning, count):
     """Sine and cosine of `count` blocks, each thread over and over in its own cached one."""
-    rows = BLOCK // max(theta.size, 1)
-    shape = rows, theta.size
+    width = theta.shape[1]
+    rows = BLOCK // max(width, 1)
     for thread in prange(angle.shape[0]):
-        f = np.empty(rows, np.float32)
+        f, own = np.empty(rows, np.float32), theta.copy()
         for _ in range(count // angle.shape[0]):
             sincos(angle[thread], scale, sine[thread], cosine[thread])
-            if theta.size:
-                for z in (sine[thread], cosine[thread]):
-                    np.dot(z[: rows * theta.size].reshape(shape), theta, f)
+            if width:
+                sines = sine[thread, : rows * width].reshape(rows, width)
+                cosines = cosine[thread, : rows * width].reshape(rows, width)
+                if learning:
+                    _learn(own, sines, cosines)
+                else:
+                    np.dot(sines, theta[0], f)
+                    np.dot(cosines, theta[1], f)
+
+
+@njit(fastmath=True)
+def _learn(theta, sines, cosines):
+    """One sample after the other: f = theta'z, |theta|^2, and theta a step along z."""
+    for b in range(len(sines)):
+        f = size = np.float32(0)
+        for j in range(theta.shape[1]):
+            f += theta[0, j] * sines[b, j] + theta[1, j] * cosines[b, j]
+            size += theta[0, j] * theta[0, j] + theta[1, j] * theta[1, j]
+        step = np.float32(1e-3) * (f + np.float32(1e-3) * size)
+        for j in range(theta.shape[1]):
+            theta[0, j] -= step * sines[b, j]
+            theta[1, j] -= step * cosines[b, j]

@@ -1,8 +1,9 @@
 """Raker and OMKL-GF on the shape of airfoil's data.
 
 Their floor: the projection of every sample on the frequencies of all kernels (BLAS), and one sine and one cosine of
-every projection (the compiled kernel on blocks that stay in the cache), with the same threads. OMKL-GF predicts with
-the features of the kernels that it chose only, but learns with those of all that its feedback graph shows it.
+every projection (the compiled kernel on blocks that stay in the cache), with the same threads; of Raker, whose kernels
+all learn from every sample, also each one's theta'z, |theta|^2 and step along z. OMKL-GF predicts with the features of
+the kernels that it chose only, but learns with those of all that its feedback graph shows it.
 """
 
 from typing import Any
@@ -45,14 +46,18 @@ def cases() -> list[Case]:
             for r in range(R):
                 stream @ rho[r]
 
-    def floor() -> float:
+    def floor(width: int) -> float:
         with threadpool_limits(THREADS, user_api="blas"):
             multiply = seconds(products)
-        return multiply + sum(sincos_seconds(R * T * rho.shape[-1], rho.dtype.type) for rho in flat)
+        return multiply + sum(sincos_seconds(R * T * rho.shape[-1], rho.dtype.type, width, width > 0) for rho in flat)
 
-    def case(method: Any) -> Case:
+    def case(method: Any, words: str, width: int) -> Case:
         experiment = Experiment(problem, FEATURES, Network(), method, 0, R, "float32")
-        shape, words = f"T={T} d={DIMENSION} N={FEATURES.N} D={FEATURES.D} R={R}", "projections, sines, cosines of all"
-        return Case(method.label, shape, words, lambda: run_seconds(experiment), floor, 1.5)
+        shape = f"T={T} d={DIMENSION} N={FEATURES.N} D={FEATURES.D} R={R}"
+        return Case(method.label, shape, words, lambda: run_seconds(experiment), lambda: floor(width), 1.5)
 
-    return [case(Raker()), case(OmklGf())]
+    words = "projections, sines, cosines of all"
+    return [
+        case(Raker(), f"{words}, products with theta, norms, steps", FEATURES.D),
+        case(OmklGf(), words, 0),
+    ]
