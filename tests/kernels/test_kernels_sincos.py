@@ -47,6 +47,16 @@ def test_zero_is_exact() -> None:
     assert (sine[0], cosine[0]) == (0, 1)
 
 
+def test_added_cosines_of_one_angle() -> None:
+    """At a million angles over (-50, 50) and at both float32 neighbours of every multiple of pi/2 there."""
+    quarters = (np.arange(-31, 32) * np.pi / 2).astype(np.float32)
+    beside = [np.nextafter(quarters, np.float32(way)) for way in (-np.inf, np.inf)]
+    angle = np.concatenate([np.linspace(-50, 50, 1_000_001, dtype=np.float32)[1:-1], quarters, *beside])
+    out, one = np.zeros(angle.size), np.ones(1, np.float32)
+    compiled.add_cosines(angle[:, None], 0 * one, one, 0.0, out)
+    assert np.abs(out - np.cos(angle.astype(np.float64))).max() < LIMIT
+
+
 @pytest.mark.parametrize("largest", [50.0, 1e3, 1e6])
 def test_added_cosines_are_as_good_as_their_float32_angles(largest: float) -> None:
     """A factor times what was there, and the sum over features; angles of narrow kernels are far above a turn."""
