@@ -15,6 +15,8 @@ Integers = NDArray[np.integer]
 MOST_KEY_BITS = 16384
 SCALAR = 8
 """Bytes of a number that is not encrypted."""
+FEW = 1 / 3
+"""Share of rows outside their way's fullest bin up to which sums over these alone take less time."""
 
 
 @dataclass
@@ -24,6 +26,49 @@ class Operations:
     encryptions: int = 0
     additions: int = 0
     decryptions: int = 0
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """n rows, sorted into bins in d ways.
+
+    Parameters
+    ----------
+    bins : (d, n) int
+        Bin of each row in each way.
+    starts : (d + 1,) int
+        Where the bins of each way begin in a histogram; the last entry is their number.
+    fullest : (d,) int
+        Where the bin of most rows of each way lies in a histogram.
+    places : (m,) uint32
+        Where all other bins that rows lie in are there, row after row; of few only, else none.
+    ends : (n + 1,) int
+        Where those of each row begin in `places`.
+    """
+
+    bins: Integers
+    starts: Integers
+    fullest: Integers
+    places: NDArray[np.uint32]
+    ends: Integers
+
+    @classmethod
+    def of(cls, bins: Integers, starts: Integers) -> "Sorting":
+        """Find the bins of most rows."""
+        fullest = np.array([np.bincount(way).argmax() for way in bins], np.int64).reshape(len(bins))
+        apart = bins != fullest[:, None]
+        if np.count_nonzero(apart) > FEW * apart.size:
+            apart = np.zeros_like(apart)
+        row, way = np.nonzero(apart.T)
+        places = (starts[way] + bins[way, row]).astype(np.uint32)
+        ends = np.concatenate([[0], np.cumsum(apart.sum(axis=0))])
+        return cls(bins, starts, starts[:-1] + fullest, places, ends)
+
+    def sums(self, pairs: NDArray[np.int64], rows: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Sums (starts[-1], 2) of pairs (n, 2) as in `Keys.sums`, and the rows (starts[-1],) in each bin."""
+        if len(self.places):
+            return _sums_of_few(pairs, rows, self.places, self.ends, self.starts, self.fullest)
+        return binned_sums(pairs, rows, self.bins, self.starts)
 
 
 class Keys(Protocol):
@@ -50,7 +95,7 @@ class Keys(Protocol):
         """Ciphertexts of pairs of integers (n, 2), as an array of that shape."""
         ...
 
-    def sums(self, ciphertexts: Any, rows: Integers, bins: Integers, starts: Integers) -> Any:
+    def sums(self, ciphertexts: Any, rows: Integers, sorting: Sorting) -> Any:
         """Sums, without decrypting, over the rows that share a bin; an empty bin gets a fresh ciphertext of 0.
 
         Parameters
@@ -58,14 +103,11 @@ class Keys(Protocol):
         ciphertexts : (n, 2)
         rows : (r,) int
             Which of the n are summed, each once.
-        bins : (d, n) int
-            Bin of each row in each of d ways to sort them.
-        starts : (d + 1,) int
-            Where the bins of each way begin in the result; the last entry is their number.
+        sorting : Sorting
 
         Returns
         -------
-        (starts[-1], 2)
+        (sorting.starts[-1], 2)
         """
         ...
 
@@ -177,10 +219,8 @@ class _PlainKeys:
         self.operations.encryptions += values.size
         return values.astype(np.int64)
 
-    def sums(
-        self, ciphertexts: NDArray[np.int64], rows: Integers, bins: Integers, starts: Integers
-    ) -> NDArray[np.int64]:
-        total, members = binned_sums(ciphertexts, rows, bins, starts)
+    def sums(self, ciphertexts: NDArray[np.int64], rows: Integers, sorting: Sorting) -> NDArray[np.int64]:
+        total, members = sorting.sums(ciphertexts, rows)
         empty = int(np.count_nonzero(members == 0))
         self.operations.encryptions += 2 * empty
         # A bin of m rows takes m - 1 additions.
@@ -238,14 +278,12 @@ class OneByOne:
         """As `Keys.encrypt`."""
         return self._each(values.shape, (self._sealed(int(value)) for value in values.flat))
 
-    def sums(
-        self, ciphertexts: NDArray[np.object_], rows: Integers, bins: Integers, starts: Integers
-    ) -> NDArray[np.object_]:
+    def sums(self, ciphertexts: NDArray[np.object_], rows: Integers, sorting: Sorting) -> NDArray[np.object_]:
         """As `Keys.sums`."""
-        total = np.full((int(starts[-1]), ciphertexts.shape[1]), None, np.object_)
-        for sorting, start in zip(bins, starts[:-1], strict=True):
+        total = np.full((int(sorting.starts[-1]), ciphertexts.shape[1]), None, np.object_)
+        for way, start in zip(sorting.bins, sorting.starts[:-1], strict=True):
             for row in rows:
-                place = start + sorting[row]
+                place = start + way[row]
                 for column, term in enumerate(ciphertexts[row]):
                     before = total[place, column]
                     self.operations.additions += before is not None
@@ -310,11 +348,11 @@ class OperationTimes:
     def of(cls, cipher: Cipher) -> "OperationTimes":
         """Measure a cipher on a few numbers."""
         keys, rows = cipher.keys(), np.arange(cls.PAIRS)
-        values = 2 * cls.PAIRS
+        values, sorting = 2 * cls.PAIRS, Sorting.of(np.zeros((1, cls.PAIRS), np.uint8), np.array([0, 1]))
         began = perf_counter()
         ciphertexts = keys.encrypt(np.stack([rows, -rows], axis=1))
         encrypted = perf_counter()
-        keys.sums(ciphertexts, rows, np.zeros((1, cls.PAIRS), np.uint8), np.array([0, 1]))
+        keys.sums(ciphertexts, rows, sorting)
         added = perf_counter()
         keys.decrypt(ciphertexts)
         ended = perf_counter()
@@ -347,6 +385,37 @@ def binned_sums(
             members[place] += 1
             total[place, 0] += one
             total[place, 1] += other
+    return total, members
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _sums_of_few(
+    pairs: NDArray[np.int64],
+    rows: Integers,
+    places: NDArray[np.uint32],
+    ends: Integers,
+    starts: Integers,
+    fullest: Integers,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """As `Sorting.sums`: whole numbers, so that of a way's fullest bin they are those of all rows less the others."""
+    total = np.zeros((starts[-1], 2), np.int64)
+    members = np.zeros(starts[-1], np.int64)
+    of_all = np.zeros(2, np.int64)
+    for row in rows:
+        i = np.uint64(row)
+        one, other = pairs[i, 0], pairs[i, 1]
+        of_all[0] += one
+        of_all[1] += other
+        for p in range(np.uint64(ends[i]), np.uint64(ends[i + np.uint64(1)])):
+            place = places[p]
+            members[place] += 1
+            total[place, 0] += one
+            total[place, 1] += other
+    for k in range(len(fullest)):
+        its = slice(starts[k], starts[k + 1])
+        members[fullest[k]] = len(rows) - members[its].sum()
+        for column in range(2):
+            total[fullest[k], column] = of_all[column] - total[its, column].sum()
     return total, members
 
 

@@ -9,20 +9,18 @@ from numpy.typing import NDArray
 from fkl.algorithms.vertical.boosting_letters import Choice, Key, Left, Statistics, Sums
 from fkl.algorithms.vertical.boosting_trees import Binned, Tree
 from fkl.algorithms.vertical.messages import Array, Count, Groups, Integers, uncounted
-from fkl.network.ciphers import Cipher, Keys, binned_sums
+from fkl.network.ciphers import Cipher, Keys, Sorting
 
 
 @dataclass(frozen=True)
 class PooledParty:
     """What one party holds.
 
-    number; bins (d_j, n) of its samples; starts (d_j + 1,) of its features' bins in its own histogram;
-    places (starts[-1],) of those in the histogram of all.
+    number; sorting of its samples into bins; places (sorting.starts[-1],) of these in the histogram of all.
     """
 
     number: int
-    bins: NDArray[np.uint8]
-    starts: NDArray[np.int64]
+    sorting: Sorting
     places: NDArray[np.int64]
 
 
@@ -63,7 +61,7 @@ class Pooled:
         for number, own in binned.items():
             places = [np.arange(starts[k], starts[k + 1]) for k in groups[number]]
             together = np.concatenate(places or [np.zeros(0)]).astype(np.int64)
-            parties.append(PooledParty(number, own.bins, own.starts, together))
+            parties.append(PooledParty(number, own.sorting, together))
         return cls(tuple(parties), tuple(edges), starts, owner, local, cipher.keys())
 
     def send_key(self) -> None:
@@ -94,9 +92,9 @@ class Pooled:
         """Sums of g and h over the bins of all features, as the active party holds them."""
         histogram = np.empty((int(self.starts[-1]), 2), np.int64)
         active = self.active
-        histogram[active.places] = binned_sums(statistics, rows, active.bins, active.starts)[0]
+        histogram[active.places] = active.sorting.sums(statistics, rows)[0]
         for party in self.passive:
-            answer = self.keys.sums(sealed, rows, party.bins, party.starts)
+            answer = self.keys.sums(sealed, rows, party.sorting)
             Sums.book(self.count, party.number, active.number, answer.size, width=self.keys.width)
             histogram[party.places] = self.keys.decrypt(answer)
         return histogram
@@ -107,7 +105,7 @@ class Pooled:
         Samples are named by one bit each.
         """
         owner = next(party for party in self.parties if party.number == self.owner[feature])
-        left = owner.bins[self.local[feature], rows] <= edge
+        left = owner.sorting.bins[self.local[feature], rows] <= edge
         active = self.active.number
         if owner.number != active:
             Choice.book(self.count, active, owner.number, 2)

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from fkl.algorithms.vertical.messages import Array
 from fkl.kernels.functions import Trees
-from fkl.network.ciphers import Operations
+from fkl.network.ciphers import Operations, Sorting
 
 FRACTION_BITS = 40
 UNIT = 2.0**-FRACTION_BITS
@@ -119,15 +119,12 @@ class Binned(NamedTuple):
     ----------
     edges : tuple of arrays
         Upper ends of all bins of each feature but the last.
-    bins : (d_j, n)
-        Of its samples; a bin holds those above the edge before it, up to its own edge and with it.
-    starts : (d_j + 1,)
-        Where the bins of each feature begin in the party's histogram.
+    sorting : Sorting
+        Of its samples, by each feature; a bin holds those above the edge before it, up to its own edge and with it.
     """
 
     edges: tuple[Array, ...]
-    bins: NDArray[np.uint8]
-    starts: NDArray[np.int64]
+    sorting: Sorting
 
     @classmethod
     def of(cls, x: Array, most: int) -> "Binned":
@@ -136,7 +133,7 @@ class Binned(NamedTuple):
         columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
         starts = np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
         bins = np.array(columns, np.uint8).reshape(len(edges), len(x))
-        return cls(edges, np.asfortranarray(bins), starts)  # sums take all bins of a sample at a time
+        return cls(edges, Sorting.of(np.asfortranarray(bins), starts))  # sums take all bins of a sample at a time
 
 
 def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:

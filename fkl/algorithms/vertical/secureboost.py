@@ -30,7 +30,7 @@ from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.sums import Part, received
 from fkl.errors import FklError, require
 from fkl.memory import require_memory
-from fkl.network.ciphers import Cipher, Operations, Paillier, Plain, binned_sums, require_key_bits
+from fkl.network.ciphers import Cipher, Operations, Paillier, Plain, require_key_bits
 
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
 """Sums of so many g, each at most 1 in magnitude, are exact in 64 bits."""
@@ -240,8 +240,9 @@ class Active:
 
     def _histogram(self, statistics: NDArray[np.int64], rows: Integers, node: int) -> Part:
         """Sums over the bins of all features in their order, and where each feature's begin."""
-        own = binned_sums(statistics, rows, self._binned.bins, self._binned.starts)[0]
-        sums, begins = {self._own.number: own}, {self._own.number: self._binned.starts}
+        sorting = self._binned.sorting
+        own = sorting.sums(statistics, rows)[0]
+        sums, begins = {self._own.number: own}, {self._own.number: sorting.starts}
         for party in self._passive:
             letter = yield from self._letter(party, Sums, node)
             sums[party], begins[party] = (
@@ -258,7 +259,7 @@ class Active:
         """Which rows go left, as the feature's owner says."""
         local = int(np.flatnonzero(self._own.groups[owner] == feature)[0])
         if owner == self._own.number:
-            return self._binned.bins[local, rows] <= edge
+            return self._binned.sorting.bins[local, rows] <= edge
         self._wire.send(owner, Choice(np.array([local, edge]), (node,)))
         letter = yield from self._letter(owner, Left, node)
         return letter.values
@@ -304,12 +305,14 @@ class Passive:
         """Send the sums of a new node."""
         self._last += 1
         self._nodes[self._last] = rows, depth
-        sums = self._keys.sums(self._sealed, rows, self._binned.bins, self._binned.starts)
-        self._wire.send(self._own.root, Sums(self._keys.words(sums), (self._last, *self._binned.starts.tolist())))
+        sums = self._keys.sums(self._sealed, rows, self._binned.sorting)
+        self._wire.send(
+            self._own.root, Sums(self._keys.words(sums), (self._last, *self._binned.sorting.starts.tolist()))
+        )
 
     def _left(self, letter: Letter, rows: Integers, node: int) -> NDArray[np.bool_]:
         """Say which rows go left."""
         feature, edge = letter.values
-        left: NDArray[np.bool_] = self._binned.bins[feature, rows] <= edge
+        left: NDArray[np.bool_] = self._binned.sorting.bins[feature, rows] <= edge
         self._wire.send(self._own.root, Left(left, (node,)))
         return left
