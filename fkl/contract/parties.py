@@ -167,16 +167,20 @@ class VerticalMethod:
 
 @dataclass
 class State:
-    """One training a replicate, under way: its rows, what the parties hold of them, what `advance` hands on, models."""
+    """One training a replicate, under way.
+
+    Its rows, what the parties hold of them, what `advance` hands on, models, and what `values` hands on, by replicate.
+    """
 
     splits: list[Split]
     held: list[Held]
     learned: list[Any]
     models: list[Any] = field(default_factory=list)
+    tested: dict[int, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what the splits say already: a checkpoint need not hold the samples."""
-        return {**vars(self), "held": []}
+        """Leave out what the splits and models say already: a checkpoint need not hold the samples."""
+        return {**vars(self), "held": [], "tested": {}}
 
 
 class Learning(VerticalMethod):
@@ -257,9 +261,20 @@ class Learning(VerticalMethod):
             models.append(model)
         book(world, booked)
         rows = tuple(split.test for split in state.splits)
-        f = tuple(partial(_values, model, problem.x, test) for model, test in zip(models, rows, strict=True))
+        f = tuple(partial(self._tested, problem.x, state, r, model) for r, model in enumerate(models))
         state.models = models
         return state, Scored(f, rows, t + 1)
+
+    def values(self, model: Any, x: Array, rows: NDArray[np.int64], before: Any) -> tuple[Array, Any]:
+        """Values f (m,) of some rows of samples (n, d), and what is handed on to the next model's.
+
+        `before` is what was handed on of the same rows last, or None.
+        """
+        return model.decision(x[rows]), None
+
+    def _tested(self, x: Array, state: State, r: int, model: Any) -> Array:
+        f, state.tested[r] = self.values(model, x, state.splits[r].test, state.tested.get(r))
+        return f
 
     def functions(self, world: World, state: State, t: int) -> tuple[Function, ...]:
         """Every replicate's model."""
@@ -300,8 +315,3 @@ def counter(booked: Booked, parties: int) -> Count:
         booked.setdefault(kind, np.zeros((parties, 3), np.int64))[sender] += messages, items, size
 
     return count
-
-
-def _values(model: Any, x: Array, rows: NDArray[np.int64]) -> Array:
-    values: Array = model.decision(x[rows])
-    return values

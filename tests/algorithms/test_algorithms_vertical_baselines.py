@@ -331,6 +331,17 @@ def test_secureboost_learns_tree_after_tree() -> None:
     assert errors[-1] < 0.17 < errors[0]
 
 
+@pytest.mark.parametrize("forgets", [(), (2,), (1, 3)])
+def test_values_handed_on_are_those_of_all_trees_to_the_bit(forgets: tuple[int, ...]) -> None:
+    """Also where a run was resumed in between, or nobody asked for a round."""
+    method, rows, handed_on = SecureBoost(trees=6, depth=3), np.array([50, 3, 7, 59]), None
+    for t, forest in enumerate(method.learn(X[:50], Y[:50], *THREE)):
+        if t == 4:
+            continue
+        f, handed_on = method.values(forest, X, rows, None if t in forgets else handed_on)
+        assert (f == forest.decision(X[rows])).all()
+
+
 def test_secureboost_stops_where_nothing_gains() -> None:
     forest = replace(SMALL, gamma=1e6).fit(X, Y, *THREE)
     assert all(len(tree.feature) == 1 for tree in forest.trees)

@@ -8,7 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from fkl.algorithms.vertical.messages import Array
+from fkl.algorithms.vertical.messages import Array, Integers
 from fkl.kernels.functions import Trees
 from fkl.network.ciphers import Operations, Sorting
 
@@ -42,9 +42,10 @@ class Tree:
     right: NDArray[np.int64]
     value: Array
 
-    def decision(self, x: Array) -> Array:
-        """What the tree adds to f of samples (n, d), shape (n,)."""
-        return self.value[_leaves(x, self.feature, self.threshold, self.left, self.right)]
+    def decision(self, x: Array, rows: Integers | None = None) -> Array:
+        """What the tree adds to f of samples (n, d), shape (n,), or of some rows of them, (m,)."""
+        rows = np.arange(len(x)) if rows is None else rows
+        return self.value[_leaves(x, rows, self.feature, self.threshold, self.left, self.right)]
 
 
 @dataclass(frozen=True)
@@ -183,13 +184,18 @@ def best_split(
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _leaves(
-    x: Array, feature: NDArray[np.int64], threshold: Array, left: NDArray[np.int64], right: NDArray[np.int64]
+    x: Array,
+    rows: Integers,
+    feature: NDArray[np.int64],
+    threshold: Array,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Leaf (n,) that each sample falls into."""
-    leaves = np.zeros(len(x), np.int64)
-    for i in range(len(x)):
+    """Leaf (m,) that each of these rows of the samples falls into."""
+    leaves = np.zeros(len(rows), np.int64)
+    for i in range(len(rows)):
         node = 0
         while feature[node] != LEAF:
-            node = left[node] if x[i, feature[node]] <= threshold[node] else right[node]
+            node = left[node] if x[rows[i], feature[node]] <= threshold[node] else right[node]
         leaves[i] = node
     return leaves
