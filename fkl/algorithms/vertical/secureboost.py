@@ -165,10 +165,9 @@ class SecureBoost(Learning):
         statistics = coded_statistics(y, f)
         sealed = world.send_statistics(statistics)
         nodes, gain = Nodes(), np.zeros(len(y))
-        waiting = deque([(nodes.add(), np.arange(len(y)), 0)])
+        waiting = deque([(nodes.add(), np.arange(len(y)), 0, statistics.sum(axis=0))])
         while waiting:
-            node, rows, depth = waiting.popleft()
-            total = statistics[rows].sum(axis=0)
+            node, rows, depth, total = waiting.popleft()
             split = self._split(world, statistics, sealed, rows, total) if depth < self.depth else None
             if split is None:
                 gain[rows] = nodes.close(node, self.leaf(*total * UNIT))
@@ -176,7 +175,10 @@ class SecureBoost(Learning):
             left = world.divide(rows, *split, told=depth + 1 < self.depth)
             feature, edge = split
             children = nodes.split(node, feature, float(world.edges[feature][edge]), int(world.owner[feature]))
-            waiting.extend(zip(children, (rows[left], rows[~left]), (depth + 1, depth + 1), strict=True))
+            parts = rows[left], rows[~left]
+            of_left = statistics[parts[0]].sum(axis=0)
+            totals = of_left, total - of_left  # whole numbers, so the other sum to the bit
+            waiting.extend(zip(children, parts, (depth + 1, depth + 1), totals, strict=True))
         return nodes.tree(), gain
 
     def _split(
