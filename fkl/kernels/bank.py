@@ -281,7 +281,7 @@ class CompiledBank(FeatureBank):
         wake_for(out.size * self.rho.shape[-1])
         learned = read_only(self.split(np.ascontiguousarray(theta, self.precision)))
         runs = -(-self.kernels // compiled.KERNEL_RUN)
-        divide(compiled.predict, self.replicates * runs, *self._operands(x), learned, self.norm, out)
+        divide(compiled.predict, self.replicates * runs, *self._with_usual(x), learned, self.norm, out)
         return out
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
@@ -293,7 +293,7 @@ class CompiledBank(FeatureBank):
         weight = np.ones(len(x)) if share is None else np.ascontiguousarray(share, np.float64)
         told, like = read_only(np.ascontiguousarray(update)), np.empty(0, self.precision)
         rest = told, read_only(weight), self.norm, like, self.split(out)
-        divide(compiled.accumulate, self.replicates * self.kernels, *self._operands(x), *rest)
+        divide(compiled.accumulate, self.replicates * self.kernels, *self._with_usual(x), *rest)
         return out
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
@@ -302,11 +302,11 @@ class CompiledBank(FeatureBank):
 
         f = np.empty((self.replicates, x.shape[0], self.kernels))
         squared_norm = np.empty_like(f)
-        samples, *draws = self._operands(x)
+        samples, few, *draws = self._with_usual(x)
         wake_for(theta.size)
         given = (np.ascontiguousarray(values, np.float64) for values in (y, share, np.broadcast_to(step, f.shape)))
         target, there, steps = map(read_only, given)
-        own = samples, target, there, *draws, self.norm, steps, lam, self.split(theta), f, squared_norm
+        own = samples, few, target, there, *draws, self.norm, steps, lam, self.split(theta), f, squared_norm
         divide(compiled.descend, self.replicates * self.kernels, *own)
         return f, squared_norm, theta
 
@@ -369,6 +369,20 @@ class CompiledBank(FeatureBank):
             given[0] = np.where(whole[..., None, None], given[0], without_negative(given[0]))
             divide(moments.posterior, whole.size, *given, *out, whole)
         return out
+
+    def _with_usual(self, x: Array) -> tuple[Any, ...]:
+        """`_operands`, and after the samples what is usual in them."""
+        from fkl.kernels import compiled
+
+        samples, *draws = self._operands(x)
+        value, other = compiled.usual(samples)
+        sums = self._sums if other.size else np.empty((*self.rho.shape[:2], 0), self.rho.dtype)
+        return samples, compiled.Usual(*map(read_only, (value, other, sums))), *draws
+
+    @cached_property
+    def _sums(self) -> Array:
+        """Of frequencies over features, (R, N or 1, D)."""
+        return self.rho.sum(axis=2, dtype=np.float64).astype(self.rho.dtype)
 
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
         samples = np.ascontiguousarray(x, self.rho.dtype)

@@ -6,13 +6,21 @@ while it still lies in the cache, so features never travel through main memory. 
 the number of threads or of replicates that run together, so neither do the results, to the bit.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
 from numba import njit
+from numpy.typing import NDArray
 
 from fkl.kernels.tiles import CLIENT_TILE
 
 KERNEL_RUN = 8
+
+WIDE = 128
+"""Features from which samples are looked at for such as differ from one value in few of them."""
+FEW = 8
+"""Of so many features at most one differs in them."""
 
 _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
 
@@ -167,8 +175,73 @@ def feature_map(projection, scale, phase, z):
         sincos(projection.reshape(-1), scale, z[0].reshape(-1), z[1].reshape(-1))
 
 
+class Usual(NamedTuple):
+    """Samples whose features are nearly all of one value, which takes part in a product by the sums of frequencies.
+
+    Of a sample it depends on the sample alone.
+
+    Attributes
+    ----------
+    value : (K,)
+        Each sample's usual value.
+    other : (K, 0 or more) int32
+        How many features have another, and which; -1 first where these are many. Of no width where all samples' are.
+    sums : (R, N or 1, D), or (R, N or 1, 0) where all samples' are
+        Of rho over features.
+    """
+
+    value: NDArray[Any]
+    other: NDArray[np.int32]
+    sums: NDArray[Any]
+
+
+def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """`Usual.value` and `Usual.other` of samples (K, d)."""
+    K, d = x.shape
+    if d < WIDE or not K:
+        return np.zeros(K, x.dtype), np.empty((K, 0), np.int32)
+    value = np.partition(x, d // 2, axis=1)[:, d // 2]
+    differs = x != value[:, None]
+    count = np.count_nonzero(differs, axis=1)
+    if count.min() > d // FEW:
+        return value, np.empty((K, 0), np.int32)
+    other = np.zeros((K, 1 + d // FEW), np.int32)
+    other[:, 0] = np.where(count > d // FEW, -1, count)
+    for row, which in zip(other, differs, strict=True):
+        if row[0] > 0:
+            row[1 : 1 + row[0]] = np.flatnonzero(which)
+    return value, other
+
+
+@njit(fastmath=_CONTRACT)
+def _project(x, value, other, rho, sums, out):
+    """Write x rho, from few features a sample where all of these samples have few that matter."""
+    few = other.shape[1] > 0
+    for k in range(other.shape[0]):
+        few = few and other[k, 0] >= 0
+    if not few:
+        np.dot(x, rho, out)
+        return
+    for k in range(x.shape[0]):
+        for j in range(sums.size):
+            out[k, j] = value[k] * sums[j]
+        end = 1 + other[k, 0]
+        p = 1
+        while p + 4 <= end:  # four at a time, so that a row of the product is read and written a quarter as often
+            a, b, c, d = other[k, p], other[k, p + 1], other[k, p + 2], other[k, p + 3]
+            xa, xb, xc, xd = x[k, a] - value[k], x[k, b] - value[k], x[k, c] - value[k], x[k, d] - value[k]
+            for j in range(sums.size):
+                out[k, j] += xa * rho[a, j] + xb * rho[b, j] + xc * rho[c, j] + xd * rho[d, j]
+            p += 4
+        for q in range(p, end):
+            a = other[k, q]
+            xa = x[k, a] - value[k]
+            for j in range(sums.size):
+                out[k, j] += xa * rho[a, j]
+
+
 @njit(error_model="numpy")
-def _predict_tile(x, rho, scale, phase, theta, norm, first, out):
+def _predict_tile(x, value, other, rho, sums, scale, phase, theta, norm, first, out):
     """Predictions of consecutive kernels, starting at `first`, of one replicate for one tile of clients.
 
     One function a tile, rather than loops inside the loop over tasks: the compiler vectorises only the former well.
@@ -180,7 +253,7 @@ def _predict_tile(x, rho, scale, phase, theta, norm, first, out):
     for j in range(kernels):
         i = first + j
         if draws > 1 or j == 0:  # a draw that all kernels share is projected once
-            np.dot(x, rho[i % draws], projection)
+            _project(x, value, other, rho[i % draws], sums[i % draws], projection)
         feature_map(projection, scale[j], phase[i % draws], z)
         f = np.dot(z[0], theta[j, 0])
         if maps == 2:
@@ -190,7 +263,7 @@ def _predict_tile(x, rho, scale, phase, theta, norm, first, out):
 
 
 @njit(nogil=True, cache=True)
-def predict(begin, end, x, rho, scale, phase, theta, norm, out):
+def predict(begin, end, x, few, rho, scale, phase, theta, norm, out):
     """out[r, k, i] = norm * theta[r, i]' z_i(x_k) for every client, of some replicates and runs of kernels.
 
     Parameters
@@ -198,6 +271,7 @@ def predict(begin, end, x, rho, scale, phase, theta, norm, out):
     begin, end : int
         Of the R ceil(N / `KERNEL_RUN`) parts to make, which `fkl.kernels.threads.share` gives to threads.
     x : (K, d), in rho's precision
+    few : Usual
     rho : (R, N or 1, d, D) float32, or float64 where angles are too large for float32
     scale : (N,) in rho's precision
     phase : (R, N or 1, D), or (R, N or 1, 0) for the pair map
@@ -212,14 +286,17 @@ def predict(begin, end, x, rho, scale, phase, theta, norm, out):
         some = slice(first, min(first + KERNEL_RUN, kernels))
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
-            _predict_tile(x[tile], rho[r], scale[some], phase[r], theta[r, some], norm, first, out[r, tile])
+            _predict_tile(
+                x[tile], few.value[tile], few.other[tile], rho[r], few.sums[r], scale[some], phase[r], theta[r, some],
+                norm, first, out[r, tile],
+            )  # fmt: skip
 
 
 @njit(error_model="numpy")
-def _accumulate_tile(x, rho, scale, phase, update, share, norm, like, out):
+def _accumulate_tile(x, value, other, rho, sums, scale, phase, update, share, norm, like, out):
     """Add one tile of clients to the sum of one replicate and kernel."""
     maps, features = out.shape
-    sample = np.empty_like(x)
+    sample, its_value, its_other = np.empty_like(x), np.empty_like(value), np.empty_like(other)
     weight = np.empty(x.shape[0], like.dtype)
     count = 0
     for k in range(x.shape[0]):
@@ -227,9 +304,13 @@ def _accumulate_tile(x, rho, scale, phase, update, share, norm, like, out):
             weight[count] = update[k] * share[k]
             for q in range(x.shape[1]):  # entry by entry: numba compiles an assignment of arrays for five seconds
                 sample[count, q] = x[k, q]
+            its_value[count] = value[k]
+            for q in range(other.shape[1]):
+                its_other[count, q] = other[k, q]
             count += 1
     if count:
-        projection = np.dot(sample[:count], rho)
+        projection = np.empty((count, features), rho.dtype)
+        _project(sample[:count], its_value[:count], its_other[:count], rho, sums, projection)
         z = np.empty((maps, count, features), like.dtype)
         feature_map(projection, scale, phase, z)
         for m in range(maps):
@@ -239,14 +320,14 @@ def _accumulate_tile(x, rho, scale, phase, update, share, norm, like, out):
 
 
 @njit(nogil=True, cache=True)
-def accumulate(begin, end, x, rho, scale, phase, update, share, norm, like, out):
+def accumulate(begin, end, x, few, rho, scale, phase, update, share, norm, like, out):
     """out[r, i] = norm * sum_k share_k update[r, k, i] z_i(x_k), touching only clients whose update is not zero.
 
     Parameters
     ----------
     begin, end : int
         Of the R N sums to make, one for each replicate and kernel.
-    x, rho, scale, phase, norm : as in `predict`
+    x, few, rho, scale, phase, norm : as in `predict`
     update : (R, K, N) float64
     share : (K,) float64
     like : (0,)
@@ -262,15 +343,17 @@ def accumulate(begin, end, x, rho, scale, phase, update, share, norm, like, out)
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
             _accumulate_tile(
-                x[tile], rho[r, b], scale[i], phase[r, b], update[r, tile, i], share[tile], norm, like, out[r, i]
-            )
+                x[tile], few.value[tile], few.other[tile], rho[r, b], few.sums[r, b], scale[i], phase[r, b],
+                update[r, tile, i], share[tile], norm, like, out[r, i],
+            )  # fmt: skip
 
 
 @njit(error_model="numpy")
-def _descend_tile(x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
+def _descend_tile(x, value, other, y, share, rho, sums, scale, phase, norm, step, lam, theta, out, size):
     """One gradient step of a tile of clients on one kernel of one replicate."""
     _, maps, features = theta.shape
-    projection = np.dot(x, rho)
+    projection = np.empty((x.shape[0], features), rho.dtype)
+    _project(x, value, other, rho, sums, projection)
     z = np.empty((maps, x.shape[0], features), theta.dtype)
     feature_map(projection, scale, phase, z)
     narrow = theta.dtype.type
@@ -290,14 +373,14 @@ def _descend_tile(x, y, share, rho, scale, phase, norm, step, lam, theta, out, s
 
 
 @njit(nogil=True, cache=True)
-def descend(begin, end, x, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
+def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
     """Let every client take one gradient step on its own copy of every kernel; keep what was before it.
 
     Parameters
     ----------
     begin, end : int
         As in `accumulate`.
-    x, rho, scale, phase, norm : as in `predict`
+    x, few, rho, scale, phase, norm : as in `predict`
     y, share : (K,) float64
         A client with share 0 is absent and does not step.
     step : (R, K, N) float64
@@ -315,6 +398,7 @@ def descend(begin, end, x, y, share, rho, scale, phase, norm, step, lam, theta, 
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
             _descend_tile(
-                x[tile], y[tile], share[tile], rho[r, b], scale[i], phase[r, b], norm, step[r, tile, i], lam,
+                x[tile], few.value[tile], few.other[tile], y[tile], share[tile], rho[r, b], few.sums[r, b], scale[i],
+                phase[r, b], norm, step[r, tile, i], lam,
                 theta[r, i, tile], out[r, tile, i], size[r, tile, i],
             )  # fmt: skip

@@ -1,6 +1,6 @@
 """Banks of both engines and precisions against the reference, and that against the formula of the features."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -10,7 +10,7 @@ from literal.common import Array, feature_vector, frequencies
 
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.bank import CompiledBank
-from fkl.kernels.compiled import CLIENT_TILE, KERNEL_RUN, predict
+from fkl.kernels.compiled import CLIENT_TILE, FEW, KERNEL_RUN, WIDE, predict, usual
 from fkl.streams import Streams
 
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
@@ -46,14 +46,15 @@ def make_pair(
     replicates: int = 2,
     precision: str = "float32",
     engine: str = "numba",
+    features: int = 4,
     **options: Any,
 ) -> Pair:
-    """Banks of D = 7 in d = 4 over bandwidths 0.1 to 10; two thirds of the clients have updates."""
+    """Banks of D = 7 over bandwidths 0.1 to 10; two thirds of the clients have updates."""
     dictionary = Dictionary(N=kernels, smallest=0.1, largest=10, D=7, **options)
-    bank = dictionary.bank(4, Streams(3, tuple(range(replicates))), precision, engine)
+    bank = dictionary.bank(features, Streams(3, tuple(range(replicates))), precision, engine)
     reference = FeatureBank(*(array.astype(np.float64) for array in (bank.rho, bank.scale, bank.phase)))
     random = np.random.default_rng(clients)
-    x = random.standard_normal((clients, 4)).astype(np.float32)
+    x = random.standard_normal((clients, features)).astype(np.float32)
     x /= np.linalg.norm(x, axis=1).max()
     theta = random.standard_normal((replicates, kernels, bank.width)).astype(np.float32).astype(np.float64)
     shape = (replicates, clients, kernels)
@@ -105,6 +106,36 @@ def test_a_bank_is_the_reference(engine: str, precision: str, options: dict[str,
     in_doubles = [array.dtype == np.float64 for array in found]
     wide = precision == "float64"
     assert in_doubles == [True, True, True, True, wide, True, True, wide]  # parameters in the bank's own precision
+
+
+def of_usual_values(clients: int, many: list[int]) -> Array:
+    """Samples that differ from a value of their own in up to an eighth of `WIDE` features; the `many` in all."""
+    random = np.random.default_rng(clients)
+    x = np.repeat(random.random((clients, 1)), WIDE, axis=1)
+    for k, row in enumerate(x):
+        which = random.choice(WIDE, WIDE if k in many else k % (WIDE // FEW + 1), replace=False)
+        row[which] = random.standard_normal(len(which))
+    return (x / np.linalg.norm(x, axis=1).max()).astype(np.float32)
+
+
+@pytest.mark.parametrize("many", [[], [3], [CLIENT_TILE + 1], [*range(CLIENT_TILE + 9)]], ids=len)
+@pytest.mark.parametrize("options", [{}, {"map": "cosine", "shared": True}], ids=repr)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_few_features_may_stand_for_a_sample(precision: str, options: dict[str, Any], many: list[int]) -> None:
+    """Samples with few features that are not of their usual value, all of them or some, in one tile or the other.
+
+    Not of a Laplacian's frequencies: their angles are so large that the order of sums is seen in the 12th digit.
+    """
+    some = make_pair(CLIENT_TILE + 9, precision=precision, features=WIDE, **options)
+    pair = replace(some, x=of_usual_values(CLIENT_TILE + 9, many))
+    counts = usual(pair.x)[1][:, :1]
+    assert [*np.flatnonzero(counts == -1)] == (many if counts.size else [])
+    found, expected = (
+        (bank.predict(pair.x, pair.theta), bank.accumulate(pair.x, pair.update), *descend(bank, pair))
+        for bank in (pair.bank, pair.reference)
+    )
+    for mine, reference in zip(found, expected, strict=True):
+        assert_close(mine.astype(np.float64), reference, precision)
 
 
 @pytest.mark.parametrize("which", ["bank", "reference"])
