@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from literal.common import Array
 
-from fkl.kernels import compiled
+from fkl.kernels import compiled, cosines
 
 LIMIT = 4e-7
 
@@ -53,7 +53,7 @@ def test_added_cosines_of_one_angle() -> None:
     beside = [np.nextafter(quarters, np.float32(way)) for way in (-np.inf, np.inf)]
     angle = np.concatenate([np.linspace(-50, 50, 1_000_001, dtype=np.float32)[1:-1], quarters, *beside])
     out, one = np.zeros(angle.size), np.ones(1, np.float32)
-    compiled.add_cosines(angle[:, None], 0 * one, one, 0.0, out)
+    cosines.add_cosines(angle[:, None], 0 * one, one, 0.0, out)
     assert np.abs(out - np.cos(angle.astype(np.float64))).max() < LIMIT
 
 
@@ -65,7 +65,7 @@ def test_added_cosines_are_as_good_as_their_float32_angles(largest: float) -> No
     alpha = random.uniform(-1, 1, 3).astype(np.float32)
     before = random.uniform(-1, 1, len(angle))
     out = before.copy()
-    compiled.add_cosines(angle, np.zeros(3, np.float32), alpha, 0.5, out)
+    cosines.add_cosines(angle, np.zeros(3, np.float32), alpha, 0.5, out)
     exact = 0.5 * before + np.cos(angle.astype(np.float64)) @ alpha
     assert np.abs(out - exact).max() < 3 * LIMIT
 
@@ -74,5 +74,5 @@ def test_phases_are_added() -> None:
     """In float32, before the cosine."""
     angle, phase = np.float32([[0.25, 1.5]]), np.float32([0.5, 3.0])
     out = np.zeros(1)
-    compiled.add_cosines(angle, phase, np.float32([1, 10]), 1.0, out)
+    cosines.add_cosines(angle, phase, np.float32([1, 10]), 1.0, out)
     assert out[0] == pytest.approx(np.cos(0.75) + 10 * np.cos(4.5), abs=1e-5)

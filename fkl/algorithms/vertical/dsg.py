@@ -15,7 +15,7 @@ from fkl.contract.world import FEATURE_KEYS, Common
 from fkl.data.vertical import Split, Vertical
 from fkl.errors import require
 from fkl.kernels import FeatureBank
-from fkl.kernels.compiled import add_cosines, add_sparse_cosines
+from fkl.kernels.cosines import add_cosines, add_sparse_cosines
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import in_parts
 from fkl.losses import LOSSES
@@ -367,11 +367,8 @@ class Dsg(VerticalMethod):
 
 def _add(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:
     """Let f <- shrunk f + phi alpha on rows x, in place: in float32 by the compiled loop, which keeps no phi."""
-    scaled, compiled, sparse = (
-        (np.sqrt(2) * alpha).astype(w.dtype),
-        w.dtype == np.float32,
-        not isinstance(x, np.ndarray),
-    )
+    scaled = (np.sqrt(2) * alpha).astype(w.dtype)
+    compiled, sparse = w.dtype == np.float32, not isinstance(x, np.ndarray)
     if sparse:
         ends, numbers, across = x.indptr.astype(np.int64), x.indices.astype(np.int32), np.ascontiguousarray(w.T)
 
