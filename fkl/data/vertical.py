@@ -110,9 +110,9 @@ class Vertical:
     @cached_property
     def alike(self) -> NDArray[np.int64]:
         """Of each row the first that has the same features, (n,); rows of a csr_array are not compared."""
-        first: dict[bytes, int] = {}
         if not isinstance(self.x, np.ndarray):
             return np.arange(len(self.y))
+        first: dict[bytes, int] = {}
         return np.array([first.setdefault(row.tobytes(), i) for i, row in enumerate(self.x)])
 
     def require_classes(self, loss: str) -> None:

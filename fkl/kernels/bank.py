@@ -375,9 +375,8 @@ class CompiledBank(FeatureBank):
         from fkl.kernels import compiled
 
         samples, *draws = self._operands(x)
-        value, other = compiled.usual(samples)
-        sums = self._sums if other.size else np.empty((*self.rho.shape[:2], 0), self.rho.dtype)
-        return samples, compiled.Usual(*map(read_only, (value, other, sums))), *draws
+        found = compiled.usual(samples)
+        return samples, None if found is None else compiled.Usual(*map(read_only, (*found, self._sums))), *draws
 
     @cached_property
     def _sums(self) -> Array:

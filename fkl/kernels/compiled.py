@@ -100,15 +100,16 @@ def feature_map(projection, scale, phase, z):
 class Usual(NamedTuple):
     """Samples whose features are nearly all of one value, which takes part in a product by the sums of frequencies.
 
-    Of a sample it depends on the sample alone.
+    Of a sample it depends on the sample alone. Where all samples have many others there is None in its place, and
+    what would read it is not compiled.
 
     Attributes
     ----------
     value : (K,)
         Each sample's usual value.
-    other : (K, 0 or more) int32
-        How many features have another, and which; -1 first where these are many. Of no width where all samples' are.
-    sums : (R, N or 1, D), or (R, N or 1, 0) where all samples' are
+    other : (K, 1 or more) int32
+        How many features have another, and which; -1 first where these are many.
+    sums : (R, N or 1, D)
         Of rho over features.
     """
 
@@ -117,16 +118,16 @@ class Usual(NamedTuple):
     sums: NDArray[Any]
 
 
-def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """`Usual.value` and `Usual.other` of samples (K, d)."""
+def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
+    """`Usual.value` and `Usual.other` of samples (K, d), None where all of them have many others."""
     K, d = x.shape
     if d < WIDE or not K:
-        return np.zeros(K, x.dtype), np.empty((K, 0), np.int32)
+        return None
     value = np.partition(x, d // 2, axis=1)[:, d // 2]
     differs = x != value[:, None]
     count = np.count_nonzero(differs, axis=1)
     if count.min() > d // FEW:
-        return value, np.empty((K, 0), np.int32)
+        return None
     other = np.zeros((K, 1 + d // FEW), np.int32)
     other[:, 0] = np.where(count > d // FEW, -1, count)
     for row, which in zip(other, differs, strict=True):
@@ -135,35 +136,40 @@ def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return value, other
 
 
-@njit(fastmath=_CONTRACT)
-def _project(x, value, other, rho, sums, out):
-    """Write x rho, from few features a sample where all of these samples have few that matter."""
-    few = other.shape[1] > 0
-    for k in range(other.shape[0]):
-        few = few and other[k, 0] >= 0
-    if not few:
+@njit
+def _project(x, few, clients, r, b, rho, out):
+    """Write x rho, from few features a sample where all of these samples, which are `clients` of few, have few."""
+    if few is None:  # noqa: SIM114  on its own, since numba then leaves the rest uncompiled
         np.dot(x, rho, out)
-        return
+    elif few.other[clients, 0].min() < 0:
+        np.dot(x, rho, out)
+    else:
+        _project_few(x, few, clients, few.sums[r, b], rho, out)
+
+
+@njit(fastmath=_CONTRACT)
+def _project_few(x, few, clients, sums, rho, out):
     for k in range(x.shape[0]):
+        value, other = few.value[clients[k]], few.other[clients[k]]
         for j in range(sums.size):
-            out[k, j] = value[k] * sums[j]
-        end = 1 + other[k, 0]
+            out[k, j] = value * sums[j]
+        end = 1 + other[0]
         p = 1
         while p + 4 <= end:  # four at a time, so that a row of the product is read and written a quarter as often
-            a, b, c, d = other[k, p], other[k, p + 1], other[k, p + 2], other[k, p + 3]
-            xa, xb, xc, xd = x[k, a] - value[k], x[k, b] - value[k], x[k, c] - value[k], x[k, d] - value[k]
+            a, b, c, d = other[p], other[p + 1], other[p + 2], other[p + 3]
+            xa, xb, xc, xd = x[k, a] - value, x[k, b] - value, x[k, c] - value, x[k, d] - value
             for j in range(sums.size):
                 out[k, j] += xa * rho[a, j] + xb * rho[b, j] + xc * rho[c, j] + xd * rho[d, j]
             p += 4
         for q in range(p, end):
-            a = other[k, q]
-            xa = x[k, a] - value[k]
+            a = other[q]
+            xa = x[k, a] - value
             for j in range(sums.size):
                 out[k, j] += xa * rho[a, j]
 
 
 @njit(error_model="numpy")
-def _predict_tile(x, value, other, rho, sums, scale, phase, theta, norm, first, out):
+def _predict_tile(x, few, clients, r, rho, scale, phase, theta, norm, first, out):
     """Predictions of consecutive kernels, starting at `first`, of one replicate for one tile of clients.
 
     One function a tile, rather than loops inside the loop over tasks: the compiler vectorises only the former well.
@@ -175,7 +181,7 @@ def _predict_tile(x, value, other, rho, sums, scale, phase, theta, norm, first, 
     for j in range(kernels):
         i = first + j
         if draws > 1 or j == 0:  # a draw that all kernels share is projected once
-            _project(x, value, other, rho[i % draws], sums[i % draws], projection)
+            _project(x, few, clients, r, i % draws, rho[i % draws], projection)
         feature_map(projection, scale[j], phase[i % draws], z)
         f = np.dot(z[0], theta[j, 0])
         if maps == 2:
@@ -193,7 +199,7 @@ def predict(begin, end, x, few, rho, scale, phase, theta, norm, out):
     begin, end : int
         Of the R ceil(N / `KERNEL_RUN`) parts to make, which `fkl.kernels.threads.share` gives to threads.
     x : (K, d), in rho's precision
-    few : Usual
+    few : Usual or None
     rho : (R, N or 1, d, D) float32, or float64 where angles are too large for float32
     scale : (N,) in rho's precision
     phase : (R, N or 1, D), or (R, N or 1, 0) for the pair map
@@ -208,17 +214,17 @@ def predict(begin, end, x, few, rho, scale, phase, theta, norm, out):
         some = slice(first, min(first + KERNEL_RUN, kernels))
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
+            clients = np.arange(start, min(start + CLIENT_TILE, x.shape[0]))
             _predict_tile(
-                x[tile], few.value[tile], few.other[tile], rho[r], few.sums[r], scale[some], phase[r], theta[r, some],
-                norm, first, out[r, tile],
-            )  # fmt: skip
+                x[tile], few, clients, r, rho[r], scale[some], phase[r], theta[r, some], norm, first, out[r, tile]
+            )
 
 
 @njit(error_model="numpy")
-def _accumulate_tile(x, value, other, rho, sums, scale, phase, update, share, norm, like, out):
+def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm, like, out):
     """Add one tile of clients to the sum of one replicate and kernel."""
     maps, features = out.shape
-    sample, its_value, its_other = np.empty_like(x), np.empty_like(value), np.empty_like(other)
+    sample, clients = np.empty_like(x), np.empty(x.shape[0], np.int64)
     weight = np.empty(x.shape[0], like.dtype)
     count = 0
     for k in range(x.shape[0]):
@@ -226,13 +232,11 @@ def _accumulate_tile(x, value, other, rho, sums, scale, phase, update, share, no
             weight[count] = update[k] * share[k]
             for q in range(x.shape[1]):  # entry by entry: numba compiles an assignment of arrays for five seconds
                 sample[count, q] = x[k, q]
-            its_value[count] = value[k]
-            for q in range(other.shape[1]):
-                its_other[count, q] = other[k, q]
+            clients[count] = start + k
             count += 1
     if count:
         projection = np.empty((count, features), rho.dtype)
-        _project(sample[:count], its_value[:count], its_other[:count], rho, sums, projection)
+        _project(sample[:count], few, clients[:count], r, b, rho, projection)
         z = np.empty((maps, count, features), like.dtype)
         feature_map(projection, scale, phase, z)
         for m in range(maps):
@@ -265,17 +269,17 @@ def accumulate(begin, end, x, few, rho, scale, phase, update, share, norm, like,
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
             _accumulate_tile(
-                x[tile], few.value[tile], few.other[tile], rho[r, b], few.sums[r, b], scale[i], phase[r, b],
+                x[tile], few, start, r, b, rho[r, b], scale[i], phase[r, b],
                 update[r, tile, i], share[tile], norm, like, out[r, i],
             )  # fmt: skip
 
 
 @njit(error_model="numpy")
-def _descend_tile(x, value, other, y, share, rho, sums, scale, phase, norm, step, lam, theta, out, size):
+def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
     """One gradient step of a tile of clients on one kernel of one replicate."""
     _, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
-    _project(x, value, other, rho, sums, projection)
+    _project(x, few, np.arange(start, start + x.shape[0]), r, b, rho, projection)
     z = np.empty((maps, x.shape[0], features), theta.dtype)
     feature_map(projection, scale, phase, z)
     narrow = theta.dtype.type
@@ -320,7 +324,6 @@ def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, th
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
             _descend_tile(
-                x[tile], few.value[tile], few.other[tile], y[tile], share[tile], rho[r, b], few.sums[r, b], scale[i],
-                phase[r, b], norm, step[r, tile, i], lam,
-                theta[r, i, tile], out[r, tile, i], size[r, tile, i],
+                x[tile], few, start, r, b, y[tile], share[tile], rho[r, b], scale[i], phase[r, b],
+                norm, step[r, tile, i], lam, theta[r, i, tile], out[r, tile, i], size[r, tile, i],
             )  # fmt: skip
