@@ -1,6 +1,5 @@
 """DSG: doubly stochastic gradients on pooled data (Dai et al. 2014), the oracle that FDSKL is compared with."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -266,12 +265,11 @@ class Dsg(VerticalMethod):
 
     def directions(self, common: Common, t: int) -> NDArray[np.float64]:
         """Directions w that iteration t draws, (D, d), a function of its seed alone (FDSKL, Theorem 1)."""
-        return self._directions(common, range(t, t + 1))
+        return self._directions(common, [t])
 
-    def _directions(self, common: Common, draws: Iterable[int]) -> NDArray[np.float64]:
+    def _directions(self, common: Common, draws: list[int]) -> NDArray[np.float64]:
         """Those of several iterations, one below the other: what is made of uniform numbers is made of all at once."""
-        size = self.features * common.dimension
-        u = np.concatenate([common.streams.uniform(Role.FEATURES, t, size)[0] for t in draws])
+        u = common.streams.uniform_of_rounds(Role.FEATURES, draws, self.features * common.dimension)
         inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(-1, common.dimension)
         standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
         sigma: float = 1 / common.dictionary.scales[0]
@@ -279,7 +277,16 @@ class Dsg(VerticalMethod):
 
     def phases(self, common: Common, t: int, holder: int) -> NDArray[np.float64]:
         """Phases b of iteration t, (D,), of a worker's own seed (FDSKL, Algorithm 3, line 2)."""
-        return TURN * common.streams.private(Role.PHASES, holder, t, self.features)[0]
+        return self._phases(common, [t], np.array([holder])).ravel()
+
+    def _phases(self, common: Common, draws: list[int], holders: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Those of several iterations, (T, D), each of its own worker's seed."""
+        phases = np.empty((len(draws), self.features))
+        for holder in np.unique(holders).tolist():
+            [its] = np.nonzero(holders == holder)
+            own = [draws[t] for t in its]
+            phases[its] = TURN * common.streams.private_of_rounds(Role.PHASES, holder, own, self.features)[:, 0]
+        return phases
 
     def draw(self, common: Common, t: int, holder: int) -> Draw:
         """Features of iteration t, their phases of this worker's seed."""
@@ -330,9 +337,9 @@ class Dsg(VerticalMethod):
     def _drawn(self, common: Common, learner: Learner, first: int, end: int) -> tuple[Array, Array]:
         """All directions, one a row, and phases of some iterations."""
         draws = [t % self.draws for t in range(first, end)]
-        phases = [self.phases(common, *drawn) for drawn in zip(draws, learner.holders[first:end].tolist(), strict=True)]
+        phases = self._phases(common, draws, learner.holders[first:end])
         dtype = self._precision(common)
-        return self._directions(common, draws).astype(dtype), np.concatenate(phases).astype(dtype)
+        return self._directions(common, draws).astype(dtype), phases.ravel().astype(dtype)
 
     def _precision(self, common: Common) -> np.dtype[np.floating]:
         """Of angles: that of Cauchy directions is float64, as float32 does not hold the fraction of a turn."""

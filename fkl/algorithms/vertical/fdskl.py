@@ -67,7 +67,7 @@ class Fdskl(Dsg):
             require(problem.parties >= 3, "masks", self.masks, f"another one with {problem.parties} parties")
             duties = np.column_stack([duties, self.dealers(problem, common.streams)])
         kind = SplitTraffic if self.masks == "split" else Traffic
-        traffic = kind(self, problem.parties, len(problem.y), duties)
+        traffic = kind(self, problem.parties, len(problem.y), pooled.batches, duties)
         return CountedLearner(**vars(pooled), traffic=traffic)
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:

@@ -31,14 +31,18 @@ class Traffic:
     method: "Fdskl"
     workers: int
     samples: int
+    batches: NDArray[np.int64]
+    """Rows of each iteration, (T, B)."""
     duties: NDArray[np.int64]
     """(T, 2), or with dealers (T, 3)."""
-    asked: NDArray[np.int64] = field(init=False)
-    """(2, q): iterations whose asking worker, whose worker apart, this was."""
+    asked: NDArray[np.int32] = field(init=False)
+    """(2, q, 1): iterations whose asking worker, whose worker apart, this was."""
     saved: NDArray[np.int32] = field(init=False)
     """(2, q, n): of these, how many had the row in their batch."""
-    repeated: dict[bytes, NDArray[np.int64]] = field(init=False)
-    """(2, q): of these, how many had all rows of a batch; by batch."""
+    repeated: NDArray[np.int32] = field(init=False)
+    """(2, q, batches that differ): of these, how many had all rows of a batch."""
+    same: NDArray[np.int64] = field(init=False)
+    """(T,): iterations that have the same rows in their batch have the same number."""
     children: NDArray[np.int64] = field(init=False)
     """(q, q): messages of each worker, second axis, when the first tells all."""
     known: NDArray[np.bool_] = field(init=False)
@@ -47,19 +51,18 @@ class Traffic:
     """Asked for so far."""
 
     def __post_init__(self) -> None:
-        self.asked = np.zeros((2, self.workers), np.int64)
-        self.saved = np.zeros((2, self.workers, self.samples), np.int32)
-        self.repeated = {}
+        self.same = np.unique(np.sort(self.batches, axis=1), axis=0, return_inverse=True)[1]
+        counted = (1, self.samples, self.same.max() + 1)
+        self.asked, self.saved, self.repeated = (np.zeros((2, self.workers, items), np.int32) for items in counted)
         self.known = np.zeros((self.method.draws if self.method.bank else 0, self.samples), np.bool_)
         receivers = [[to for _, to in rooted(self.workers, root).links] for root in range(self.workers)]
         self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
 
-    def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
-        """What the workers send in the iterations from this one on with these batches (T, B); to be asked in order."""
-        T, size = batches.shape
-        duties, sums = self.duties[first : first + T, :2], np.zeros((2, self.workers, 2), np.int64)
-        for t, (batch, pair) in enumerate(zip(batches, duties, strict=True), start=first):
-            sums += self._sums_of_bank(batch, t) if self.method.bank else self._sums(batch, pair)
+    def iterate(self, first: int, until: int) -> Counts:
+        """What the workers send in the iterations from `first` to before `until`; to be asked in order."""
+        T, size = until - first, self.batches.shape[1]
+        duties = self.duties[first:until, :2]
+        sums = self._sums_of_bank(first, until) if self.method.bank else self._sums(first, until)
         self.angles += int(sums[0, :, 1].sum())
         asked_by = np.bincount(duties[:, 0], minlength=self.workers)
         by_asking, by_apart = sums
@@ -74,33 +77,54 @@ class Traffic:
         }
         return {kind: count for kind, count in counts.items() if count.any()}
 
-    def _sums(self, batch: NDArray[np.int64], pair: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Calls of Algorithm 3 in one iteration and scalars of each link in them, (2, q, 2), by l and by l'."""
-        scalars = len(batch) * self.method.features
-        key = np.sort(batch).tobytes()
-        if key not in self.repeated:
-            self.repeated[key] = np.zeros_like(self.asked)
-        same = self.repeated[key]
-        sums = np.empty((*self.asked.shape, 2), np.int64)
-        sums[..., 0] = self.asked - same
-        sums[..., 1] = scalars * self.asked - self.method.features * self.saved[:, :, batch].sum(axis=2)
-        for role, worker in enumerate(pair.tolist()):
-            sums[role, worker] += (1, scalars)  # Algorithm 1, line 5
-            self.asked[role, worker] += 1
-            same[role, worker] += 1
-            self.saved[role, worker, batch] += 1
+    def _sums(self, first: int, until: int) -> NDArray[np.int64]:
+        """Calls of Algorithm 3 in these iterations and scalars of each link in them, (2, q, 2), by l and by l'.
+
+        A feature is asked for the rows that were not in its own batch; not at all where that had the same rows.
+        """
+        own, D, size = slice(first, until), self.method.features, self.batches.shape[1]
+        duties = self.duties[own, :2]
+        asked = _met(self.asked, duties, np.zeros((until - first, 1), np.int64))
+        calls = asked - _met(self.repeated, duties, self.same[own, None])
+        scalars = D * (size * asked - _met(self.saved, duties, self.batches[own]))
+        begun = np.stack([np.bincount(workers, minlength=self.workers) for workers in duties.T])
+        return np.stack([calls + begun, scalars + size * D * begun], axis=2)  # Algorithm 1, line 5, begins a feature
+
+    def _sums_of_bank(self, first: int, until: int) -> NDArray[np.int64]:
+        """As `_sums`, of all features drawn so far that are not saved for some row of the batch."""
+        sums = np.zeros((2, self.workers, 2), np.int64)
+        for t, batch in enumerate(self.batches[first:until], start=first):
+            drawn = min(t + 1, self.method.draws)
+            missing = np.count_nonzero(~self.known[:drawn, batch], axis=1)
+            self.known[:drawn, batch] = True
+            for role in (0, 1):
+                np.add.at(sums[role, :, 0], self.duties[:drawn, role], missing > 0)
+                np.add.at(sums[role, :, 1], self.duties[:drawn, role], self.method.features * missing)
         return sums
 
-    def _sums_of_bank(self, batch: NDArray[np.int64], t: int) -> NDArray[np.int64]:
-        """As `_sums`, of all features drawn so far that are not saved for some row of the batch."""
-        drawn = min(t + 1, self.method.draws)
-        missing = np.count_nonzero(~self.known[:drawn, batch], axis=1)
-        self.known[:drawn, batch] = True
-        sums = np.zeros((2, self.workers, 2), np.int64)
-        for role in (0, 1):
-            np.add.at(sums[role, :, 0], self.duties[:drawn, role], missing > 0)
-            np.add.at(sums[role, :, 1], self.duties[:drawn, role], self.method.features * missing)
-        return sums
+
+def _met(before: NDArray[np.int32], duties: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How often an iteration's item was an earlier iteration's too, (2, q), by the earlier one's l and l'.
+
+    Parameters
+    ----------
+    before : (2, q, items) int32
+        How many iterations before these had an item, by their l and l'; these are added.
+    duties : (T, 2)
+        l and l' of these.
+    items : (T, m)
+        What each of them has, each item once.
+    """
+    flat = items.ravel()
+    which, times = np.unique(flat, return_counts=True)
+    met = before[:, :, which] @ times
+    order = np.argsort(flat, kind="stable")
+    later = np.empty(len(flat), np.int64)  # how many of these have the same item afterwards
+    later[order] = np.searchsorted(flat[order], flat[order], side="right") - 1 - np.arange(len(flat))
+    for role, workers in enumerate(np.repeat(duties, items.shape[1], axis=0).T):
+        np.add.at(met[role], workers, later)
+        np.add.at(before[role], (workers, flat), 1)
+    return met
 
 
 @dataclass
@@ -110,19 +134,19 @@ class SplitTraffic(Traffic):
     Every feature of the past takes a product of 2 D numbers a row, and a feature of the iteration's own one of 2 B.
     """
 
-    def iterate(self, batches: NDArray[np.int64], first: int) -> Counts:
+    def iterate(self, first: int, until: int) -> Counts:
         """As of `Traffic`."""
-        counts = super().iterate(batches, first)
-        if not len(batches):
+        counts = super().iterate(first, until)
+        if first == until:
             return counts
         counts[MASKED] = counts.pop(MASK)
-        (T, B), D = batches.shape, self.method.features
+        T, B, D = until - first, self.batches.shape[1], self.method.features
         done = np.zeros((3, self.workers), np.int64)  # products of the iterations before these, by l, l' and dealer
         now = np.zeros((3, self.workers), np.int64)
         for role in range(3):
             done[role] = np.bincount(self.duties[:first, role], minlength=self.workers) * T
-            np.add.at(now[role], self.duties[first : first + T, role], 1)
-            np.add.at(done[role], self.duties[first : first + T, role], np.arange(T)[::-1])
+            np.add.at(now[role], self.duties[first:until, role], 1)
+            np.add.at(done[role], self.duties[first:until, role], np.arange(T)[::-1])
         factors, dealt = (done + now)[:2].sum(axis=0), done[2] + now[2]
         counts[FACTOR] = np.column_stack([factors, 2 * B * D * factors])
         counts[DEALT] = np.column_stack([dealt, B * done[2] + D * now[2]])
@@ -138,7 +162,7 @@ class CountedLearner(Learner):
 
     def sent(self, until: int) -> Counts:
         """Messages and scalars that each worker sends from the iterations done up to so many; ask before advancing."""
-        return self.traffic.iterate(self.batches[self.t : until], self.t)
+        return self.traffic.iterate(self.t, until)
 
 
 def seconds(
