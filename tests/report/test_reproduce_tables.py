@@ -62,6 +62,17 @@ def test_every_experiment_is_asked_for_once_and_the_page_last(called: Callable) 
     assert sorted(call[:3] for call in calls[:-1]) == sorted(["run", "-m", sweep] for sweep in sweeps)
 
 
+def test_the_longest_sweeps_begin_first(script: ModuleType) -> None:
+    """In the order that they are named in; each is an experiment. A paper's others come as they did."""
+    names = [sweep.name for sweep in script._in_turn(list(PAPERS), ())]
+    longest = script.LONGEST
+    assert tuple(names[: len(longest)]) == longest
+    assert len(names) == len({*names}) == sum(len(_names(paper)) for paper in PAPERS)
+    of_one = [sweep for sweep in script._in_turn(["fdskl"], ()) if sweep.name not in longest]
+    assert [sweep.runs for sweep in of_one] == sorted((sweep.runs for sweep in of_one), reverse=True)
+    assert not {*longest} & {sweep.name for sweep in script._in_turn(["coke"], ())}
+
+
 def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code says so; time for each sweep with its tables, for the paper, in all; progress over the whole."""
     sweep = "+experiment=coke/censored"
