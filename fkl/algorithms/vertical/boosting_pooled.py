@@ -7,36 +7,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.boosting_letters import Choice, Key, Left, Statistics, Sums
-from fkl.algorithms.vertical.boosting_trees import Binned, Tree
+from fkl.algorithms.vertical.boosting_trees import Tree, binned, starts_of
 from fkl.algorithms.vertical.messages import Array, Count, Groups, Integers, uncounted
 from fkl.network.ciphers import Cipher, Keys, Sorting
 
 
 @dataclass(frozen=True)
-class PooledParty:
-    """What one party holds.
+class Summed:
+    """Features whose sums are taken together.
 
-    number; sorting of its samples into bins; places (sorting.starts[-1],) of these in the histogram of all.
+    sorting of all samples into their bins; places (sorting.starts[-1],) of these in the histogram of all features.
     """
 
-    number: int
     sorting: Sorting
     places: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, bins: Integers, starts: NDArray[np.int64], some: NDArray[np.bool_]) -> "Summed":
+        """Some features (d,) of those with these bins (d, n), which begin at `starts` in the histogram of all."""
+        widths = np.diff(starts)
+        begins = np.concatenate([[0], np.cumsum(widths[some])])
+        sorting = Sorting.of(np.asfortranarray(bins[some]), begins)  # a sample's bins are taken together
+        return cls(sorting, np.flatnonzero(np.repeat(some, widths)))
 
 
 @dataclass(frozen=True)
 class Pooled:
     """The parties and what they may tell one another.
 
-    edges: of the bins of each feature; starts (d + 1,): where the bins of each begin in the histogram of all;
-    owner (d,); the first party is the active one.
+    numbers of the parties, the first of them the active one; edges: of the bins of each feature; starts (d + 1,): where
+    the bins of each begin in the histogram of all; owner (d,); bins (d, n) of all samples; own, of the active party,
+    and others, of all passive ones; sizes: how many sums each passive party answers with.
     """
 
-    parties: tuple[PooledParty, ...]
+    numbers: tuple[int, ...]
     edges: tuple[Array, ...]
     starts: NDArray[np.int64]
     owner: NDArray[np.int64]
-    local: NDArray[np.int64]
+    bins: Integers
+    own: Summed
+    others: Summed
+    sizes: tuple[int, ...]
     keys: Keys
     count: Count = uncounted
 
@@ -47,37 +58,30 @@ class Pooled:
     @classmethod
     def of(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "Pooled":
         """Parties of samples (n, d), with the features of each, the active one, and the most bins a feature."""
-        d, numbers = x.shape[1], (root, *(party for party in range(len(groups)) if party != root))
-        binned = {number: Binned.of(x[:, groups[number]], bins) for number in numbers}
-        edges: list[Array] = [np.zeros(0)] * d
-        owner, local = np.zeros(d, np.int64), np.zeros(d, np.int64)
-        for number, own in binned.items():
-            mine = np.asarray(groups[number], np.int64)
-            owner[mine], local[mine] = number, np.arange(len(mine))
-            for k, of_feature in zip(mine, own.edges, strict=True):
-                edges[k] = of_feature
-        starts = np.concatenate([[0], np.cumsum([len(each) + 1 for each in edges])])
-        parties = []
-        for number, own in binned.items():
-            places = [np.arange(starts[k], starts[k + 1]) for k in groups[number]]
-            together = np.concatenate(places or [np.zeros(0)]).astype(np.int64)
-            parties.append(PooledParty(number, own.sorting, together))
-        return cls(tuple(parties), tuple(edges), starts, owner, local, cipher.keys())
+        numbers = (root, *(party for party in range(len(groups)) if party != root))
+        owner = np.zeros(x.shape[1], np.int64)
+        for party, features in enumerate(groups):
+            owner[features] = party
+        edges, sorted_in = binned(x, bins)
+        starts = starts_of(edges)
+        own, others = (Summed.of(sorted_in, starts, some) for some in (owner == root, owner != root))
+        sizes = tuple(2 * int(np.diff(starts)[groups[party]].sum()) for party in numbers[1:])
+        return cls(numbers, edges, starts, owner, sorted_in, own, others, sizes, cipher.keys())
 
     def send_key(self) -> None:
         """Tell the passive parties what it takes to add."""
         for party in self.passive if self.keys.public else ():
-            Key.book(self.count, self.active.number, party.number, 1, width=len(self.keys.public))
+            Key.book(self.count, self.active, party, 1, width=len(self.keys.public))
 
     @property
-    def active(self) -> PooledParty:
+    def active(self) -> int:
         """The one that has the labels and the keys."""
-        return self.parties[0]
+        return self.numbers[0]
 
     @property
-    def passive(self) -> tuple[PooledParty, ...]:
+    def passive(self) -> tuple[int, ...]:
         """The others."""
-        return self.parties[1:]
+        return self.numbers[1:]
 
     def send_statistics(self, statistics: NDArray[np.int64]) -> Any:
         """Encrypt g and h (n, 2) for the passive parties; None where there are none."""
@@ -85,18 +89,20 @@ class Pooled:
             return None
         sealed, size = self.keys.encrypt(statistics), statistics.size
         for party in self.passive:
-            Statistics.book(self.count, self.active.number, party.number, size, width=self.keys.width)
+            Statistics.book(self.count, self.active, party, size, width=self.keys.width)
         return sealed
 
     def histogram(self, statistics: NDArray[np.int64], sealed: Any, rows: Integers) -> NDArray[np.int64]:
-        """Sums of g and h over the bins of all features, as the active party holds them."""
+        """Sums of g and h over the bins of all features, as the active party holds them.
+
+        Those of all passive parties are taken at once, so that a sample is looked up once and not by each of them.
+        """
         histogram = np.empty((int(self.starts[-1]), 2), np.int64)
-        active = self.active
-        histogram[active.places] = active.sorting.sums(statistics, rows)[0]
-        for party in self.passive:
-            answer = self.keys.sums(sealed, rows, party.sorting)
-            Sums.book(self.count, party.number, active.number, answer.size, width=self.keys.width)
-            histogram[party.places] = self.keys.decrypt(answer)
+        histogram[self.own.places] = self.own.sorting.sums(statistics, rows)[0]
+        for party, size in zip(self.passive, self.sizes, strict=True):
+            Sums.book(self.count, party, self.active, size, width=self.keys.width)
+        if self.passive:
+            histogram[self.others.places] = self.keys.decrypt(self.keys.sums(sealed, rows, self.others.sorting))
         return histogram
 
     def divide(self, rows: Integers, feature: int, edge: int, told: bool) -> NDArray[np.bool_]:
@@ -104,15 +110,14 @@ class Pooled:
 
         Samples are named by one bit each.
         """
-        owner = next(party for party in self.parties if party.number == self.owner[feature])
-        left = owner.sorting.bins[self.local[feature], rows] <= edge
-        active = self.active.number
-        if owner.number != active:
-            Choice.book(self.count, active, owner.number, 2)
-            Left.book(self.count, owner.number, active, len(rows))
+        owner, active = int(self.owner[feature]), self.active
+        left: NDArray[np.bool_] = self.bins[feature, rows] <= edge
+        if owner != active:
+            Choice.book(self.count, active, owner, 2)
+            Left.book(self.count, owner, active, len(rows))
         for party in self.passive:
-            if told and party is not owner:
-                Left.book(self.count, active, party.number, len(rows))
+            if told and party != owner:
+                Left.book(self.count, active, party, len(rows))
         return left
 
 

@@ -130,11 +130,20 @@ class Binned(NamedTuple):
     @classmethod
     def of(cls, x: Array, most: int) -> "Binned":
         """Of samples (n, d_j), in at most so many bins a feature."""
-        edges = tuple(_edges(column, most) for column in x.T)
-        columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
-        starts = np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
-        bins = np.array(columns, np.uint8).reshape(len(edges), len(x))
-        return cls(edges, Sorting.of(np.asfortranarray(bins), starts))  # sums take all bins of a sample at a time
+        edges, bins = binned(x, most)
+        return cls(edges, Sorting.of(np.asfortranarray(bins), starts_of(edges)))  # a sample's bins are taken together
+
+
+def binned(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
+    """Edges as in `Binned`, and bins (d, n), of samples (n, d) in at most so many bins a feature."""
+    edges = tuple(_edges(column, most) for column in x.T)
+    columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
+    return edges, np.array(columns, np.uint8).reshape(len(edges), len(x))
+
+
+def starts_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
+    """Where the bins of each feature begin in a histogram, and their number."""
+    return np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
 
 
 def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
