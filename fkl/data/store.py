@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO, cast
 
@@ -98,9 +99,9 @@ class Store:
         """Where the file, or the archive it comes from, lies; None where it is not in the folder."""
         folders = (self.folder / file.dataset, self.folder)
         names = [file.name + suffix for suffix in ("", *OPENERS)]
-        plain = [folder / name for folder in folders for name in names]
-        archives = [folder / file.archive for folder in folders if file.archive]
-        return next((path for path in plain + archives if path.is_file()), None)
+        plain = (folder / name for folder in folders for name in names)
+        archives = (folder / file.archive for folder in folders if file.archive)
+        return next((path for path in chain(plain, archives) if path.is_file()), None)
 
     def fetch(self, file: DataFile) -> Path:
         """Where the file lies, after fetching its archive if it is missing.

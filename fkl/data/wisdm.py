@@ -184,17 +184,18 @@ class Wisdm:
         """
         if not any(store.find(file) for file in self.files):
             store.fetch(self.files[0])  # with its archive come all the others
-        at_hand = [file for file in self.files if store.find(file) is not None]
+        places = {file: place for file in self.files if (place := store.find(file)) is not None}
+        at_hand = list(places)
         chosen = self._chosen(at_hand, rng)
         x, y, site, names, broken = [], [], [], [], 0
         lacking: dict[str, list[str]] = {activity: [] for activity in self.classes}
         for file in chosen:
             participant = file.name.split("_")[1]
-            found = store.fetch(file).stat()
-            readings = _of_file(store, file, participant, found.st_mtime_ns, found.st_size)
-            broken += readings.broken
+            found = places[file].stat()
+            kept = store, file, participant, found.st_mtime_ns, found.st_size
+            broken += _of_file(*kept).broken
             for activity, label in self.classes.items():
-                means = window_means(*readings.of(ACTIVITIES[activity]), self.seconds)
+                means = _windows(*kept, ACTIVITIES[activity], self.seconds)
                 if not len(means):
                     lacking[activity].append(participant)
                     continue
@@ -256,6 +257,14 @@ class Readings:
 def _of_file(store: Store, file: DataFile, participant: str, changed: int, size: int) -> Readings:
     """Readings of a file of this age and size, kept since each run of a sweep asks again for files of many MB."""
     return read_accelerometer(store.read(file), file.name, participant)
+
+
+@lru_cache(maxsize=len(PARTICIPANTS) * len(ACTIVITIES))
+def _windows(
+    store: Store, file: DataFile, participant: str, changed: int, size: int, letter: str, seconds: float
+) -> NDArray[np.float64]:
+    """Means of an activity's windows, kept since each replicate that draws its participants asks again."""
+    return window_means(*_of_file(store, file, participant, changed, size).of(letter), seconds)
 
 
 def read_accelerometer(raw: bytes, where: str, participant: str) -> Readings:
