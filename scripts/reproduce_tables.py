@@ -112,7 +112,7 @@ class Played:
         if fail_fast and self.failed:
             return
         self.begun += 1
-        print(f"== {self.begun} of {self.of}: fkl {' '.join(sweep.command)}{self._time_left()}", flush=True)
+        print(f"== {self.begun} of {self.of}: fkl {' '.join(sweep.command)}{self._left()}", flush=True)
         self.call(sweep.paper, sweep.about, [*sweep.command, *[FAIL_FAST] * fail_fast])
         self.done += sweep.runs
 
@@ -124,11 +124,12 @@ class Played:
         self.times.append((paper, words, used.ru_utime + used.ru_stime))
         self.failed += [" ".join(command)] * (child.returncode != 0)
 
-    def _time_left(self) -> str:
-        left = self.runs - self.done
+    def _left(self) -> str:
+        """No guess: the longest runs go first, so that it would be ten times too long until they are done."""
         if not self.done:
-            return f" ({left} runs in all)"
-        return f" ({left} runs left, about {(time.perf_counter() - self.start) / self.done * left / 60:.0f} min)"
+            return f" ({self.runs} runs in all)"
+        gone = (time.perf_counter() - self.start) / 60
+        return f" ({self.runs - self.done} of {self.runs} runs left after {gone:.0f} min)"
 
 
 def _readings(papers: list[str]) -> tuple[str, ...]:

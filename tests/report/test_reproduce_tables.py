@@ -86,7 +86,7 @@ def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest
     papers = [line.split(maxsplit=1) for line in out.partition("CPU s    paper\n")[2].splitlines()[:4]]
     assert papers[:3] == [["14", "coke"], ["2", "page"], ["16", "in all"]]
     assert papers[3][1].startswith("seconds from beginning to end, ")
-    assert "== 1 of 7: fkl run -m +experiment=coke/" in out and "runs left, about" in out
+    assert "== 1 of 7: fkl run -m +experiment=coke/" in out and "runs left after 0 min" in out
 
 
 def test_fail_fast_ends_at_the_first_failure(called: Callable) -> None:
