@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fkl import losses
 from fkl.errors import FklError
 from fkl.kernels.flow import traced
-from fkl.kernels.rows import Array, Ridge, Rows, symmetric
+from fkl.kernels.rows import Array, Ridge, Rows
 
 TOLERANCE = 1e-10
 MOST_STEPS = 1000
@@ -62,7 +62,7 @@ class Square:
             residual = rows.predict(theta[..., None])[..., 0] - rows.y
             return 2 / rows.count[:, None] * rows.weigh(residual)
         grams, pull = rows.normal
-        return 2 / rows.count[:, None] * (symmetric(grams, theta) - pull)
+        return 2 / rows.count[:, None] * (grams.times(theta) - pull)
 
     def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
         """Closed form, factored once."""

@@ -1,7 +1,8 @@
 """The clients' samples in feature space, as few rows as the loss can tell apart."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +15,8 @@ Array = NDArray[np.floating]
 BLOCK_ROWS = 2048
 TRIANGLE_ROWS = 50
 """Rows of a triangular factor that are multiplied at once, without the columns that are 0 in all of them."""
+ROWS = 4
+"""Rows of a symmetric matrix that are taken together, for which each entry of the vectors is read and written once."""
 PRODUCTS_A_FEATURE = 16
 """Products of a matrix with a vector that take as long as one feature."""
 
@@ -123,17 +126,10 @@ class Rows:
         return 2 * self.phi.shape[2] < self.phi.shape[3]
 
     @cached_property
-    def normal(self) -> tuple[Array, Array]:
-        """Phi_i'Phi_i, (R, K, P, P), and Phi_i'y_i, (R, K, P), made once: large."""
+    def normal(self) -> tuple["Symmetric", Array]:
+        """Phi_i'Phi_i of all clients, and Phi_i'y_i, (R, K, P), made once: large."""
         R, K, _, P = self.phi.shape
-        grams = np.empty((R, K, P, P))
-
-        def work(begin: int, end: int) -> None:
-            for k in range(begin, end):
-                grams[:, k] = self.gram(k)
-
-        in_parts(work, K)
-        return grams, self.weigh(self.y)
+        return Symmetric.of(self.gram, R, K, P), self.weigh(self.y)
 
 
 def _triangle(bank: Space, x: Array, y: Array) -> Array:
@@ -159,60 +155,103 @@ def _qr(a: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class Symmetric:
+    """Symmetric matrices (R, K, P, P) of which one half is kept, for products that take as long as reading them.
+
+    Parameters
+    ----------
+    half : (R, K, S)
+        Of `ROWS` rows after another what is up to the last one's diagonal, all in one piece.
+    P : int
+    """
+
+    half: Array
+    P: int
+
+    @classmethod
+    def of(cls, matrix: Callable[[int], Array], R: int, K: int, P: int) -> "Symmetric":
+        """Those of K clients, from `matrix(k)`, (R, P, P), of which the half above the diagonal is not looked at."""
+        places = _half(P)
+        half = np.empty((R, K, len(places)))
+
+        def work(begin: int, end: int) -> None:
+            for k in range(begin, end):
+                np.take(matrix(k).reshape(R, P * P), places, axis=1, out=half[:, k])
+
+        in_parts(work, K)
+        return cls(half, P)
+
+    def times(self, v: Array) -> Array:
+        """Products with vectors (R, K, P), (R, K, P)."""
+        if traced(v):
+            return namespace(v).matmul(self.whole, v[..., None])[..., 0]  # type: ignore[no-any-return]
+        from fkl.kernels.symmetric import symmetric_products  # and with it numba, which few need
+
+        out = np.empty(v.shape)
+        wake_for(2 * self.half.size // PRODUCTS_A_FEATURE)
+        vectors = np.ascontiguousarray(_flat(v))
+        share(symmetric_products, len(vectors), _flat(self.half), vectors, _flat(out))
+        return out
+
+    @cached_property
+    def whole(self) -> Array:
+        """The matrices, (R, K, P, P)."""
+        lower = np.zeros((*self.half.shape[:2], self.P * self.P))
+        lower[..., _half(self.P)] = self.half
+        lower = np.tril(lower.reshape(*self.half.shape[:2], self.P, self.P))
+        return lower + np.tril(lower, -1).swapaxes(2, 3)
+
+
+@cache
+def _half(P: int) -> NDArray[np.int64]:
+    """Places in a matrix (P, P) of what `Symmetric` keeps of it."""
+    row, column = np.indices((P, P)).reshape(2, -1)
+    until = row // ROWS * ROWS + ROWS
+    return np.flatnonzero(column < until)
+
+
+@dataclass(frozen=True)
 class Ridge:
     """(w Phi_i'Phi_i / T_i + 2 c_i I)^-1 of every client.
 
     Parameters
     ----------
-    matrix : (R, K, P, P), or (R, K, r, P)
+    matrix : Symmetric, or (R, K, r, P)
         The inverse; or, for clients of so few rows that this is cheaper, C^-1 Phi of the Cholesky factor C in
         Woodbury's formula.
     c : (K,)
     """
 
-    matrix: Array
+    matrix: Symmetric | Array
     c: NDArray[np.float64]
 
     @classmethod
     def of(cls, rows: Rows, weight: float, c: NDArray[np.float64]) -> "Ridge":
         """Factor the samples of every client, for w and c (K,), above 0."""
         R, K, r, P = rows.phi.shape
-        matrix = np.empty((R, K, r if rows.few else P, P))
-        factor = _woodbury if rows.few else _inverse
+        if not rows.few:
+            return cls(Symmetric.of(lambda k: _inverse(rows, k, weight, c[k]), R, K, P), c)
+        matrix = np.empty((R, K, r, P))
 
         def work(begin: int, end: int) -> None:
             for k in range(begin, end):
-                matrix[:, k] = factor(rows, k, weight, c[k])
+                matrix[:, k] = _woodbury(rows, k, weight, c[k])
 
         in_parts(work, K)
         return cls(matrix, c)
 
     def solve(self, v: Array) -> Array:
         """The inverse applied to v (R, K, P)."""
-        if traced(v):
-            matmul, matrix = namespace(v).matmul, self.matrix
-            inner = matmul(matrix, v[..., None])
-            if matrix.shape[2] < matrix.shape[3]:
-                inner = (v[..., None] - matmul(matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None, None])
-            return inner[..., 0]  # type: ignore[no-any-return]
-        if self.matrix.shape[2] == self.matrix.shape[3]:
-            return symmetric(self.matrix, v)
+        if isinstance(self.matrix, Symmetric):
+            return self.matrix.times(v)
         inner = _products(self.matrix, v)
         return (v - _products(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
 
 
-def symmetric(matrix: Array, v: Array) -> Array:
-    """Symmetric matrices (R, K, P, P) times vectors (R, K, P), of which half of the entries are read."""
-    from fkl.kernels.symmetric import symmetric_products  # and with it numba, which few need
-
-    out = np.empty(v.shape)
-    wake_for(matrix.size // PRODUCTS_A_FEATURE)
-    share(symmetric_products, v.shape[0] * v.shape[1], _flat(matrix), np.ascontiguousarray(_flat(v)), _flat(out))
-    return out
-
-
 def _products(matrix: Array, v: Array) -> Array:
     """Matrices (R, K, m, n) times vectors (R, K, n), (R, K, m)."""
+    if traced(v):
+        return namespace(v).matmul(matrix, v[..., None])[..., 0]  # type: ignore[no-any-return]
     out = np.empty(matrix.shape[:3])
     into, of, flat = _flat(out)[..., None], _flat(v)[..., None], _flat(matrix)
 

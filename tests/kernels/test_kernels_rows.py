@@ -5,29 +5,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fkl.kernels import Dictionary
-from fkl.kernels.rows import TRIANGLE_ROWS, Rows, symmetric
+from fkl.kernels.rows import TRIANGLE_ROWS, Rows, Symmetric
 from fkl.kernels.threads import at_most
 from fkl.streams import Streams
 
 
 @given(st.integers(1, 2), st.integers(1, 3), st.integers(1, 13), st.integers(0, 2**31))
 def test_a_symmetric_product_is_that_of_the_whole_matrix(R: int, K: int, P: int, seed: int) -> None:
-    """Whatever the size is a multiple of; what is above the diagonal is not looked at."""
+    """Whatever the size is a multiple of; four rows' own block apart, what is above the diagonal is not looked at."""
     random = np.random.default_rng(seed)
     half, v = random.standard_normal((R, K, P, P)), random.standard_normal((R, K, P))
     matrix = np.tril(half) + np.tril(half, -1).swapaxes(2, 3)
     lower = np.where(np.tri(P, dtype=bool), matrix, np.nan)
-    np.testing.assert_allclose(symmetric(lower, v), (matrix @ v[..., None])[..., 0], rtol=0, atol=1e-12 * P)
+    kept = Symmetric.of(lambda k: lower[:, k], R, K, P)
+    np.testing.assert_allclose(kept.times(v), (matrix @ v[..., None])[..., 0], rtol=0, atol=1e-12 * P)
+    np.testing.assert_array_equal(kept.whole, matrix)
 
 
 def test_threads_do_not_change_a_symmetric_product() -> None:
     """Matrices are shared out among threads whole."""
     random = np.random.default_rng(0)
     matrix, v = random.standard_normal((3, 7, 600, 600)), random.standard_normal((3, 7, 600))
+    kept = Symmetric.of(lambda k: matrix[:, k], 3, 7, 600)
     with at_most(1):
-        alone = symmetric(matrix, v)
+        alone = kept.times(v)
     with at_most(2):
-        assert symmetric(matrix, v).tobytes() == alone.tobytes()
+        assert kept.times(v).tobytes() == alone.tobytes()
 
 
 def test_a_triangular_factor_predicts_as_the_whole_matrix() -> None:

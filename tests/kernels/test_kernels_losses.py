@@ -1,0 +1,29 @@
+"""Gradients of losses against their own differences."""
+
+import numpy as np
+import pytest
+
+from fkl.kernels import Dictionary
+from fkl.kernels.losses import LOSSES
+from fkl.kernels.rows import Array, Rows
+from fkl.streams import Streams
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("count", [(3, 4), (9, 11), (30, 25)], ids=["few", "some", "more than features"])
+def test_a_gradient_is_the_slope_of_the_mean_loss(loss: str, count: tuple[int, int]) -> None:
+    """Of each client by itself, whichever product is less work for so many samples."""
+    given, size, step = LOSSES[loss], np.array(count), 1e-5
+    bank = Dictionary(N=1, D=8, smallest=1.0, largest=1.0).bank(2, Streams(0, (0, 1)), "float64")
+    random = np.random.default_rng(0)
+    x, y = random.standard_normal((size.sum(), 2)), np.sign(random.standard_normal(size.sum()))
+    rows = Rows.of(bank, x, y, size, given.compressed)
+    assert rows.few == (max(count) < bank.width / 2)
+    theta, along = random.standard_normal((2, 2, 2, bank.width))
+
+    def mean(at: Array) -> Array:
+        *_, sums = given.measures(rows, rows.predict(at[..., None])).values()
+        return sums[..., 0] / size
+
+    slope = (mean(theta + step * along) - mean(theta - step * along)) / (2 * step)
+    np.testing.assert_allclose((given.gradient(rows, theta) * along).sum(axis=-1), slope, rtol=1e-8, atol=1e-9)
