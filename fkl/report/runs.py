@@ -1,6 +1,7 @@
 """What the page shows of each run, and of the machines, packages and data behind all of them."""
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -109,14 +110,23 @@ class DataSource:
 
 def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
     """Add the reduced figures of runs by their folders; a run with one that cannot be shown is a broken one."""
-    while new := [run for run in found.runs if run.folder not in pictures]:  # an older one may come in its place
-        for run in new:
-            files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
-            about = f"{run.algorithm} on {run.dataset}"
-            try:
-                pictures[run.folder] = [embedded(file, f"{about}: {file.stem}", REDUCED) for file in files]
-            except FklError as error:
-                found.leave_out(run, str(error))
+    with ThreadPoolExecutor() as pool:  # Pillow lets go of the GIL where it reads, reduces and writes
+        while new := [run for run in found.runs if run.folder not in pictures]:  # an older one may come in its place
+            for run, made in zip(new, pool.map(_pictures, new), strict=True):
+                if isinstance(made, FklError):
+                    found.leave_out(run, str(made))
+                else:
+                    pictures[run.folder] = made
+
+
+def _pictures(run: FinishedRun) -> list[Picture] | FklError:
+    """The reduced figures of a run, or what is wrong with one of them."""
+    files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
+    about = f"{run.algorithm} on {run.dataset}"
+    try:
+        return [embedded(file, f"{about}: {file.stem}", REDUCED) for file in files]
+    except FklError as error:
+        return error
 
 
 def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) -> dict[str, list[RunView]]:
