@@ -467,7 +467,7 @@ class _Samples:
     def minimise(self, c: Any, v: Array, start: Array) -> Array:
         """As of `BatchSamples`."""
         if not self._knows:
-            self.minimiser = self._held.loss.minimiser(self._held.rows, c)
+            self.minimiser = self._held.loss.minimiser(self._held.rows, c).whole
             return v
         return self.minimiser(v, start)
 

@@ -1,6 +1,6 @@
 """Mean losses of all samples at once: what they measure, their gradients and the minimisers that clients need."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -20,6 +20,11 @@ class Minimiser(Protocol):
 
     def __call__(self, v: Array, start: Array) -> Array:
         """For v (R, K, P), searched from start (R, K, P) where there is something to search: shape (R, K, P)."""
+        ...
+
+    @property
+    def whole(self) -> "Minimiser":
+        """The same as arrays, for engines that trace it."""
         ...
 
 
@@ -122,6 +127,10 @@ class _SquareMinimiser:
     def __call__(self, v: Array, start: Array) -> Array:
         return self.ridge.solve(self.pull + v)
 
+    @property
+    def whole(self) -> "_SquareMinimiser":
+        return replace(self, ridge=self.ridge.whole)
+
 
 @dataclass
 class _LogisticMinimiser:
@@ -134,6 +143,10 @@ class _LogisticMinimiser:
     rows: Rows
     c: NDArray[np.float64]
     ridge: Ridge
+
+    @property
+    def whole(self) -> "_LogisticMinimiser":
+        return replace(self, ridge=self.ridge.whole)
 
     def __call__(self, v: Array, start: Array) -> Array:
         theta = start

@@ -183,8 +183,6 @@ class Symmetric:
 
     def times(self, v: Array) -> Array:
         """Products with vectors (R, K, P), (R, K, P)."""
-        if traced(v):
-            return namespace(v).matmul(self.whole, v[..., None])[..., 0]  # type: ignore[no-any-return]
         from fkl.kernels.symmetric import symmetric_products  # and with it numba, which few need
 
         out = np.empty(v.shape)
@@ -193,7 +191,7 @@ class Symmetric:
         share(symmetric_products, len(vectors), _flat(self.half), vectors, _flat(out))
         return out
 
-    @cached_property
+    @property
     def whole(self) -> Array:
         """The matrices, (R, K, P, P)."""
         lower = np.zeros((*self.half.shape[:2], self.P * self.P))
@@ -216,9 +214,9 @@ class Ridge:
 
     Parameters
     ----------
-    matrix : Symmetric, or (R, K, r, P)
-        The inverse; or, for clients of so few rows that this is cheaper, C^-1 Phi of the Cholesky factor C in
-        Woodbury's formula.
+    matrix : Symmetric, (R, K, P, P) or (R, K, r, P)
+        The inverse, or what is `whole` of it; or, for clients of so few rows that this is cheaper, C^-1 Phi of the
+        Cholesky factor C in Woodbury's formula.
     c : (K,)
     """
 
@@ -240,10 +238,17 @@ class Ridge:
         in_parts(work, K)
         return cls(matrix, c)
 
+    @property
+    def whole(self) -> "Ridge":
+        """The same as arrays, for engines that trace the products."""
+        return Ridge(self.matrix.whole, self.c) if isinstance(self.matrix, Symmetric) else self
+
     def solve(self, v: Array) -> Array:
         """The inverse applied to v (R, K, P)."""
         if isinstance(self.matrix, Symmetric):
             return self.matrix.times(v)
+        if self.matrix.shape[2] == self.matrix.shape[3]:
+            return _products(self.matrix, v)
         inner = _products(self.matrix, v)
         return (v - _products(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
 
