@@ -16,7 +16,7 @@ BLOCK_ROWS = 2048
 TRIANGLE_ROWS = 50
 """Rows of a triangular factor that are multiplied at once, without the columns that are 0 in all of them."""
 ROWS = 4
-"""Rows of a symmetric matrix that are taken together, for which each entry of the vectors is read and written once."""
+"""Rows of a symmetric matrix that lie together: `fkl.kernels.symmetric` is written out for so many."""
 PRODUCTS_A_FEATURE = 16
 """Products of a matrix with a vector that take as long as one feature."""
 
