@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,6 +179,12 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
     figure.savefig(png, format="png", dpi=150)
     figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
     return {".png": png.getvalue(), ".pdf": pdf.getvalue()}
+
+
+def spread_over(replicates: Iterable[int]) -> int | str:
+    """What `rendered` says of curves that are over so many replicates each."""
+    counts = {*replicates}
+    return counts.pop() if len(counts) == 1 else SPREAD.format(f"{min(counts)} to {max(counts)}")
 
 
 def plain_ticks(axes: Axes) -> None:

@@ -16,7 +16,7 @@ from fkl.papers import PAPERS, differences, paper_module
 from fkl.papers.beside import AS_STATED, INTERVAL, Answer, beside, rounding, wide
 from fkl.papers.beside import published as read_published
 from fkl.report import prose
-from fkl.report.figures import COLOURS
+from fkl.report.figures import COLOURS, spread_over
 from fkl.report.page import _typeset
 from fkl.report.pictures import REDUCED, embedded
 from fkl.report.runs import in_words
@@ -242,6 +242,12 @@ def test_prose_names_what_can_be_pointed_at() -> None:
 def test_every_papers_differences_can_be_shown(paper: str) -> None:
     made = prose.render(differences(paper_module(paper)), paper, level=4)
     assert "<h1" not in made.html and "<h2" not in made.html and "<h3" not in made.html
+
+
+def test_a_band_says_how_many_replicates_it_is_over() -> None:
+    """Not the most of any run, where others of the figure have fewer."""
+    assert spread_over([20, 20]) == 20
+    assert spread_over([3, 10, 5]) == "mean ± 1 sd over 3 to 10 replicates"
 
 
 @pytest.mark.drawn

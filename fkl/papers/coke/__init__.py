@@ -24,7 +24,7 @@ from fkl.papers.beside import (
     rounding,
 )
 from fkl.papers.found import Found, find
-from fkl.report.figures import COLOURS, band, canvas
+from fkl.report.figures import COLOURS, band, canvas, spread_over
 from fkl.results.collect import FinishedRun
 
 TITLE = "COKE (Xu et al. 2021)"
@@ -91,7 +91,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     return table[[*COLUMNS, *INTERVAL, *EVIDENCE]]
 
 
-def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """Draw a figure of the paper, one panel a data set.
 
     Parameters
@@ -102,8 +102,8 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     Returns
     -------
     figure : Figure
-    replicates : int
-        The most that a curve is over.
+    replicates : int or str
+        That the curves are over.
     """
     draw: Callable[[Axes, dict[str, FinishedRun]], None]
     draw, drawn = {
@@ -127,7 +127,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
         axes.set_title(dataset)
         axes.set_yscale("log")
     panels[0].set_ylabel("distance of f from the optimum" if number == "1" else "mean squared error, training samples")
-    return figure, max(run.replicates for run in by_key.values())
+    return figure, spread_over(run.replicates for (dataset, _), run in by_key.items() if dataset in shown)
 
 
 def _of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:

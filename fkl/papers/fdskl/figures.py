@@ -14,7 +14,7 @@ from fkl.network.trees import STRUCTURES, elapsed
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.papers.fdskl.elapsed import measured
 from fkl.papers.fdskl.errors import refusal
-from fkl.report.figures import COLOURS, canvas
+from fkl.report.figures import COLOURS, canvas, spread_over
 from fkl.results.collect import FinishedRun
 
 COLOUR = dict(zip(FOLDERS, (*COLOURS, "#7F7F7F", "#882255"), strict=True))
@@ -52,7 +52,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
             axes.set_xlabel("training time, s: compute" + (" and links" if links else ""))
     for row in panels:
         row[0].set_ylabel("test error, %")
-    return figure, _replicates(by_key)
+    return figure, spread_over(run.replicates for run in by_key.values())
 
 
 def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
@@ -111,7 +111,8 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
         axes.set_title(dataset)
         axes.set_xlabel("system, training samples")
         axes.set_ylabel("test error, %")
-    return figure, f"a point a split, {_replicates(by_key)} at most; quartiles, whiskers to 1.5 times their distance"
+    most = max(run.replicates for run in by_key.values())
+    return figure, f"a point a split, {most} at most; quartiles, whiskers to 1.5 times their distance"
 
 
 def _grid(panels: int) -> tuple[Figure, Sequence[Axes]]:
@@ -210,10 +211,6 @@ def _first_refused() -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if refusal(middle) else (middle + 1, high)
     return low
-
-
-def _replicates(by_key: dict[Key, FinishedRun]) -> int:
-    return max(run.replicates for run in by_key.values())
 
 
 def _require(shown: list[str]) -> None:
