@@ -127,7 +127,7 @@ def run(*words: str, quiet: bool = False) -> Result:
         except (HydraException, OmegaConfBaseException) as error:
             line = in_one_line(error).replace("add --multirun to your command line", "call fkl.run for each")
             raise FklError(line) from None
-        run = checked(config)
+        run = checked(config, words)
         execute(run)
         result = load(run.folder)
     if quiet and "warning" in result.provenance:

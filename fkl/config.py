@@ -161,6 +161,8 @@ class Run:
         What the network does, by the names of `CONDITIONS`; those that are left out are not there.
     loggers : dict of str to object
         Who is told of the run, `fkl.loggers.logger.Logger`, by name.
+    words : tuple of str
+        What the user set, as KEY=VALUE words.
     """
 
     settings: Settings
@@ -174,6 +176,7 @@ class Run:
     resolved: dict[str, Any]
     conditions: dict[str, Any] = field(default_factory=dict)
     loggers: dict[str, Any] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -260,8 +263,8 @@ def _without_points(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def load(config: DictConfig) -> Run:
-    """Check a composed configuration.
+def load(config: DictConfig, words: Iterable[str] = ()) -> Run:
+    """Check a composed configuration; `words` are those of the user that it was composed of.
 
     Raises
     ------
@@ -274,7 +277,7 @@ def load(config: DictConfig) -> Run:
         raise FklError(f"{error.full_key}: {_first_line(error)}") from None
     groups = (*NODES, *OPTIONAL_NODES, "paths", "logger")
     top = {key: value for key, value in plain.items() if key not in groups}
-    nodes = dict.fromkeys(OPTIONAL_NODES)
+    nodes: dict[str, Any] = dict.fromkeys(OPTIONAL_NODES)
     for name in (*NODES, *OPTIONAL_NODES):
         if name in NODES or plain.get(name) is not None:
             with inside(name):
@@ -300,7 +303,8 @@ def load(config: DictConfig) -> Run:
     if settings.engine == "mpi":
         _require_fit_for_ranks(settings, str(label), conditions, nodes["network"])
     loggers = _loggers(plain.get("logger"))
-    return Run(settings=settings, paths=paths, resolved=plain, conditions=conditions, loggers=loggers, **nodes)
+    nodes |= {"conditions": conditions, "loggers": loggers}
+    return Run(settings=settings, paths=paths, resolved=plain, words=tuple(words), **nodes)
 
 
 def _require_fit_for_ranks(settings: Settings, label: str, conditions: dict[str, Any], network: Any) -> None:

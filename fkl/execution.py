@@ -27,6 +27,7 @@ from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
     CHECKPOINTS,
+    DIVERGED,
     FINISHED,
     add_file,
     alone,
@@ -157,7 +158,12 @@ def _do(run: Run, ranks: Ranks | None = None) -> None:
             except DivergedError as error:
                 _judge_all(error.failed, several, whole)
                 error.folder = write_failed(
-                    run.failed_folder, run.resolved, str(error), run.digest, tables.rounds_before(error)
+                    run.failed_folder,
+                    run.resolved,
+                    str(error),
+                    run.digest,
+                    tables.rounds_before(error),
+                    {**_about(run), DIVERGED: True},
                 )
                 loggers.tell(error.failed, error.t)
                 raise
@@ -225,12 +231,16 @@ def _add_model(run: Run) -> None:
             print(f"{title}: {warning}", file=sys.stderr)
 
 
+def _about(run: Run) -> dict[str, Any]:
+    """Name a run: its data set, its method, and what the user set."""
+    return {"dataset": run.dataset.name, "algorithm": run.algo.label, "words": [*run.words]}
+
+
 def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
     """What provenance.json tells of the run itself."""
     problem = experiment.problem
     notes: dict[str, Any] = {
-        "dataset": run.dataset.name,
-        "algorithm": run.algo.label,
+        **_about(run),
         "rounds": problem.rounds,
         "clients": problem.clients,
         "features": problem.dimension,

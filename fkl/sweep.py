@@ -24,6 +24,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from fkl.config import Run, load
+from fkl.diverged import DivergedError
 from fkl.errors import FklError, printable, refuse, require
 from fkl.files import CannotWriteError, require_files_in, write_text, writing
 
@@ -32,7 +33,9 @@ NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.y
 FIRST_COLUMNS = ["job", "state", "seconds", "overrides", "folder", "message"]
 COLUMNS = [*FIRST_COLUMNS, "metric", "mean"]
 """Of the closing list; the first, which older lists have too, tell that it is fkl's."""
-FINISHED, SKIPPED, FAILED, NOT_RUN = "finished", "finished already", "failed", "not run"
+FINISHED, SKIPPED, DIVERGED, FAILED, NOT_RUN = "finished", "finished already", "diverged", "failed", "not run"
+DONE, WRONG = (FINISHED, SKIPPED, DIVERGED), (DIVERGED, FAILED)
+"""States of jobs that are compared, and of those for which a sweep ends with exit code 2."""
 
 
 def job(config: DictConfig) -> float | None:
@@ -50,17 +53,18 @@ def job(config: DictConfig) -> float | None:
         goes on.
     """
     hydra = HydraConfig.get()
+    words = list(hydra.overrides.task)
     if hydra.mode != RunMode.MULTIRUN:
         try:
-            return _alone(config)
+            return _alone(config, words)
         except FklError as error:
             sys.exit(refuse(error))  # raised as it is, Hydra would put a line of its own before ours
-    return _noted(config, Path(hydra.sweep.dir), int(hydra.job.num), list(hydra.overrides.task))
+    return _noted(config, Path(hydra.sweep.dir), int(hydra.job.num), words)
 
 
-def _alone(config: DictConfig) -> float | None:
+def _alone(config: DictConfig, words: list[str]) -> float | None:
     """Do a run that is no job of a sweep."""
-    run = load(config)
+    run = load(config, words)
     try:
         _execute(run)
     except Exception as error:
@@ -93,13 +97,17 @@ def _objective(run: Run) -> float | None:
 
 
 def _judged(run: Run) -> dict[str, Any]:
-    """The metric of a finished run, that of a search or else its main one, and its mean over replicates."""
+    """The metric of a finished run, that of a search or else its main one, and its mean; and whether it diverged."""
+    from fkl.data.baselines import BLOWN_UP, blown_up
     from fkl.results.folder import read_summary
     from fkl.results.metrics import main_metric
 
     summary = read_summary(run.folder)
     name = run.settings.objective or main_metric(summary)
-    return {"metric": name, "mean": float(f"{summary[name].mean():.6g}")}
+    judged = {"metric": name, "mean": float(f"{summary[name].mean():.6g}")}
+    if blown_up(summary).any():
+        judged |= {"state": DIVERGED, "message": f"{name} is more than {BLOWN_UP:g} times that of its baselines"}
+    return judged
 
 
 def _noted(config: DictConfig, sweep: Path, number: int, overrides: list[str]) -> float | None:
@@ -109,18 +117,19 @@ def _noted(config: DictConfig, sweep: Path, number: int, overrides: list[str]) -
     note = {"job": number, "overrides": " ".join(overrides), "folder": "", "message": ""}
     start = time.time()
     value: float | None = math.inf
-    if plan["fail_fast"] and any(one["state"] == FAILED for one in _read(notes)):
+    if plan["fail_fast"] and any(one["state"] in WRONG for one in _read(notes)):
         note["state"] = NOT_RUN
     else:
         print(f"[{number + 1}/{plan['jobs']}] {note['overrides']}{_time_left(plan, _read(notes))}", flush=True)
         run = None
         try:
-            run = load(config)
+            run = load(config, overrides)
             note |= {"state": FINISHED if _execute(run) else SKIPPED, "folder": str(run.folder)}
             value = _objective(run)
             note |= _judged(run)
         except Exception as error:  # the sweep goes on past whatever it is
-            note |= {"state": FAILED, "message": _in_one_line(error), "folder": str(_leave(error, run, config))}
+            state = DIVERGED if isinstance(error, DivergedError) else FAILED
+            note |= {"state": state, "message": _in_one_line(error), "folder": str(_leave(error, run, config))}
             print(f"fkl: {note['message']}", file=sys.stderr)
     note["seconds"] = round(time.time() - start, 1)
     write_text(notes / f"job-{number}.json", json.dumps(note))
@@ -134,7 +143,6 @@ def _in_one_line(error: Exception) -> str:
 def _leave(error: Exception, run: Run | None, config: DictConfig) -> Path:
     """Write a failed job's traceback into its own folder, and tell where that is."""
     from fkl.results.folder import write_failed
-    from fkl.simulation import DivergedError
 
     if isinstance(error, DivergedError) and error.folder is not None:
         return error.folder  # which has its rows
@@ -198,30 +206,33 @@ class Progress(Callback):
         counts = Counter(note["state"] for note in ended)
         print(f"{len(ended)} runs: " + ", ".join(f"{number} {state}" for state, number in counts.most_common()))
         print(f"files: {folder / LIST}")
-        _compare(folder, ended)
         failed = [note for note in ended if note["state"] == FAILED]
         for note in failed:
             print(f"fkl: failed: {note['overrides']}: {note['message']} (see {note['folder']})", file=sys.stderr)
-        if failed:
+        if diverged := [note for note in ended if note["state"] == DIVERGED]:
+            first, more = diverged[0], f" and {len(diverged) - 1} more, all" * (len(diverged) > 1)
+            told = f"{first['overrides']}: {first['message']}{more} in {folder / LIST}"
+            print(f"fkl: diverged: {told}", file=sys.stderr)
+        _compare(folder, ended)
+        if failed or diverged:
             sys.exit(2)
 
 
 def _compare(folder: Path, ended: list[dict[str, Any]]) -> None:
     """Print the runs of a sweep beside each other, where there are two or more."""
-    done = [note for note in ended if note["state"] in (FINISHED, SKIPPED)]
-    if len({note["folder"] for note in done}) < 2:
+    done = [note for note in ended if note["state"] in DONE]
+    metrics = [note["metric"] for note in done if "metric" in note]
+    if len({note["folder"] for note in done}) < 2 or not metrics:
         return
     from fkl.comparison import MOST_ROWS, compare
 
-    metrics = [note["metric"] for note in done]
     try:
-        pivot = compare(folder, max(dict.fromkeys(metrics), key=metrics.count)).pivot
+        made = compare(folder, max(dict.fromkeys(metrics), key=metrics.count))
+        text = made.pivot.text(sys.stdout.isatty(), MOST_ROWS)
     except FklError as error:  # such as a run that has changed since: the sweep is done all the same
         print(f"fkl: not compared: {error}", file=sys.stderr)
         return
-    print(
-        f"\n{pivot.text(sys.stdout.isatty(), MOST_ROWS)}\nfkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX"
-    )
+    print("", text, *made.conclusions, f"fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX", sep="\n")
 
 
 UNDER_WAY = ExitStack()

@@ -8,24 +8,23 @@ from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from fkl.comparison import pairs
 from fkl.comparison.cells import Cell, Cells, arrange
 from fkl.comparison.choosing import VERIFIED, choose
 from fkl.comparison.pivot import Pivot
+from fkl.comparison.steps import about_steps
 from fkl.errors import FklError
 from fkl.files import whole_file, write_text
 from fkl.report.tables import Table
-from fkl.results.collect import FinishedRun
+from fkl.results.collect import Collected
 from fkl.results.metrics import LARGER_IS_BETTER, main_metric, require_metric
 
 MOST_ROWS = 30
 """Of a table in a terminal."""
-ABOUT_TESTS = (
-    "Replicates differ in random features and in what methods draw, on the same data unless these are drawn anew: "
-    "intervals and tests over them do not tell what other data would give."
-)
+ABOUT_TESTS = "Wilcoxon's signed-rank test of log ratios, Holm's correction, 5 %"
 
 
 @dataclass
@@ -50,14 +49,17 @@ class Comparison:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """All summaries, one row for each run, replicate and metric, see `fkl.comparison.cells.Cells.frame`."""
-        return self.cells.frame()
+        pairs = {name: unit.shared for name, unit in self.pivot.units.items()}
+        return self.cells.frame(pairs)
 
     @cached_property
     def pivot(self) -> Pivot:
         """Means of the metric by method and data set."""
-        values = self.cells.values(self.metric)
-        rows, columns = (dict.fromkeys(names) for names in zip(*values, strict=True))
-        return Pivot(self.metric, values, [*rows], [*columns], self.metric in LARGER_IS_BETTER)
+        larger = self.metric in LARGER_IS_BETTER
+        values = self.cells.values(self.metric, -np.inf if larger else np.inf)
+        baselines = self.cells.baselines(self.metric)
+        whole = self.metric, values, self.cells.methods, self.cells.datasets, larger, baselines
+        return Pivot(*whole, self.cells.set_in_all)
 
     @cached_property
     def _tested(self) -> tuple[pd.DataFrame, list[str]]:
@@ -78,19 +80,37 @@ class Comparison:
         return self._ranked[0]
 
     @cached_property
+    def conclusions(self) -> list[str]:
+        """What a reader of the table must know: who diverged, who beats no baseline, whose step was not searched."""
+        every = self.cells.every
+        failed = sum(bool(run.diverged.any()) for run in every)
+        said = [f"{failed} of {len(every)} runs diverged."] if failed else []
+        return [*said, *self.pivot.conclusions, *about_steps(self.cells, self.pivot), *self.notes, *self.cells.notes]
+
+    @cached_property
     def remarks(self) -> list[str]:
-        """All notes: of the choice of runs, the tests and the ranks."""
-        lines = [*self.notes, *self.cells.notes, *self._tested[1], *self._ranked[1]]
+        """All notes: the conclusions, and what was not tested or ranked."""
+        lines = [*self.conclusions, *self._tested[1], *self._ranked[1]]
         if len(self.pivot.datasets) > 1 and (missing := pairs.why_no_diagram(self.ranks)):
             lines.append(missing)
-        return [*lines, ABOUT_TESTS]
+        return lines
+
+    @property
+    def verdicts(self) -> list[str]:
+        """For each data set that was tested, whom the best method is better than, in a line."""
+        return pairs.summed_up(self.pivot, self.tests)
 
     def course(self, cell: Cell) -> pd.DataFrame:
-        """Metric over rounds and costs, all runs of a cell below each other, see `fkl.comparison.figures.course`."""
+        """Metric over rounds and costs of what counts in a cell: one curve a seed or replicate below the other.
+
+        Those that diverged are left out. Columns as of `fkl.comparison.figures.course`.
+        """
         from fkl.comparison.figures import course
 
         if cell not in self._courses:
-            self._courses[cell] = pd.concat([course(run, self.metric) for run in self.cells.runs[cell]])
+            curves = [course(run, self.metric) for run in self.cells.finished(cell)]
+            whole = pd.concat(curves) if curves else pd.DataFrame()
+            self._courses[cell] = self.pivot.units[cell.dataset].curves(whole) if len(whole) else whole
         return self._courses[cell]
 
     def figures(self, dark: bool = False) -> dict[str, dict[str, bytes]]:
@@ -114,9 +134,8 @@ class Comparison:
             Whether it is a terminal that shows bold and underlined letters.
         """
         parts = [self.pivot.text(terminal, MOST_ROWS)]
-        if len(self.tests):
-            parts.append("Wilcoxon's signed-rank test of paired replicates, Holm's correction, 5 %:")
-            parts[-1] += "".join(f"\n  {line}" for line in pairs.summed_up(self.tests))
+        if self.verdicts:
+            parts.append("".join([f"{ABOUT_TESTS}:", *(f"\n  {line}" for line in self.verdicts)]))
         if len(self.ranks):
             best = [f"{method} {rank:.2f}" for method, rank in self.ranks.mean().head(MOST_ROWS).items()]
             parts.append(f"average ranks over {len(self.ranks)} data sets: {', '.join(best)}")
@@ -140,13 +159,13 @@ class Comparison:
             files.append(folder / "runs.parquet")
             with whole_file(files[-1]) as stream:
                 self.frame.to_parquet(stream, index=False)
-        files += self.pivot.write(folder / "pivot")
+        files += self.pivot.write(folder / "pivot", self.conclusions)
         about = "\n\n".join(self.remarks)
         if len(self.tests):
-            files += Table(self.tests, f"{self.metric}: paired tests", about).write(folder / "tests")
+            files += Table(self.tests, f"{ABOUT_TESTS}. {self.pivot.caption}", about).write(folder / "tests")
         if len(self.ranks):
             ranked = self.ranks.T.assign(average=self.ranks.mean()).rename_axis("method").reset_index()
-            files += Table(ranked, f"{self.metric}: ranks", about).write(folder / "ranks")
+            files += Table(ranked, f"Ranks. {self.pivot.caption}", about).write(folder / "ranks")
         for name, made in self.figures(dark).items():
             for suffix, content in made.items():
                 files.append(folder / f"{name}{suffix}")
@@ -183,14 +202,13 @@ def compare(
     """
     found = choose([runs] if isinstance(runs, str | PathLike) else runs)
     found.warn()
-    notes = [f"{found.older} older runs have the configuration of a newer one, which counts."] if found.older else []
-    return compare_runs(found.runs, metric, by, notes)
+    return compare_runs(found, metric, by)
 
 
-def compare_runs(
-    runs: Sequence[FinishedRun], metric: str | None = None, by: Sequence[str] = (), notes: Sequence[str] = ()
-) -> Comparison:
+def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] = ()) -> Comparison:
     """Compare runs that were read already; parameters and errors as for `compare`."""
+    runs = found.runs
+    notes = [f"{found.older} older runs have the configuration of a newer one, which counts."] if found.older else []
     if metric is None:
         named = [main_metric(run.summary) for run in runs]
         metric = max(dict.fromkeys(named), key=named.count)
@@ -199,8 +217,10 @@ def compare_runs(
     if not having:
         raise FklError(f"metric={metric}: no run has a value of it in every replicate")
     left = len(runs) - len(having)
-    said = [f"{left} of {len(runs)} runs have no {metric} in every replicate, and are left out."] if left else []
-    return Comparison(arrange(having, by), metric, [*notes, *said])
+    notes += [f"{left} of {len(runs)} runs have no {metric} in every replicate, and are left out."] if left else []
+    elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # judged by another metric
+    lost = [run for run in found.lost if run.dataset not in elsewhere]
+    return Comparison(arrange([*lost, *having], by), metric, notes)
 
 
 def command(
@@ -223,8 +243,6 @@ def command(
     """
     made = compare(where, metric, by)
     files = made.write(out, dark)
-    runs = sum(map(len, made.cells.runs.values()))
-    checked = (
-        f"{runs} runs compared; checked against their checksums: {', '.join(VERIFIED)}, and rounds.csv where drawn"
-    )
-    return f"{made.text(sys.stdout.isatty())}\n\n{checked}\n{len(files)} files: {out}"
+    checked = f"{', '.join(VERIFIED)}, and rounds.csv where drawn"
+    said = f"{len(made.cells.every)} runs compared; checked against their checksums: {checked}"
+    return f"{made.text(sys.stdout.isatty())}\n\n{said}\n{len(files)} files: {out}"

@@ -1,19 +1,21 @@
 """Runs as cells of one table: a method, with what is its own, on data that are the same for all of its column."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from fkl.comparison.labels import Flat, flat, told, varying
+from fkl.comparison.labels import Flat, by_hand, flat, told, varying
+from fkl.data.baselines import CONSTANTS
 from fkl.errors import FklError, require
-from fkl.results.collect import FinishedRun
+from fkl.results.collect import EndedRun, FinishedRun
 
 PAIR = ["seed", "replicate"]
 """What a value is paired by."""
-OF_DATA = ("dataset", "partition", "scaling")
+OF_DATA = ("dataset", "partition", "scaling", "rows")
 """Groups whose keys say which data a run is on."""
 OF_A_PAIR = ("seed", "replicates")
 
@@ -31,16 +33,19 @@ class Cells:
 
     Parameters
     ----------
-    runs : dict of Cell to list of FinishedRun
+    runs : dict of Cell to list of EndedRun
         Those of one cell differ in their seed alone.
     keys : list of str
         By which methods or data are told apart.
+    set_in_all : list of str
+        Words that the user gave for all runs.
     notes : list of str
         What a reader must know, in sentences.
     """
 
-    runs: dict[Cell, list[FinishedRun]] = field(default_factory=dict)
+    runs: dict[Cell, list[EndedRun]] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
+    set_in_all: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -53,42 +58,72 @@ class Cells:
         """Columns of the table."""
         return [*dict.fromkeys(cell.dataset for cell in self.runs)]
 
-    def values(self, metric: str) -> dict[Cell, "pd.Series[float]"]:
-        """A column of the summaries, indexed by `PAIR`; of cells that have it in all of their runs."""
-        having = {cell: runs for cell, runs in self.runs.items() if all(metric in run.summary for run in runs)}
-        return {cell: _paired(runs, metric) for cell, runs in having.items()}
+    @property
+    def every(self) -> list[EndedRun]:
+        """All runs, cell by cell."""
+        return [run for runs in self.runs.values() for run in runs]
 
-    def frame(self) -> pd.DataFrame:
+    def finished(self, cell: Cell) -> list[FinishedRun]:
+        """The runs of a cell that have tables."""
+        return [run for run in self.runs.get(cell, []) if isinstance(run, FinishedRun)]
+
+    def values(self, metric: str, worst: float) -> dict[Cell, "pd.Series[float]"]:
+        """A column of the summaries, indexed by `PAIR`, with `worst` where a replicate diverged."""
+        return {cell: _by_pair(runs, [run.values(metric, worst) for run in runs]) for cell, runs in self.runs.items()}
+
+    def baselines(self, metric: str) -> dict[Cell, "pd.Series[float]"]:
+        """Errors of what predicts without learning, by its name and data set, indexed by `PAIR`."""
+        found: dict[Cell, pd.Series[float]] = {}
+        for name, words in CONSTANTS.get(metric, {}).items():
+            for dataset in self.datasets:
+                on_data = [cell for cell in self.runs if cell.dataset == dataset]
+                having = [run for cell in on_data for run in self.finished(cell) if name in run.summary]
+                if having:
+                    every = _by_pair(having, [run.summary[name].to_numpy(float) for run in having])
+                    found[Cell(words, dataset)] = every[~every.index.duplicated()]
+        return found
+
+    def frame(self, shared: Mapping[str, "pd.Index[Any] | None"]) -> pd.DataFrame:
         """All summaries, one row for each run, replicate and metric.
+
+        Parameters
+        ----------
+        shared : dict of str to Index
+            Seeds and replicates that all methods on a data set have; None where there is none.
 
         Returns
         -------
         DataFrame
-            run, method, dataset, algorithm, the keys that tell runs apart, seed, replicate, metric, value.
+            run, method, dataset, algorithm, the keys that tell runs apart, seed, replicate, diverged, shared, metric,
+            value. A run that diverged and left no summary has one row a replicate, without a metric.
         """
         rows = []
         for cell, runs in self.runs.items():
             for run in runs:
                 config = flat(run.config)
                 named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}
-                rows.append(named | {key: config.get(key) for key in self.keys} | {"seed": run.config["seed"]})
-        every = [run for runs in self.runs.values() for run in runs]
-        names = pd.DataFrame(rows)
-        wide = names.loc[np.repeat(names.index, [len(run.summary) for run in every])].reset_index(drop=True)
-        wide = pd.concat([wide, pd.concat([run.summary for run in every], ignore_index=True)], axis=1)
-        ids = [*dict.fromkeys([*names, "replicate"])]
-        return wide.melt(ids, var_name="metric", value_name="value").dropna(subset="value", ignore_index=True)
+                named |= {key: config.get(key) for key in self.keys} | {"seed": run.config["seed"]}
+                replicates = range(run.replicates)
+                counted, seed = shared[cell.dataset], run.config["seed"]
+                whose = {"shared": [counted is not None and (seed, one) in counted for one in replicates]}
+                table = run.summary if isinstance(run, FinishedRun) else pd.DataFrame({"replicate": replicates})
+                rows.append(table.assign(**named, diverged=run.diverged, **whose))
+        wide = pd.concat(rows, ignore_index=True)
+        ids = [*named, "replicate", "diverged", "shared"]
+        long = wide.melt(ids, var_name="metric", value_name="value").dropna(subset="value")
+        lost = wide.loc[~wide["run"].isin(long["run"]), ids].assign(metric="", value=np.nan)
+        return pd.concat([long, lost], ignore_index=True) if len(lost) else long.reset_index(drop=True)
 
 
-def arrange(runs: Iterable[FinishedRun], by: Sequence[str] = ()) -> Cells:
+def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
     """Put runs in cells.
 
-    A method is an algorithm with the keys of its own that are not the same in all of its runs on the same data. Runs
-    that differ in their seed alone are one cell's.
+    A method is an algorithm with those of its keys that were set by hand, or differ between its runs on the same data.
+    Runs that differ in their seed alone are one cell's.
 
     Parameters
     ----------
-    runs : iterable of FinishedRun
+    runs : iterable of EndedRun
         Oldest first; of those that differ in nothing else, one with the most replicates counts, and then the newest.
     by : sequence of str
         Keys whose values make columns, as data do, in place of rows.
@@ -104,11 +139,14 @@ def arrange(runs: Iterable[FinishedRun], by: Sequence[str] = ()) -> Cells:
     for key in by:
         known = sorted({name for _, config in placed for name in config})
         require(key in known, "by", key, f"a key of the runs: {', '.join(known)}")
-    cells = Cells()
+    hands = [by_hand(run) for run, _ in placed]
+    in_all = [word for word in hands[0].items() if all(word in hand.items() for hand in hands)]
+    cells = Cells(set_in_all=[f"{key}={value}" for key, value in in_all if key not in OF_A_PAIR])
+    own = [dict(word for word in hand.items() if word not in in_all) for hand in hands]
     columns, of_data = _columns(placed, by)
-    rows, of_methods = _rows(placed, columns, by, cells.notes)
+    rows, of_methods = _rows(placed, own, columns, by, cells.notes)
     cells.keys = [*dict.fromkeys([*of_methods, *of_data])]
-    chosen: dict[tuple[Cell, int], FinishedRun] = {}
+    chosen: dict[tuple[Cell, int], EndedRun] = {}
     for (run, config), dataset, method in zip(placed, columns, rows, strict=True):
         at = Cell(method, dataset), config["seed"]
         if at not in chosen or run.replicates >= chosen[at].replicates:
@@ -118,7 +156,7 @@ def arrange(runs: Iterable[FinishedRun], by: Sequence[str] = ()) -> Cells:
     return cells
 
 
-Placed = list[tuple[FinishedRun, Flat]]
+Placed = list[tuple[EndedRun, Flat]]
 
 
 def _columns(placed: Placed, by: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -131,11 +169,18 @@ def _columns(placed: Placed, by: Sequence[str]) -> tuple[list[str], list[str]]:
     return labels, [key for several in keys.values() for key in several]
 
 
-def _rows(placed: Placed, columns: list[str], by: Sequence[str], notes: list[str]) -> tuple[list[str], list[str]]:
-    """Label of each run's method, and all keys that differ; what only does between data sets is a note."""
+def _rows(
+    placed: Placed, own: list[Flat], columns: list[str], by: Sequence[str], notes: list[str]
+) -> tuple[list[str], list[str]]:
+    """Label of each run's method, and all keys that differ; what only does between data sets is a note.
+
+    `own` holds what the user set for each run, and not for all.
+    """
     groups: dict[str, dict[str, list[Flat]]] = {}
-    for (run, config), column in zip(placed, columns, strict=True):
+    handed: dict[str, list[str]] = {}
+    for (run, config), hand, column in zip(placed, own, columns, strict=True):
         groups.setdefault(run.algorithm, {}).setdefault(column, []).append(_only(config, False, by))
+        handed.setdefault(run.algorithm, []).extend(_only(hand, False, by))
     keys, all_keys = {}, []
     for name, on_data in groups.items():
         keys[name] = [*dict.fromkeys(key for some in on_data.values() for key in varying(some))]
@@ -146,7 +191,14 @@ def _rows(placed: Placed, columns: list[str], by: Sequence[str], notes: list[str
                 alike.setdefault(told(some[0], tuned), []).append(column)
             values = "; ".join(f"{words} on {' and '.join(several)}" for words, several in alike.items())
             notes.append(f"{name} is not set alike on all data: {values}.")
-    labels = [_label(run.algorithm, _only(config, False, by), keys[run.algorithm]) for run, config in placed]
+        said = {key.partition(".")[0] for key in everywhere}
+        alone = [key for key in dict.fromkeys(handed[name]) if key not in everywhere and key not in said]
+        keys[name] += alone
+        all_keys += alone
+    labels = [
+        _label(run.algorithm, _only(hand | config, False, by), keys[run.algorithm])
+        for (run, config), hand in zip(placed, own, strict=True)
+    ]
     return labels, all_keys
 
 
@@ -163,8 +215,8 @@ def _label(name: str, config: Flat, keys: Sequence[str]) -> str:
     return ", ".join(word for word in (name, told(config, keys)) if word)
 
 
-def _paired(runs: Sequence[FinishedRun], metric: str) -> "pd.Series[float]":
-    """A column of the summaries of runs that differ in their seed alone."""
-    columns = {name: np.concatenate([run.summary[name].to_numpy() for run in runs]) for name in ("replicate", metric)}
-    seeds = np.repeat([run.config["seed"] for run in runs], [len(run.summary) for run in runs])
-    return pd.DataFrame({**columns, "seed": seeds}).set_index(PAIR)[metric].sort_index()
+def _by_pair(runs: Sequence[EndedRun], values: Sequence[NDArray[np.float64]]) -> "pd.Series[float]":
+    """Values of the replicates of some runs."""
+    pairs = [(run.config["seed"], replicate) for run in runs for replicate in range(run.replicates)]
+    index = pd.MultiIndex.from_tuples(pairs, names=PAIR)
+    return pd.Series(np.concatenate([*values]), index, dtype=np.float64).sort_index()

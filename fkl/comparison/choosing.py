@@ -13,7 +13,7 @@ import yaml
 from fkl import conf_folder
 from fkl.comparison.labels import CLASS, Flat, flat
 from fkl.errors import FklError, require, shown
-from fkl.results.collect import CONFIG_FILE, Collected, FinishedRun, entries, read_run
+from fkl.results.collect import CONFIG_FILE, Collected, DivergedRun, EndedRun, FinishedRun, entries
 from fkl.results.folder import LAST_FILE
 
 VERIFIED = (CONFIG_FILE, "summary.csv")
@@ -44,16 +44,17 @@ def choose(where: Iterable[str | PathLike[str]]) -> Collected:
     places = [word for word in words if not _is_filter(word)] or ["outputs"]
     found = Collected()
     for folder in dict.fromkeys(folder.resolve() for place in places for folder in _folders(place)):
-        try:
-            found.whole.append(read_run(folder, VERIFIED))
-        except FklError as error:
-            found.broken[folder] = str(error)
+        found.add(folder, VERIFIED)
     if not found.whole:
         found.warn()
-        raise FklError(f"{', '.join(map(shown, places))}: no finished run there; fkl run makes one")
+        why = f"all {len(found.diverged)} runs diverged" if found.diverged else "no finished run there"
+        raise FklError(f"{', '.join(map(shown, places))}: {why}; fkl run makes one")
     found.whole.sort(key=lambda run: run.ended)
+    ended: list[EndedRun] = [*found.diverged, *found.whole]
     for word in filters:
-        found.whole = _fitting(word, found.whole)
+        ended = _fitting(word, ended)
+    found.whole = [run for run in ended if isinstance(run, FinishedRun)]
+    found.diverged = [run for run in ended if isinstance(run, DivergedRun)]
     return found
 
 
@@ -80,23 +81,24 @@ def _of_one(place: Path) -> list[Path]:
     require(place.is_dir(), "where", place, f"a folder, a glob, or KEY=VALUE; a sweep's folder has a {JOBS}")
     if (place / LAST_FILE).is_file():
         return [place]
-    runs = place / "runs"
-    return [folder for folder in entries(runs if runs.is_dir() else place) if (folder / LAST_FILE).is_file()]
+    outputs = place.parent if place.name == "runs" else place
+    there = outputs / "runs"
+    several = [*entries(there), *entries(outputs / "failed")] if there.is_dir() else entries(place)
+    return [folder for folder in several if (folder / LAST_FILE).is_file()]
 
 
 def _of_sweep(table: Path) -> list[Path]:
-    """Folders of the jobs that have one and did not fail; they are told from where the sweep was called."""
+    """Folders of the jobs that have one; they are told from where the sweep was called."""
     with table.open(encoding="utf-8", newline="") as stream:
         try:
-            rows = [row for row in csv.DictReader(stream) if row["state"].startswith("finished")]
-            told = [Path(row["folder"]) for row in rows]
+            told = [Path(row["folder"]) for row in csv.DictReader(stream) if row["state"] and row["folder"]]
         except (KeyError, AttributeError, csv.Error, UnicodeDecodeError):
             raise FklError(f"{table}: is not the list of a sweep's jobs") from None
     above = [Path(), *table.resolve().parents]
     return [next((base / folder for base in above if (base / folder).is_dir()), folder) for folder in told]
 
 
-def _fitting(word: str, runs: list[FinishedRun]) -> list[FinishedRun]:
+def _fitting(word: str, runs: list[EndedRun]) -> list[EndedRun]:
     """Runs that have one of a key's values."""
     key, _, text = word.partition("=")
     wanted = text.split(",")
@@ -108,19 +110,19 @@ def _fitting(word: str, runs: list[FinishedRun]) -> list[FinishedRun]:
     return fitting
 
 
-def _fits(run: FinishedRun, key: str, wanted: str) -> bool:
+def _fits(run: EndedRun, key: str, wanted: str) -> bool:
     config = flat(run.config)
     if key in config:
         return bool(config[key] == _parsed(wanted))
     return _plain(wanted) in {_plain(name) for name in _names(run, key, config)}
 
 
-def _values(run: FinishedRun, key: str) -> list[str]:
+def _values(run: EndedRun, key: str) -> list[str]:
     config = flat(run.config)
     return [str(config[key])] if key in config else _names(run, key, config)[-1:]
 
 
-def _names(run: FinishedRun, group: str, config: Flat) -> list[str]:
+def _names(run: EndedRun, group: str, config: Flat) -> list[str]:
     """What a group's choice goes by: its class and module, and the name that it has for people."""
     target = config.get(f"{group}.{CLASS}")
     if target is None:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from fkl.comparison import pairs
 from fkl.comparison.cells import Cell
 from fkl.comparison.forks import in_forks
+from fkl.comparison.pivot import Pivot
 from fkl.comparison.statistics import LEVEL, pareto_front
-from fkl.report.figures import DARK, SPREAD, canvas, rendered, shade, shaded
+from fkl.report.figures import DARK, canvas, rendered, shade, shaded
 from fkl.results.collect import FinishedRun
 from fkl.results.folder import damage
 from fkl.results.metrics import WORDS
@@ -29,6 +30,9 @@ MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
 MOST_POINTS = 200
 """Of a curve."""
 MARKERS = "osD^vP*X"
+SPREAD = "mean ± 1 sd over"
+GREYS = ("0.35", "0.65")
+"""Of the baselines."""
 ON_WIRES = ("uplink", "downlink", "link")
 """Directions whose counts make all that was sent, as in `fkl.network.ledger`, which takes a second to import."""
 FEW = 100
@@ -69,9 +73,7 @@ def _figures(made: "Comparison") -> dict[str, Callable[[], dict[str, bytes] | No
     pivot = made.pivot
     looks = {pivot.methods[i]: shade(number) for number, i in enumerate(pivot.best_first[:MOST_METHODS])}
     shown = [cell for cell in pivot.values if cell.method in looks]
-    counts = sorted({len(pivot.values[cell]) for cell in shown})
-    over = SPREAD.format(f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else counts[0])
-    told = "one replicate" if counts == [1] else over
+    told = f"{SPREAD} {pivot.over}" if pivot.several else pivot.over
     if len(looks) < len(pivot.methods):
         told += f"; the {len(looks)} best of {len(pivot.methods)} methods"
     datasets = pivot.datasets[:MOST_PANELS]
@@ -80,7 +82,7 @@ def _figures(made: "Comparison") -> dict[str, Callable[[], dict[str, bytes] | No
     courses = in_forks({cell: partial(made.course, cell) for cell in shown if cell.dataset in datasets})
     work: dict[str, Callable[[], dict[str, bytes] | None]] = {}
     for name, words in AXES.items():
-        panel = partial(_curves, courses, name, looks)
+        panel = partial(_curves, pivot, courses, name, looks)
         work[f"curves_over_{name}"] = partial(_panels, datasets, panel, made.metric, words, told)
     panel = partial(_points, made, looks)
     work["error_against_bytes"] = partial(_panels, datasets, panel, made.metric, AT_THE_END, told)
@@ -111,8 +113,8 @@ def course(run: FinishedRun, metric: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        rounds, metric; scalars, bytes: so far, over the number of clients; seconds so far, and whether these are
-        `evenly` spread over the rounds, since the run tells their sum alone.
+        seed, replicate, rounds, metric; scalars, bytes: so far, over the number of clients; seconds so far, and
+        whether these are `evenly` spread over the rounds, since the run tells their sum alone.
     """
     T, file = int(run.provenance["rounds"]), run.folder / "rounds.csv"
     with file.open(encoding="utf-8") as stream:
@@ -123,20 +125,43 @@ def course(run: FinishedRun, metric: str) -> pd.DataFrame:
     timed = ["runtime_s"] if "runtime_s" in there else []
     wanted = ["round", "replicate", metric, *timed, *sent["scalars"], *sent["bytes"]]
     table = pd.read_csv(file, usecols=wanted)[wanted].to_numpy(np.float64)
+    table = table[~run.diverged[table[:, 1].astype(np.int64)]]
     even = np.concatenate([np.geomspace(1, T, MOST_POINTS // 2), np.linspace(1, T, MOST_POINTS // 2)])
     column = dict(zip(wanted, table[np.isin(table[:, 0], np.round(even))].T, strict=True))
-    made = {"rounds": column["round"], "metric": column[metric], "evenly": np.full(len(column["round"]), not timed)}
+    told = np.full(len(column["round"]), run.config["seed"]), column["replicate"].astype(np.int64)
+    made = {"seed": told[0], "replicate": told[1], "rounds": column["round"], "metric": column[metric]}
+    made["evenly"] = np.full(len(column["round"]), not timed)
     for unit, names in sent.items():
         if names:
             made[unit] = sum(column[name] for name in names) / run.provenance["clients"]
     if timed:
         return pd.DataFrame({**made, "seconds": column["runtime_s"]})
     whole = dict(zip(run.summary["replicate"], run.summary["runtime_s"], strict=True))
-    return pd.DataFrame({**made, "seconds": np.vectorize(whole.get)(column["replicate"]) * column["round"] / T})
+    return pd.DataFrame(
+        {**made, "seconds": np.vectorize(whole.get, otypes=[float])(column["replicate"]) * column["round"] / T}
+    )
+
+
+def _named(pivot: Pivot, cell: Cell) -> str:
+    """A method, with how many of its values diverged, which are in no curve and no point."""
+    failed, of = pivot.diverged(*cell)
+    return f"{cell.method} ({failed} of {of} diverged)" if failed else cell.method
+
+
+def _baselines(pivot: Pivot, axes: Axes, dataset: str) -> None:
+    """A dashed line for each baseline."""
+    on_data = [(cell.method, mean) for cell, mean in pivot.baseline_means.items() if cell.dataset == dataset]
+    for number, (name, mean) in enumerate(on_data):
+        axes.axhline(mean, color=GREYS[number], linestyle="--", linewidth=1, label=name, zorder=0)
 
 
 def _curves(
-    courses: dict[Cell, pd.DataFrame], name: str, looks: dict[str, tuple[str, str]], axes: Axes, dataset: str
+    pivot: Pivot,
+    courses: dict[Cell, pd.DataFrame],
+    name: str,
+    looks: dict[str, tuple[str, str]],
+    axes: Axes,
+    dataset: str,
 ) -> bool:
     """Curves of one data set; False where there is none."""
     drawn, positive = False, True
@@ -148,11 +173,13 @@ def _curves(
         x, mean, deviation = by_round[name].mean(), by_round["metric"].mean(), by_round["metric"].std(ddof=1)
         if len(x) < 2:
             continue
-        shaded(axes, x.to_numpy(float), mean.to_numpy(), deviation.fillna(0).to_numpy(), method, look)
+        label = _named(pivot, Cell(method, dataset))
+        shaded(axes, x.to_numpy(float), mean.to_numpy(), deviation.fillna(0).to_numpy(), label, look)
         drawn, positive = True, positive and bool((mean > 0).all())
         if name == "seconds" and course["evenly"].any():
             axes.evenly = True  # type: ignore[attr-defined]
     if drawn:
+        _baselines(pivot, axes, dataset)
         axes.set_yscale("log" if positive else "linear")
         axes.set_xscale("linear" if name == "rounds" else "log")
     return drawn
@@ -162,21 +189,25 @@ def _points(made: "Comparison", looks: dict[str, tuple[str, str]], axes: Axes, d
     """A point a method, and the front; False where nobody sends anything."""
     found: dict[str, tuple[float, float, float]] = {}
     for method in looks:
-        runs = made.cells.runs.get(Cell(method, dataset), [])
+        runs = made.cells.finished(Cell(method, dataset))
         if not runs or not all(traffic([*run.summary], "bytes") for run in runs):
             continue
         share = [
             run.summary[traffic([*run.summary], "bytes")].sum(axis=1).mean() / run.provenance["clients"] for run in runs
         ]
-        values = made.pivot.values[Cell(method, dataset)]
-        found[method] = float(np.mean(share)), float(values.mean()), float(np.nan_to_num(values.std(ddof=1)))
+        judged = made.pivot.judged[Cell(method, dataset)]
+        if len(values := judged[np.isfinite(judged)]):
+            spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+            found[method] = float(np.mean(share)), float(values.mean()), spread
     if not any(cost for cost, _, _ in found.values()):
         return False
     cost, error, _ = (np.array(column) for column in zip(*found.values(), strict=True))
     for number, (method, (colour, _)) in enumerate(looks.items()):
         if method in found:
             x, y, spread = found[method]
-            axes.errorbar(x, y, spread, fmt=MARKERS[number % len(MARKERS)], color=colour, label=method, capsize=2)
+            label = _named(made.pivot, Cell(method, dataset))
+            axes.errorbar(x, y, spread, fmt=MARKERS[number % len(MARKERS)], color=colour, label=label, capsize=2)
+    _baselines(made.pivot, axes, dataset)
     if not made.pivot.larger_is_better:
         front(axes, cost, error)
     if (error > 0).all():

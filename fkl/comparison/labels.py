@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from fkl.config import NOT_RESULTS
+from fkl.results.collect import EndedRun
 
 CLASS = "_target_"
 Flat = dict[str, Any]
@@ -27,6 +28,19 @@ def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
             yield from _flat(value, f"{above}{key}.")
         else:
             yield above + key, int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def by_hand(run: EndedRun) -> Flat:
+    """What the user set of a run: keys with their values, and groups with the names of their choices.
+
+    The method and the data set are left out, which have their own names, and so is what decides no number.
+    """
+    pairs = (word.lstrip("+").partition("=") for word in run.words)
+    config = flat(run.config)
+    groups = {key for key, node in run.config.items() if isinstance(node, dict) and key not in NOT_RESULTS}
+    return {
+        key: config.get(key, value) for key, _, value in pairs if key in config or key in groups - {"algo", "dataset"}
+    }
 
 
 def varying(flats: Sequence[Flat]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Who is better than whom: over replicates on each data set, and over data sets."""
+"""Who is better than whom: over seeds or replicates on each data set, and over data sets."""
 
 import math
 from itertools import combinations
@@ -9,17 +9,18 @@ import pandas as pd
 
 from fkl.comparison.cells import Cell
 from fkl.comparison.pivot import Pivot
-from fkl.comparison.statistics import LEVEL, holm, paired_p, ranks, student_interval
+from fkl.comparison.statistics import LEVEL, holm, ranks, signed_ranks, student_interval
 
 MOST_METHODS = 30
 """On one data set; pairs of more would take minutes, and hardly one of them would pass Holm's correction."""
 FEWEST_DATASETS, FEWEST_METHODS = 5, 3
 """For a test over data sets, whose distribution is known for many of them."""
-COLUMNS = ["dataset", "better", "worse", "difference", "low", "high", "p", "p_holm", "n"]
+COLUMNS = ["dataset", "better", "worse", "difference", "low", "high", "scale", "p", "p_holm", "n", "unit", "verdict"]
+BETTER, CANNOT_TELL, NOT_TESTED = "better", "cannot tell", "not tested"
 
 
 def paired_tests(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
-    """Compare each two methods on each data set, replicate by replicate.
+    """Compare each two methods on each data set, by the seeds or replicates that all methods there share.
 
     Parameters
     ----------
@@ -28,47 +29,61 @@ def paired_tests(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
     Returns
     -------
     tests : DataFrame
-        `COLUMNS`: the mean of the paired differences with Student's interval, Wilcoxon's p value, and the same after
-        Holm's correction for all pairs on the data set.
+        `COLUMNS`. The better method is the one that the signed ranks of the differences favour. The difference is the
+        mean log ratio of the worse to the better error, in %, with Student's interval; of values that are not all
+        positive it is that of the values themselves, in the metric. p is that of Wilcoxon's signed-rank test, in which
+        a value that diverged has the worst rank, and p_holm is adjusted for all pairs on the data set.
     notes : list of str
-        What was not compared, in sentences.
+        What was not tested, in sentences.
     """
-    rows, notes = [], []
-    for j, dataset in enumerate(pivot.datasets):
-        there = [
-            i for i in np.argsort(pivot.places[:, j], kind="stable") if Cell(pivot.methods[i], dataset) in pivot.values
-        ]
-        if len(there) > MOST_METHODS:
-            notes.append(
-                f"{dataset}: {len(there)} methods are too many to compare in pairs, which are at most {MOST_METHODS}."
-            )
+    rows: list[dict[str, Any]] = []
+    notes = []
+    for dataset in pivot.datasets:
+        unit = pivot.units[dataset]
+        there = [method for method in pivot.methods if Cell(method, dataset) in pivot.judged]
+        pairs = len(there) * (len(there) - 1) // 2
+        if not pairs or unit.shared is None:
             continue
-        tested = [_of_a_pair(pivot, dataset, pivot.methods[a], pivot.methods[b]) for a, b in combinations(there, 2)]
-        apart = sum(not row["n"] for row in tested)
-        if apart:
+        if len(there) > MOST_METHODS:
+            many = f"{len(there)} methods are too many to compare in pairs, which are at most {MOST_METHODS}"
+            notes.append(f"{dataset}: {NOT_TESTED}: {many}.")
+            continue
+        tested = [_of_a_pair(pivot, dataset, *names) for names in combinations(there, 2)]
+        chance = sum(not np.isnan(row["p"]) for row in tested)
+        needed = math.ceil(1 + math.log2(max(chance, 1) / (1 - LEVEL)))
+        if unit.n < needed:  # whose least p, 2 / 2^n, passes no first step of Holm's correction
+            notes.append(f"{dataset}: {NOT_TESTED} ({unit.words}, {needed} needed).")
+            tested = [row | {"p": np.nan} for row in tested]
+        elif chance < pairs:
             notes.append(
-                f"{dataset}: {apart} of {len(tested)} pairs of methods share no seed and replicate: not compared."
+                f"{dataset}: {pairs - chance} of {pairs} pairs are {NOT_TESTED}: no chance has a part in them."
             )
         corrected = holm(np.array([row["p"] for row in tested], float))
-        counted = [row["n"] for row in tested if not np.isnan(row["p"])]
-        needed = math.ceil(1 + math.log2(max(len(counted), 1) / (1 - LEVEL)))
-        if few := sum(n < needed for n in counted):
-            notes.append(
-                f"{dataset}: {few} of {len(counted)} pairs share fewer than the {needed} replicates that the first "
-                "step of Holm's correction takes."
-            )
-        rows += [row | {"p_holm": p} for row, p in zip(tested, corrected, strict=True) if row["n"]]
+        rows += [row | {"p_holm": p, "verdict": _verdict(p)} for row, p in zip(tested, corrected, strict=True)]
     return pd.DataFrame(rows, columns=COLUMNS), notes
 
 
-def _of_a_pair(pivot: Pivot, dataset: str, better: str, worse: str) -> dict[str, Any]:
-    one, other = (pivot.values[Cell(method, dataset)] for method in (better, worse))
-    shared = one.index.intersection(other.index)
-    difference = (other.loc[shared] - one.loc[shared]).to_numpy(float)
-    low, high = student_interval(difference) if len(shared) else (np.nan, np.nan)
-    row = {"dataset": dataset, "better": better, "worse": worse, "n": len(shared)}
-    mean = difference.mean() if len(shared) else np.nan
-    return row | {"difference": mean, "low": low, "high": high, "p": paired_p(difference)}
+def _verdict(p: float) -> str:
+    return NOT_TESTED if np.isnan(p) else BETTER if p < 1 - LEVEL else CANNOT_TELL
+
+
+def _of_a_pair(pivot: Pivot, dataset: str, one: str, other: str) -> dict[str, Any]:
+    a, b = (pivot.judged[Cell(method, dataset)] for method in (one, other))
+    finite = bool(np.isfinite(a).all() and np.isfinite(b).all())
+    ratio = bool((a > 0).all() and (b > 0).all())
+    with np.errstate(invalid="ignore"):  # where both diverged, which is a tie
+        apart = np.nan_to_num(np.log(b) - np.log(a) if ratio else b - a, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    if pivot.larger_is_better:
+        apart = -apart
+    favour, p = signed_ranks(apart)
+    if favour < 0 or (favour == 0 and apart.mean() < 0):
+        one, other, apart = other, one, -apart
+    mean, (low, high) = (float(apart.mean()), student_interval(apart)) if finite else (np.nan, (np.nan, np.nan))
+    if ratio:
+        mean, low, high = (100 * math.expm1(value) for value in (mean, low, high))
+    unit = pivot.units[dataset]
+    row = {"dataset": dataset, "better": one, "worse": other, "difference": mean, "low": low, "high": high}
+    return row | {"scale": "%" if ratio else pivot.metric, "p": p, "n": unit.n, "unit": unit.kind}
 
 
 def average_ranks(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
@@ -81,12 +96,13 @@ def average_ranks(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
         mean of their places.
     notes : list of str
     """
-    everywhere = np.flatnonzero(np.isfinite(pivot.means).all(axis=1))
+    ranked = [j for j, name in enumerate(pivot.datasets) if pivot.units[name].shared is not None]
+    signed = (-pivot.means if pivot.larger_is_better else pivot.means)[:, ranked]
+    everywhere = np.flatnonzero(~np.isnan(signed).any(axis=1))
     methods = [pivot.methods[i] for i in everywhere]
-    if len(pivot.datasets) < 2 or len(methods) < 2:
+    if len(ranked) < 2 or len(methods) < 2:
         return pd.DataFrame(), []
-    signed = -pivot.means if pivot.larger_is_better else pivot.means
-    placed = pd.DataFrame(ranks(signed[everywhere].T), pivot.datasets, methods)
+    placed = pd.DataFrame(ranks(signed[everywhere].T), [pivot.datasets[j] for j in ranked], methods)
     left = len(pivot.methods) - len(methods)
     notes = (
         [f"Ranks are of the {len(methods)} methods that were run on all data, and leave out {left}."] if left else []
@@ -116,13 +132,33 @@ def nemenyi(placed: pd.DataFrame) -> pd.DataFrame:
     return posthoc_nemenyi_friedman(placed)
 
 
-def summed_up(tests: pd.DataFrame) -> list[str]:
-    """For each data set, who is told apart from the best and who is not, in a line."""
+def summed_up(pivot: Pivot, tests: pd.DataFrame) -> list[str]:
+    """For each data set, whom the method of least mean error is better than and whom it is not, in a line."""
     lines = []
-    for dataset, some in tests.groupby("dataset", sort=False):
-        best = some["better"].iloc[0]
-        against = some[some["better"] == best]
-        level = against[~(against["p_holm"] < 1 - LEVEL)]["worse"].tolist()
-        words = ", ".join(level) if level else "none"
-        lines.append(f"{dataset}: {best} is best; not told apart from it: {words}")
+    for dataset, some in tests[tests["verdict"] != NOT_TESTED].groupby("dataset", sort=False):
+        j = pivot.datasets.index(str(dataset))
+        best = next(pivot.methods[i] for i in np.argsort(pivot.places[:, j], kind="stable"))
+        told = some["verdict"] == BETTER
+        said = {
+            "better than": [
+                f"{row['worse']} ({_gain(row)})" for row in some[told & (some["better"] == best)].to_dict("records")
+            ],
+            "not better than": some.loc[told & (some["worse"] == best), "better"].tolist(),
+            "cannot tell from": [
+                name
+                for pair in some.loc[~told, ["better", "worse"]].to_numpy()
+                if best in pair
+                for name in pair
+                if name != best
+            ],
+        }
+        words = "; ".join(f"{how} {', '.join(names)}" for how, names in said.items() if names)
+        lines.append(f"{dataset}: {best}: {words}")
     return lines
+
+
+def _gain(row: dict[Any, Any]) -> str:
+    """By how much a method is better than another."""
+    if np.isnan(row["difference"]):
+        return "which diverged"
+    return f"by {row['difference']:.3g} {row['scale']} [{row['low']:.3g}, {row['high']:.3g}]"

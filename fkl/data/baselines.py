@@ -19,6 +19,8 @@ CONSTANTS = {
     "test_error": {"test_error_majority": "the class that most training samples have"},
 }
 """By the column of a summary that has a method's error: columns of what it is to beat, and what they predict."""
+BLOWN_UP = 1e6
+"""Times the error of its worst baseline, above which a finite error counts as diverged."""
 
 
 class Baselines(NamedTuple):
@@ -83,6 +85,16 @@ def constants(learned: Iterable[Array], tested: Iterable[Array], classes: bool) 
 def in_units(mse: Array, variance: Array | float, unit: float) -> dict[str, Array]:
     """Columns of an error in other measures: its share of the variance, and its root in the target's own units."""
     return {"r2": explained(mse, variance), "rmse_in_units": np.sqrt(mse) * unit}
+
+
+def blown_up(summary: "pd.DataFrame") -> NDArray[np.bool_]:
+    """(R,) Which replicates of a summary ended with an error that only a run that diverges has."""
+    found = np.zeros(len(summary), dtype=bool)
+    for error, constants in CONSTANTS.items():
+        known = [name for name in constants if name in summary]
+        if error in summary and known:
+            found |= (summary[error] > BLOWN_UP * summary[known].max(axis=1)).to_numpy()
+    return found
 
 
 def not_beaten(summary: "pd.DataFrame") -> str | None:

@@ -22,7 +22,7 @@ from fkl.composing.experiments import experiments, variants
 from fkl.composing.grid import Job, jobs
 from fkl.config import identity
 from fkl.papers.beside import AS_STATED
-from fkl.results.collect import FinishedRun
+from fkl.results.collect import EndedRun, FinishedRun
 
 REPLICATES = ("replicates",)
 FREE = REPLICATES
@@ -100,7 +100,7 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
     return sorted(found, key=lambda one: order.index(one.variant))
 
 
-def of_a_paper(run: FinishedRun, papers: Iterable[str]) -> bool:
+def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:
     """Whether a run is one of an experiment of these papers, whatever its replicates."""
     return any(_name(run.config, FREE) in _wanted(tuple(experiments(paper)), FREE) for paper in papers)
 

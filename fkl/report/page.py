@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from fkl import __version__, papers
 from fkl.comparison import Comparison, compare_runs
-from fkl.comparison.pairs import summed_up
 from fkl.composing import experiments
 from fkl.data.store import Store
 from fkl.errors import FklError
@@ -41,7 +40,7 @@ from fkl.report.verdicts import (
     judge,
     tally,
 )
-from fkl.results.collect import Collected, FinishedRun, collect, legible
+from fkl.results.collect import Collected, DivergedRun, FinishedRun, collect, legible
 from fkl.results.metrics import main_metric
 
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -231,7 +230,7 @@ class ComparedView:
     @property
     def said(self) -> list[str]:
         """Who is told apart from the best, and what a reader must know."""
-        return [*summed_up(self.made.tests), *self.made.remarks]
+        return [*self.made.verdicts, *self.made.remarks]
 
 
 def write_page(outputs: Path, store: Store) -> str:
@@ -286,9 +285,10 @@ def write_page(outputs: Path, store: Store) -> str:
 
 def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
     """The runs beside each other, those of one metric; without the papers' own where these are shown beside theirs."""
-    runs = found.runs
+    runs, lost = found.runs, found.lost
     if of_papers:
         runs = [run for run in runs if not of_a_paper(run, papers.PAPERS)]
+        lost = [run for run in lost if not of_a_paper(run, papers.PAPERS)]
     by_metric: dict[str, list[FinishedRun]] = {}
     for run in runs:
         by_metric.setdefault(main_metric(run.summary), []).append(run)
@@ -296,7 +296,8 @@ def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[Compared
     for metric, several in by_metric.items():
         if len(several) > 1:
             folder = outputs / "comparison" / metric
-            made, files = papers.made_of(f"comparison by {metric}", partial(_written, folder), Collected(several))
+            make = partial(_written, folder, lost)
+            made, files = papers.made_of(f"comparison by {metric}", make, Collected(several))
             about = f"{metric} of {', '.join(made.pivot.methods)} on {', '.join(made.pivot.datasets)}"
             shown = {file.stem: embedded(file, f"{file.stem}: {about}") for file in files if file.suffix == ".png"}
             views.append(ComparedView(made, shown, _below(outputs, files)))
@@ -305,8 +306,8 @@ def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[Compared
     return views
 
 
-def _written(folder: Path, runs: list[FinishedRun]) -> tuple[Comparison, list[Path]]:
-    made = compare_runs(runs)
+def _written(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> tuple[Comparison, list[Path]]:
+    made = compare_runs(Collected(runs, lost))
     return made, made.write(folder)
 
 

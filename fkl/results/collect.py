@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
+from numpy.typing import NDArray
 
-from fkl.config import NODES, identity
+from fkl.config import MOST_REPLICATES, NODES, identity
+from fkl.data.baselines import blown_up
 from fkl.errors import FklError, require, shown
-from fkl.results.folder import LAST_FILE, damage, read_summary
+from fkl.results.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one, where there is one, is ten times faster
 
@@ -49,8 +51,8 @@ UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud80
 
 
 @dataclass(frozen=True)
-class FinishedRun:
-    """One finished run.
+class EndedRun:
+    """One run that ended: `FinishedRun` or `DivergedRun`.
 
     Parameters
     ----------
@@ -76,14 +78,61 @@ class FinishedRun:
         return str(self.provenance["algorithm"])
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """What the user set, as KEY=VALUE words; none of a run that an older version of fkl made."""
+        words = self.provenance.get("words")
+        return tuple(map(str, words)) if isinstance(words, list) else ()
+
+    @property
     def replicates(self) -> int:
         """How many there are."""
         return int(self.config["replicates"])
 
     @cached_property
+    def decisive(self) -> str:
+        """Digest of its configuration; the versions of fkl and of its packages decide numbers, too."""
+        return identity(self.config)
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        """(R,) Which replicates diverged."""
+        raise NotImplementedError
+
+    def values(self, metric: str, worst: float) -> NDArray[np.float64]:
+        """(R,) A column of the summary, and `worst` of replicates that diverged."""
+        raise NotImplementedError
+
+    @cached_property
     def ended(self) -> datetime:
         """When its folder was finished."""
         return datetime.fromtimestamp((self.folder / LAST_FILE).stat().st_mtime, UTC)
+
+
+class DivergedRun(EndedRun):
+    """A run whose numbers grew without end."""
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        """(R,) All of its replicates, since none is whole."""
+        return np.ones(self.replicates, dtype=bool)
+
+    def values(self, metric: str, worst: float) -> NDArray[np.float64]:
+        """(R,) The worst there is."""
+        return np.full(self.replicates, worst)
+
+
+@dataclass(frozen=True)
+class FinishedRun(EndedRun):
+    """One finished run; parameters as for `EndedRun`."""
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        """(R,) Which replicates ended with an error that only a run that diverges has."""
+        return blown_up(self.summary)
+
+    def values(self, metric: str, worst: float) -> NDArray[np.float64]:
+        """(R,) A column of the summary, and `worst` of replicates that diverged."""
+        return np.where(self.diverged, worst, self.summary[metric].to_numpy(np.float64))
 
     @cached_property
     def summary(self) -> pd.DataFrame:
@@ -100,11 +149,6 @@ class FinishedRun:
         """One row a replicate and round."""
         return pd.read_csv(self.folder / "rounds.csv")
 
-    @cached_property
-    def decisive(self) -> str:
-        """Digest of its configuration; the versions of fkl and of its packages decide numbers, too."""
-        return identity(self.config)
-
     def forget(self) -> None:
         """Let go of the tables that may be large; they are read again when they are asked for."""
         for name in ("clients", "rounds"):
@@ -119,11 +163,13 @@ class Collected:
     ----------
     whole : list of FinishedRun
         Oldest first.
+    diverged : list of DivergedRun
     broken : dict of Path to str
         Folders of what is no whole run, with what is wrong.
     """
 
     whole: list[FinishedRun] = field(default_factory=list)
+    diverged: list[DivergedRun] = field(default_factory=list)
     broken: dict[Path, str] = field(default_factory=dict)
 
     @property
@@ -136,9 +182,33 @@ class Collected:
         return [*newest.values()]
 
     @property
+    def lost(self) -> list[DivergedRun]:
+        """The runs that diverged, one of each configuration that no whole run has."""
+        finished = {run.decisive for run in self.whole}
+        return [*{run.decisive: run for run in self.diverged if run.decisive not in finished}.values()]
+
+    @property
     def older(self) -> int:
         """How many whole runs have the configuration of a newer one."""
         return len(self.whole) - len(self.runs)
+
+    def add(self, folder: Path, only: Collection[str] | None = None) -> None:
+        """Read a folder: a whole run, one that diverged, or a broken one; what else failed is left out.
+
+        Parameters
+        ----------
+        folder : Path
+        only : collection of str, optional
+            As for `read_run`.
+        """
+        if (diverged := read_diverged(folder)) is not None:
+            self.diverged.append(diverged)
+            return
+        try:
+            self.whole.append(read_run(folder, only))
+        except FklError as error:
+            if provenance(folder).get("state") != FAILED:
+                self.broken[folder] = str(error)
 
     def leave_out(self, run: FinishedRun, reason: str) -> None:
         """Count a run among the broken ones."""
@@ -164,11 +234,9 @@ def collect(outputs: Path) -> Collected:
         When that is no folder that can be read; where there is none, nothing was run yet.
     """
     found = Collected()
-    for folder in entries(outputs / "runs"):
-        try:
-            found.whole.append(read_run(folder))
-        except FklError as error:
-            found.broken[folder] = str(error)
+    for kind in ("runs", "failed"):
+        for folder in entries(outputs / kind):
+            found.add(folder)
     found.whole.sort(key=lambda run: run.ended)
     return found
 
@@ -223,6 +291,21 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
     with _reading("summary.csv"):
         _require_summary(run)
     return run
+
+
+def read_diverged(folder: Path) -> DivergedRun | None:
+    """Read what a run left that diverged; None where a folder holds something else, or not all of it."""
+    told = provenance(folder)
+    if told.get("state") != FAILED or told.get(DIVERGED) is not True:
+        return None
+    try:
+        config = _yaml(folder / CONFIG_FILE)
+        _require_types(config, CONFIG)
+        _require_types(told, {"dataset": str, "algorithm": str})
+        require(config["replicates"] <= MOST_REPLICATES, "replicates", config["replicates"], f"<= {MOST_REPLICATES}")
+    except Exception:  # json and PyYAML raise nearly anything for a file that is made to deceive
+        return None
+    return DivergedRun(folder, config, told)
 
 
 @contextmanager

@@ -33,6 +33,8 @@ CHECKPOINT, CHECKPOINTS = "checkpoint", "checkpoints"
 """File of one process, and folder of those of several ranks."""
 FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
 """What provenance.json says of a folder under `state`."""
+DIVERGED = "diverged"
+"""Key of provenance.json that is true where a run failed since its numbers grew without end."""
 HALF_WRITTEN = ".*.partial-*"
 LEFT_BY_A_FAILURE = ("config.yaml", "error.txt", "rounds.csv", LAST_FILE)
 PACKAGES = (
@@ -290,7 +292,12 @@ def _move(folder: Path, run: Run) -> None:
 
 
 def write_failed(
-    folder: Path, config: dict[str, Any], error: str, digest: str = "", rounds: Path | None = None
+    folder: Path,
+    config: dict[str, Any],
+    error: str,
+    digest: str = "",
+    rounds: Path | None = None,
+    notes: dict[str, Any] | None = None,
 ) -> Path:
     """Write what a failed run leaves, and tell where: its configuration, its error, and the rows that are right.
 
@@ -304,6 +311,8 @@ def write_failed(
         Of the run.
     rounds : Path or None
         File that is moved there.
+    notes : dict, optional
+        What else provenance.json shall tell.
 
     Raises
     ------
@@ -313,7 +322,7 @@ def write_failed(
     folder = next(one for one in _numbered(folder) if not one.exists() or ours.items() <= provenance(one).items())
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        _mark(folder, FAILED, digest)
+        _mark(folder, FAILED, digest, notes)
         (folder / "rounds.csv").unlink(missing_ok=True)
         if rounds is not None:
             rounds.replace(folder / "rounds.csv")

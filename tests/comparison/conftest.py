@@ -20,9 +20,20 @@ ROUNDS = 20
 
 
 def made_up(
-    folder: Path, algorithm: str, dataset: str, errors: Sequence[float], metric: str = "mse", **keys: Any
+    folder: Path,
+    algorithm: str,
+    dataset: str,
+    errors: Sequence[float],
+    metric: str = "mse",
+    words: Sequence[str] = (),
+    columns: dict[str, float | Sequence[float]] | None = None,
+    diverged: bool = False,
+    **keys: Any,
 ) -> Path:
-    """Write a run of the method that ends with one of these errors a replicate; `keys` of its configuration."""
+    """Write a run of the method that ends with one of these errors a replicate; `keys` of its configuration.
+
+    `words` are those of the user, `columns` more ones of the tables. A run that diverged leaves no tables.
+    """
     config: dict[str, Any] = {
         "seed": 0,
         "replicates": len(errors),
@@ -50,11 +61,15 @@ def made_up(
             "uplink_bytes": np.tile(40 * rounds, len(errors)),
         })
     }  # fmt: skip
+    for name, values in (columns or {}).items():
+        tables["rounds"][name] = np.repeat(np.broadcast_to(values, len(errors)), ROUNDS)
     last = tables["rounds"][tables["rounds"]["round"] == ROUNDS].drop(columns="round")
     tables["summary"] = last.assign(runtime_s=0.5, runtime_per_client_s=0.125)
     tables["clients"] = pd.DataFrame({"replicate": [0], "client": [0]})
     files = {f"{name}.csv": table.to_csv(index=False) for name, table in tables.items()}
     files["config.yaml"] = yaml.safe_dump(config)
+    if diverged:
+        files, folder = {"config.yaml": files["config.yaml"], "error.txt": "diverged\n"}, folder.with_name("failed")
     folder = folder / f"{dataset}-{hashlib.sha256(files['config.yaml'].encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True)
     for name, text in files.items():
@@ -62,8 +77,10 @@ def made_up(
     told: dict[str, Any] = {
         "state": "finished", "digest": folder.name, "dataset": dataset, "algorithm": algorithm, "rounds": ROUNDS,
         "clients": 4, "features": 3, "rows_left_out": 0, "scalars_by_kind": {}, "fkl": "0", "python": "3",
-        "packages": {}, "machine": "", "processor": "", "blas": [],
+        "packages": {}, "machine": "", "processor": "", "blas": [], "words": [*words],
     }  # fmt: skip
+    if diverged:
+        told |= {"state": "failed", "diverged": True}
     told["files"] = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
     (folder / "provenance.json").write_text(json.dumps(told))
     return folder

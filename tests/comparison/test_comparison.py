@@ -13,8 +13,10 @@ from conftest import SMALL
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
+from scipy import stats
 
 from fkl.comparison import compare
+from fkl.comparison.cells import Cell
 from fkl.comparison.labels import flat, told, varying
 from fkl.comparison.pivot import Pivot
 from fkl.report.figures import COLOURS, ON_DARK
@@ -131,21 +133,23 @@ def pivot(tmp_path_factory: pytest.TempPathFactory) -> Pivot:
     """Numbers whose form is easily said."""
     index = pd.MultiIndex.from_product([[0], range(2)], names=["seed", "replicate"])
     means = {("A, eta_x=1", "air"): 0.01542, ("B", "air"): 0.03, ("C", "air"): 0.2, ("B", "sea"): 5e6}
-    values = {cell: pd.Series([mean * 0.999, mean * 1.001], index) for cell, mean in means.items()}
-    return Pivot("mse", values, ["A, eta_x=1", "B", "C"], ["air", "sea"])  # type: ignore[arg-type]
+    values = {Cell(*names): pd.Series([mean * 0.999, mean * 1.001], index) for names, mean in means.items()}
+    baselines = {Cell("the mean", "air"): pd.Series([0.03, 0.03], index)}
+    return Pivot("mse", values, ["A, eta_x=1", "B", "C"], ["air", "sea"], baselines=baselines)
 
 
 def test_the_best_stands_out_in_every_language(pivot: Pivot) -> None:
     lines = pivot.text().splitlines()
     assert lines[0].split() == ["air", "×10^-3", "sea", "×10^6"]
     assert lines[2].split("  ")[-1].strip() == "" or "*15.42*" in lines[2]
-    assert "*15.42* ± 0.20" in lines[2] and "_30.00_ ± 0.38" in lines[3] and "200.00 ± 2.54" in lines[4]
+    assert "*15.42* ± 0.20" in lines[2] and "_30.00_ ± 0.38 ▲" in lines[3] and "200.00 ± 2.54 ▲" in lines[4]
+    assert lines[5].split() == ["the", "mean", "30.00"]
     assert "\x1b[1m15.42\x1b[0m" in pivot.text(terminal=True)
     assert "**15.42** ± 0.20" in pivot.markdown() and "<ins>30.00</ins>" in pivot.markdown()
-    assert pivot.text(most=1).splitlines()[3] == "... and 2 methods more"
+    assert pivot.text(most=1).splitlines()[4] == "... and 2 methods more"
     frame = pivot.frame().set_index(["method", "dataset"])
     assert frame.loc[("A, eta_x=1", "air"), ["place", "n"]].tolist() == [1, 2]
-    assert len(frame) == 4
+    assert len(frame) == 5 and frame.loc[("the mean", "air"), "kind"] == "baseline"
 
 
 def test_the_latex_table_is_whole(pivot: Pivot) -> None:
@@ -158,6 +162,8 @@ def test_the_latex_table_is_whole(pivot: Pivot) -> None:
     assert begun == ended[::-1] == ["table", "tabular"]
     rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
     assert {row.count("&") for row in rows} == {2}
+    assert rows[-1].startswith("the mean & 30.00") and latex.count("\\midrule") == 2
+    assert "One split; intervals are of the random features alone." in latex
     assert bare.count("$") % 2 == 0
     assert r"\textbf{15.42} {\scriptsize$\pm$ 0.20}" in latex and r"\underline{30.00}" in latex
     assert r"eta\_x=1" in latex and "95 \\%" in latex
@@ -196,6 +202,147 @@ def test_a_sweep_ends_with_its_runs_compared(fkl: Callable) -> None:
     assert table["metric"].tolist() == ["mse", "mse"]
     assert table["mean"].tolist() == pytest.approx([summary["mse"].mean() for summary in summaries], rel=1e-5)
     assert f"fkl compare {jobs.parent}" in closing
+
+
+def test_only_replicates_that_all_methods_share_count(runs: Callable, fkl: Callable) -> None:
+    """The mean of M=25 over its own 5 replicates is the least, and on these 5 M=1 errs less."""
+    runs("POF-MKL", "air", [0.1, 0.2, 0.3, 0.4, 0.5], algo__M=25)
+    runs("POF-MKL", "air", [0.09, 0.19, 0.29, 0.39, 0.49, 0.9, 0.9, 0.9, 0.9, 0.9], algo__M=1)
+    made = compare()
+    assert made.pivot.methods[made.pivot.best_first[0]] == "POF-MKL, M=1"
+    assert made.pivot.means[:, 0].tolist() == pytest.approx([0.29, 0.3])
+    text = made.text()
+    assert "over 5 shared replicates" in text
+    assert "air: only 5 of 10 replicates count, those that all methods share; POF-MKL, M=25 has no more." in text
+    assert "air: not tested (5 shared replicates, 6 needed)." in text and "cannot tell" not in text
+    assert made.frame.groupby("method")["shared"].mean().to_dict() == {"POF-MKL, M=1": 0.5, "POF-MKL, M=25": 1.0}
+    assert set(made.tests["verdict"]) == {"not tested"}
+
+
+def test_methods_that_share_nothing_are_not_ranked(runs: Callable, fkl: Callable) -> None:
+    runs("POF-MKL", "air", [0.1, 0.2], seed=0)
+    runs("Raker", "air", [0.3, 0.4], seed=1)
+    made = compare()
+    assert np.isnan(made.pivot.places).all() and made.tests.empty
+    assert "air: the methods share no seed and replicate, so they are not ranked or tested." in made.remarks
+    assert "*" not in made.pivot.text().splitlines()[2]
+
+
+def test_the_sign_of_the_difference_decides(runs: Callable, fkl: Callable) -> None:
+    """A method with the least mean of its own 20 replicates is worse in all 9 that both share."""
+    shared = np.linspace(1.0, 1.1, 9)
+    runs("Raker", "air", [*shared])
+    runs("POF-MKL", "air", [*(shared * 1.2), *([0.01] * 11)])
+    made = compare()
+    [test] = made.tests.to_dict("records")
+    assert (test["better"], test["worse"], test["verdict"]) == ("Raker", "POF-MKL", "better")
+    assert (test["difference"], test["p_holm"]) == (pytest.approx(20), pytest.approx(2 / 2**9))
+    assert made.verdicts == ["air: Raker: better than POF-MKL (by 20 % [20, 20])"]
+
+
+def test_diverged_runs_stay_in_the_table(runs: Callable, fkl: Callable) -> None:
+    """A method of whose seeds some diverged has no mean, is never best, and a finite 1e29 is no result either."""
+    simple = {"mse_running_mean": 0.5, "mse_last_value": 0.7}
+    for seed in range(6):
+        runs("Raker", "air", [0.3 + seed / 100], seed=seed, columns=simple)
+        runs("POF-MKL", "air", [1e29 if seed == 3 else 0.1], seed=seed, columns=simple, diverged=seed == 2)
+        runs("RBF-1", "air", [0.1], seed=seed, columns=simple, diverged=True, algo__eta=9.0, words=["algo.eta=9"])
+    made = compare()
+    text = made.pivot.text().splitlines()
+    assert text[2].startswith("Raker") and "*0.3250*" in text[2]
+    assert text[3].split("  ")[-1].strip() == "2 of 6 diverged" and text[3].startswith("POF-MKL")
+    assert text[4].split() == ["RBF-1,", "eta=9", "6", "of", "6", "diverged"]
+    assert "8 of 18 runs diverged." in made.conclusions
+    frame = made.pivot.frame().set_index("method")
+    assert frame.loc["POF-MKL", "diverged"] == 2 and np.isnan(frame.loc["POF-MKL", "mean"])
+    assert made.tests.set_index(["better", "worse"]).loc[("POF-MKL", "RBF-1, eta=9"), "n"] == 6
+    assert made.frame.groupby("method")["diverged"].any().to_dict()["RBF-1, eta=9"]
+    assert "6 of 6 diverged" in made.pivot.latex() and "6 of 6 diverged" in made.pivot.html()[2][1][0]
+    assert fkl("compare").code == 0
+
+
+def test_all_runs_that_diverged_are_refused_with_their_number(runs: Callable, fkl: Callable) -> None:
+    runs("Raker", "air", [0.1], diverged=True)
+    Path("outputs/runs").mkdir()
+    assert fkl("compare").err == "fkl: outputs: all 1 runs diverged; fkl run makes one\n"
+
+
+def test_baselines_stand_below_the_methods(runs: Callable, fkl: Callable) -> None:
+    for algorithm, error in (("POF-MKL", 0.6), ("Raker", 0.8)):
+        simple = {"mse_running_mean": 0.5, "mse_last_value": 0.7}
+        runs(algorithm, "air", [error, error + 0.01], columns=simple)
+    made = compare()
+    lines = made.pivot.text().splitlines()
+    assert "*0.6050* ± 0.0635 ▲" in lines[2] and "_0.8050_ ± 0.0635 ▲" in lines[3]
+    assert lines[4].startswith("each client's mean target so far") and lines[4].endswith("0.5000")
+    assert "No method beats each client's mean target so far on air." in made.conclusions
+    assert not any("last target on air" in line for line in made.conclusions)
+    assert r"$\triangle$" in made.pivot.latex() and "each client's last target" in made.pivot.latex()
+    assert [name for name, _ in made.pivot.html()][2:] == [
+        "each client's mean target so far",
+        "each client's last target",
+    ]
+
+
+def test_a_key_that_was_set_by_hand_stays_in_the_name(runs: Callable, fkl: Callable) -> None:
+    """Of three steps one survived: its row says which; what was set for all runs stands below the table."""
+    for algorithm in ("POF-MKL", "Raker"):
+        words = ["algo=x", "algo.eta=1.2", "kernels.D=8", "seed=0", *["algo.M=5"] * (algorithm == "POF-MKL")]
+        keys = {"algo__M": 5} if algorithm == "POF-MKL" else {}
+        runs(algorithm, "air", [0.1, 0.2], words=words, algo__eta=1.2, **keys)
+    made = compare()
+    assert made.pivot.methods == ["POF-MKL, M=5", "Raker"]
+    assert "Set in all runs: algo.eta=1.2, kernels.D=8." in made.pivot.caption
+    runs("RBF-1", "air", [0.3, 0.4], words=["kernels.D=8"])
+    assert compare().pivot.methods == ["POF-MKL, eta=1.2, M=5", "RBF-1", "Raker, eta=1.2"]
+
+
+def test_seeds_are_the_unit_where_there_are_several(runs: Callable, fkl: Callable) -> None:
+    """40 replicates of 8 seeds are 8 values: their interval is that of the means of the seeds."""
+    random = np.random.default_rng(0)
+    for algorithm, shift in (("POF-MKL", 0.0), ("Raker", 1.0)):
+        for seed in range(8):
+            runs(algorithm, "air", [*(1 + shift + seed / 10 + random.random(5) / 100)], seed=seed)
+    made = compare()
+    means = made.pivot.values[Cell("POF-MKL", "air")].groupby("seed").mean()
+    expected = stats.ttest_1samp(means, 0).confidence_interval(0.95)
+    assert made.pivot.halves[0, 0] == pytest.approx((expected.high - expected.low) / 2)
+    [test] = made.tests.to_dict("records")
+    assert (test["n"], test["unit"], test["p"]) == (8, "seed", pytest.approx(2 / 2**8))
+    assert "over 8 shared seeds" in made.pivot.caption and "One split" not in made.text()
+
+
+def test_every_table_of_one_seed_says_that_it_is_one_split(runs: Callable, fkl: Callable) -> None:
+    for number, dataset in enumerate(("air", "naval")):
+        for shift, algorithm in enumerate(("POF-MKL", "Raker", "RBF-1")):
+            runs(algorithm, dataset, [number + shift + 1 + i / 10 for i in range(8)])
+    compare().write("made")
+    for name in ("pivot", "tests", "ranks"):
+        for suffix in (".md", ".tex"):
+            assert "intervals are of the random features alone" in Path("made", name + suffix).read_text(), (
+                name + suffix
+            )
+
+
+def test_replicates_with_splits_of_their_own_are_not_called_one_split(runs: Callable, fkl: Callable) -> None:
+    """The baseline depends on the data alone: where it differs between replicates, so do the data."""
+    for algorithm in ("POF-MKL", "Raker"):
+        runs(algorithm, "air", [0.1, 0.2], metric="test_error", columns={"test_error_majority": [0.4, 0.5]})
+    assert "One split" not in compare().pivot.caption
+
+
+def test_a_comparison_of_defaults_says_so(runs: Callable, fkl: Callable) -> None:
+    for algorithm in ("POF-MKL", "Raker"):
+        runs(algorithm, "air", [0.1, 0.2])
+    [said] = compare().conclusions
+    assert said.startswith("No step size was searched for POF-MKL, Raker") and said.endswith("Sweep algo.eta.")
+    for eta, error in ((0.2, 0.05), (0.4, 0.01)):
+        runs("POF-MKL", "air", [error, error], algo__eta=eta)
+    runs("Raker", "air", [0.01, 0.02], algo__eta=0.4)
+    runs("Raker", "air", [0.1, 0.2], algo__eta=0.8, diverged=True)
+    assert [line for line in compare().conclusions if "algo.eta" in line] == [
+        "POF-MKL on air: the best algo.eta, 0.4, is the largest that ran: try larger ones."
+    ]
 
 
 @pytest.mark.drawn

@@ -1,6 +1,7 @@
 """Statistics of a comparison against SciPy, by hand, and against what must hold whatever the numbers."""
 
-from itertools import combinations
+from collections.abc import Callable
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from scipy import stats
 from fkl.comparison.cells import Cell
 from fkl.comparison.pairs import average_ranks, nemenyi, paired_tests, why_no_diagram
 from fkl.comparison.pivot import Pivot
-from fkl.comparison.statistics import half_width, holm, paired_p, student_interval
+from fkl.comparison.statistics import half_width, holm, signed_ranks, student_interval
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(np.array)
 
@@ -56,40 +57,85 @@ def test_intervals_are_scipys() -> None:
     assert np.isnan(half_width(values[:1]))
 
 
+@given(st.lists(st.integers(-4, 4), min_size=2, max_size=9).map(lambda some: np.array(some, float)))
+def test_signed_ranks_are_exact_with_ties(difference: np.ndarray) -> None:
+    """P is the share of all signs whose sum of ranks is as far from 0: counted one by one."""
+    favour, p = signed_ranks(difference)
+    moved = difference[difference != 0]
+    if np.ptp(difference) == 0:
+        assert p == 1 if not difference.any() else np.isnan(p)
+        return
+    rank = stats.rankdata(np.abs(moved))
+    sums = np.array([np.dot(signs, rank) for signs in product((-1, 1), repeat=len(moved))])
+    assert favour == np.sign(moved) @ rank
+    assert p == pytest.approx(np.mean(np.abs(sums) >= abs(favour)))
+
+
+def test_signed_ranks_are_scipys_and_take_infinite_differences_as_the_largest() -> None:
+    difference = np.random.default_rng(2).normal(0.5, 1, 12)
+    assert signed_ranks(difference)[1] == pytest.approx(stats.wilcoxon(difference, method="exact").pvalue)
+    many = np.random.default_rng(2).normal(0.2, 1, 300)
+    assert signed_ranks(many)[1] == pytest.approx(stats.wilcoxon(many, correction=False).pvalue)
+    failed, large = difference.copy(), difference.copy()
+    failed[3], large[3] = np.inf, 1e9
+    assert signed_ranks(failed) == signed_ranks(large)
+
+
+def _false_alarms(count: int, seeds: int, fails: Callable[[np.ndarray, np.random.Generator], np.ndarray]) -> float:
+    """Rate of "A is better" at 5 % where a failure, told by `fails` of A's errors and B's, is infinitely bad."""
+    random = np.random.default_rng(0)
+    alarms = 0
+    for _ in range(count):
+        a, b = errors = random.normal(size=(2, seeds))
+        a[fails(errors, random)[0]], b[fails(errors, random)[1]] = np.inf, np.inf
+        with np.errstate(invalid="ignore"):
+            favour, p = signed_ranks(np.nan_to_num(b - a, posinf=np.inf, neginf=-np.inf))
+        alarms += favour > 0 and p < 0.05
+    return alarms / count
+
+
+def test_failures_as_worst_ranks_make_no_false_alarms() -> None:
+    """Rows 13 and 14 of comparing.md: both fail at 30 %, or A fails where it would have been bad."""
+    both = _false_alarms(4000, 12, lambda errors, random: random.random(errors.shape) < 0.3)
+    assert 2 * both < 0.06
+    worst = _false_alarms(2000, 20, lambda errors, _: np.stack([errors[0] > 0.84, np.zeros(20, bool)]))
+    assert worst < 0.025
+
+
 def test_pairs_are_tested_as_scipy_does() -> None:
     """All pairs of a data set, Wilcoxon's p of each, and Holm's correction over them."""
     random = np.random.default_rng(1)
-    values = {(name, "air"): list(random.normal(shift, 1, 12)) for name, shift in (("a", 0), ("b", 1), ("c", 3))}
+    values = {
+        (name, "air"): list(np.exp(random.normal(shift, 1, 12))) for name, shift in (("a", 0), ("b", 1), ("c", 3))
+    }
     tests, notes = paired_tests(pivot_of(values))
     assert notes == []
-    expected = [
-        stats.wilcoxon(np.subtract(values[worse, "air"], values[better, "air"])).pvalue
+    apart = [
+        np.log(values[worse, "air"]) - np.log(values[better, "air"])
         for better, worse in zip(tests["better"], tests["worse"], strict=True)
     ]
+    expected = [stats.wilcoxon(one).pvalue for one in apart]
     assert tests["p"].tolist() == pytest.approx(expected)
     assert {frozenset(pair) for pair in zip(tests["better"], tests["worse"], strict=True)} == {
         frozenset(pair) for pair in combinations("abc", 2)
     }
     assert tests["p_holm"].tolist() == pytest.approx(holm(np.array(expected)).tolist())
-    assert (tests["difference"] > 0).all() and (tests["low"] < tests["difference"]).all()
+    assert tests["difference"].tolist() == pytest.approx([100 * np.expm1(one.mean()) for one in apart])
+    assert set(tests["scale"]) == {"%"} and (tests["low"] < tests["difference"]).all()
 
 
-def test_only_shared_replicates_are_paired_and_what_no_chance_decides_is_not_tested() -> None:
-    one = pivot_of({("a", "air"): [1.0, 2.0, 3.0], ("b", "air"): [2.0, 4.0, 7.0, 9.0]})
-    tests, notes = paired_tests(one)
-    assert notes == [
-        "air: 1 of 1 pairs share fewer than the 6 replicates that the first step of Holm's correction takes."
-    ], "2 / 2^6 is the first p below 5 %"
-    [row] = tests.to_dict("records")
-    assert (row["n"], row["difference"]) == (3, pytest.approx((1 + 2 + 4) / 3))
+def test_errors_that_may_be_negative_are_compared_by_their_differences() -> None:
+    values = {("a", "air"): [-1.0, 2.0, 3.0], ("b", "air"): [1.0, 4.0, 6.0]}
+    [row] = paired_tests(pivot_of(values))[0].to_dict("records")
+    assert (row["better"], row["difference"], row["scale"]) == ("a", pytest.approx(7 / 3), "mse")
+
+
+def test_what_no_chance_decides_is_not_tested() -> None:
     fixed = pivot_of({("a", "air"): [1.0] * 9, ("b", "air"): [2.0] * 9})
-    assert np.isnan(paired_tests(fixed)[0]["p"]).all()
-    assert paired_p(np.zeros(4)) == 1
-    apart = pivot_of({("a", "air"): [1.0, 2.0]})
-    apart.values.update(pivot_of({("b", "air"): [1.0, 2.0]}, seed=1).values)
-    tests, notes = paired_tests(Pivot("mse", apart.values, ["a", "b"], ["air"]))
-    assert tests.empty
-    assert notes == ["air: 1 of 1 pairs of methods share no seed and replicate: not compared."]
+    tests, notes = paired_tests(fixed)
+    assert np.isnan(tests["p"]).all() and set(tests["verdict"]) == {"not tested"}
+    assert notes == ["air: 1 of 1 pairs are not tested: no chance has a part in them."]
+    assert signed_ranks(np.zeros(4)) == (0, 1)
 
 
 def test_ranks_and_nemenyi() -> None:
