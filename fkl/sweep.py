@@ -53,7 +53,7 @@ def job(config: DictConfig) -> float | None:
         goes on.
     """
     hydra = HydraConfig.get()
-    words = list(hydra.overrides.task)
+    words: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # as the user wrote them
     if hydra.mode != RunMode.MULTIRUN:
         try:
             return _alone(config, words)

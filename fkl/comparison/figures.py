@@ -142,10 +142,11 @@ def course(run: FinishedRun, metric: str) -> pd.DataFrame:
     )
 
 
-def _named(pivot: Pivot, cell: Cell) -> str:
+def _named(pivot: Pivot, method: str) -> str:
     """A method, with how many of its values diverged, which are in no curve and no point."""
-    failed, of = pivot.diverged(*cell)
-    return f"{cell.method} ({failed} of {of} diverged)" if failed else cell.method
+    on = [name for name in pivot.datasets if Cell(method, name) in pivot.judged and pivot.diverged(method, name)[0]]
+    counts = [f"{name}: {{}} of {{}} diverged".format(*pivot.diverged(method, name)) for name in on]
+    return f"{method} ({', '.join(counts)})" if counts else method
 
 
 def _baselines(pivot: Pivot, axes: Axes, dataset: str) -> None:
@@ -173,7 +174,7 @@ def _curves(
         x, mean, deviation = by_round[name].mean(), by_round["metric"].mean(), by_round["metric"].std(ddof=1)
         if len(x) < 2:
             continue
-        label = _named(pivot, Cell(method, dataset))
+        label = _named(pivot, method)
         shaded(axes, x.to_numpy(float), mean.to_numpy(), deviation.fillna(0).to_numpy(), label, look)
         drawn, positive = True, positive and bool((mean > 0).all())
         if name == "seconds" and course["evenly"].any():
@@ -205,7 +206,7 @@ def _points(made: "Comparison", looks: dict[str, tuple[str, str]], axes: Axes, d
     for number, (method, (colour, _)) in enumerate(looks.items()):
         if method in found:
             x, y, spread = found[method]
-            label = _named(made.pivot, Cell(method, dataset))
+            label = _named(made.pivot, method)
             axes.errorbar(x, y, spread, fmt=MARKERS[number % len(MARKERS)], color=colour, label=label, capsize=2)
     _baselines(made.pivot, axes, dataset)
     if not made.pivot.larger_is_better:

@@ -27,7 +27,8 @@ def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
         if isinstance(value, dict):
             yield from _flat(value, f"{above}{key}.")
         else:
-            yield above + key, int(value) if isinstance(value, float) and value.is_integer() else value
+            whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+            yield above + key, int(value) if whole else value
 
 
 def by_hand(run: EndedRun) -> Flat:

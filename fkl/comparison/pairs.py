@@ -161,4 +161,7 @@ def _gain(row: dict[Any, Any]) -> str:
     """By how much a method is better than another."""
     if np.isnan(row["difference"]):
         return "which diverged"
-    return f"by {row['difference']:.3g} {row['scale']} [{row['low']:.3g}, {row['high']:.3g}]"
+    number, ends = f"{row['difference']:.3g}", f"[{row['low']:.3g}, {row['high']:.3g}]"
+    return (
+        f"whose error is {number} % higher {ends}" if row["scale"] == "%" else f"by {number} of {row['scale']} {ends}"
+    )

@@ -99,8 +99,7 @@ class Pivot:
 
     def beaten(self, i: int, j: int) -> bool:
         """Whether a method does not beat each baseline."""
-        known = _on(self.datasets[j], self.baseline_means).values()
-        return bool(known and np.isfinite(self.means[i, j]) and self.means[i, j] >= min(known))
+        return bool(self.means[i, j] >= min(_on(self.datasets[j], self.baseline_means).values(), default=np.inf))
 
     @property
     def several(self) -> bool:
@@ -130,7 +129,7 @@ class Pivot:
     def legend(self, marks: str) -> str:
         """What the marks of a table mean."""
         best, second, beaten = MARKS[marks]
-        used = any(self.beaten(i, j) for i in range(len(self.methods)) for j in range(len(self.datasets)))
+        used = any(self.beaten(i, j) for i, j in np.argwhere(np.isfinite(self.means)))
         words = f"{best.format('Best')}, {second.format('second')}"
         return f"{words},{beaten}: does not beat every baseline." if used else f"{words}."
 
@@ -292,7 +291,7 @@ class Pivot:
         words = {1.0: best, 2.0: second}.get(self.places[i, j], "{}").format(words) if words else words
         close = "}" if pm.startswith("{") else ""
         spread = "" if np.isnan(half) else f" {pm} {self._number(half, j, power)}{close}"
-        return words + spread + beaten * self.beaten(i, j)
+        return words + spread + beaten * (bool(words) and self.beaten(i, j))
 
 
 def _on(dataset: str, found: dict[Cell, Value]) -> dict[Cell, Value]:

@@ -69,7 +69,7 @@ class Table:
     def latex(self) -> str:
         """A float that wants booktabs."""
         body = self._rendered("latex_booktabs")
-        return f"% {self.title}\n\\begin{{table}}\n\\caption{{{self.title}}}\n{body}\n\\end{{table}}\n"
+        return f"% {self.title}\n\\begin{{table}}\n\\caption{{{escaped(self.title)}}}\n{body}\n\\end{{table}}\n"
 
     def write(self, path: Path) -> list[Path]:
         """Write `path`.csv, .md and .tex, and name them."""

@@ -237,7 +237,7 @@ def test_the_sign_of_the_difference_decides(runs: Callable, fkl: Callable) -> No
     [test] = made.tests.to_dict("records")
     assert (test["better"], test["worse"], test["verdict"]) == ("Raker", "POF-MKL", "better")
     assert (test["difference"], test["p_holm"]) == (pytest.approx(20), pytest.approx(2 / 2**9))
-    assert made.verdicts == ["air: Raker: better than POF-MKL (by 20 % [20, 20])"]
+    assert made.verdicts == ["air: Raker: better than POF-MKL (whose error is 20 % higher [20, 20])"]
 
 
 def test_diverged_runs_stay_in_the_table(runs: Callable, fkl: Callable) -> None:

@@ -63,6 +63,18 @@ def test_a_sweep_goes_on_past_failures_and_lists_them(fkl, tmp_path):
     assert all((tmp_path / folder / "summary.csv").exists() for folder in table["folder"][[0, 2]])
 
 
+def test_a_sweep_shows_what_diverged(fkl, tmp_path):
+    """Two of four runs diverge: rows of their own say so, no mean is over the others, and the exit code is 2."""
+    answer = fkl("run", "-m", *SMALL, "algo=vm_kofl", "kernels.N=5", "algo.eta=0.1,1e30", "seed=0,1")
+    closing = answer.out[answer.out.index("4 runs:") :].splitlines()
+    assert answer.code == 2
+    assert closing[0] == "4 runs: 2 finished, 2 diverged"
+    assert [line.split("  ")[0] for line in closing if "eta=" in line] == ["vM-KOFL, eta=0.1", "vM-KOFL, eta=1e+30"]
+    assert next(line for line in closing if "eta=1e+30" in line).endswith("2 of 2 diverged")
+    assert "2 of 4 runs diverged." in closing
+    assert answer.err.splitlines()[-1].startswith("fkl: diverged: ") and "and 1 more, all in" in answer.err
+
+
 def test_fail_fast_leaves_the_rest_out(fkl, tmp_path):
     answer = fkl(*THREE, "--fail-fast")
     assert answer.code == 2

@@ -49,7 +49,9 @@ class FomdOms(ModelSelection):
     """The server draws J kernels for every client, and learns all of them from what the clients send of these.
 
     Which kernel predicts is decided by p; which are learned besides, evenly. A client computes J kernels, however many
-    there are. Parameters: see `ModelSelection`.
+    there are. The rates of theory, which are the default, are small: with those of the authors' script,
+    ``+as_published=fomd_oms``, its error on naval and on wave_farm is 26 times smaller. Parameters: see
+    `ModelSelection`.
     """
 
     label: ClassVar[str] = "FOMD-OMS"

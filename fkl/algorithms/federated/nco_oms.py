@@ -28,7 +28,11 @@ class Client:
 
 @dataclass(frozen=True)
 class NcoOms(ModelSelection):
-    """FOMD-OMS of one client alone, at each of them. Parameters: see `ModelSelection`."""
+    """FOMD-OMS of one client alone, at each of them. Parameters: see `ModelSelection`.
+
+    With the rates of the authors' script, ``+as_published=nco_oms``, its error on naval and on wave_farm is 2.7 times
+    smaller than with those of theory, which are the default.
+    """
 
     label: ClassVar[str] = "NCO-OMS"
     silent: ClassVar[bool] = True
