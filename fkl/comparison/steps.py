@@ -1,7 +1,5 @@
 """Whether each method had a step size of its own: without a search, defaults decide who is best."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from fkl.comparison.cells import Cells
@@ -16,7 +14,7 @@ Steps = dict[str, dict[str, dict[str, float | None]]]
 def about_steps(cells: Cells, pivot: Pivot) -> list[str]:
     """Say for which methods no step size was searched, and whose best one is the smallest or largest that was run."""
     keys, steps = _steps(cells)
-    at_end = list(_at_the_end(keys, steps, pivot))
+    at_end = _at_the_end(keys, steps, pivot)
     alone = [name for name, on in steps.items() if all(len({*some.values()}) == 1 for some in on.values())]
     if not alone or len(pivot.methods) < 2:
         return at_end
@@ -40,8 +38,9 @@ def _steps(cells: Cells) -> tuple[dict[str, str], Steps]:
     return keys, steps
 
 
-def _at_the_end(keys: dict[str, str], steps: Steps, pivot: Pivot) -> Iterator[str]:
+def _at_the_end(keys: dict[str, str], steps: Steps, pivot: Pivot) -> list[str]:
     """Sentences on the best of several step sizes that have none on one side."""
+    found: dict[str, list[str]] = {}
     for j, dataset in enumerate(pivot.datasets):
         for name, on in steps.items():
             some = on.get(dataset, {})
@@ -53,5 +52,6 @@ def _at_the_end(keys: dict[str, str], steps: Steps, pivot: Pivot) -> Iterator[st
             step = some[pivot.methods[best]]
             for end, most, more in ((known[0], "smallest", "smaller"), (known[-1], "largest", "larger")):
                 if step == end:
-                    best_one = f"the best {keys[name]}, {step:g}, is the {most} that ran"
-                    yield f"{name} on {dataset}: {best_one}: try {more} ones."
+                    words = f"the best {keys[name]} of {name}, {step:g}, is the {most} that ran: try {more} ones."
+                    found.setdefault(words, []).append(dataset)
+    return [f"{' and '.join(datasets)}: {words}" for words, datasets in found.items()]

@@ -341,7 +341,7 @@ def test_a_comparison_of_defaults_says_so(runs: Callable, fkl: Callable) -> None
     runs("Raker", "air", [0.01, 0.02], algo__eta=0.4)
     runs("Raker", "air", [0.1, 0.2], algo__eta=0.8, diverged=True)
     assert [line for line in compare().conclusions if "algo.eta" in line] == [
-        "POF-MKL on air: the best algo.eta, 0.4, is the largest that ran: try larger ones."
+        "air: the best algo.eta of POF-MKL, 0.4, is the largest that ran: try larger ones."
     ]
 
 
