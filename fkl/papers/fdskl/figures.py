@@ -41,8 +41,10 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
     _require(shown)
     figure = Figure(figsize=(1.4 + 3.4 * len(shown), 7.6), layout="constrained")
     panels = figure.subplots(2, len(shown), squeeze=False, sharey="col")
+    drawn: list[int] = []
     for column, dataset in enumerate(shown):
         runs = _most_samples(dataset, by_key)
+        drawn += [run.replicates for run in runs.values()]
         for row, links in enumerate((False, True)):
             axes = panels[row, column]
             for system, run in runs.items():
@@ -52,7 +54,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
             axes.set_xlabel("training time, s: compute" + (" and links" if links else ""))
     for row in panels:
         row[0].set_ylabel("test error, %")
-    return figure, spread_over(run.replicates for run in by_key.values())
+    return figure, spread_over(drawn)
 
 
 def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
