@@ -213,7 +213,7 @@ class Judged:
             "differ_by_chance": LEVEL * len(self.counted),
             **{f"agree_if_times_{factor}": agree for factor, (agree, _) in zip(FACTORS, wrong, strict=True)},
             "agree_if_another_methods": elsewhere[0],
-            "of": elsewhere[1],
+            "of_cells": elsewhere[1],
         }
 
     def agree(self, reading: str) -> int:
