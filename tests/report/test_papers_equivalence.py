@@ -104,6 +104,14 @@ def test_mean_and_spread() -> None:
     assert (best.outcome, f"{best.within:.0f}") == (CANNOT_TELL, "15")
 
 
+def test_spreads_that_differ_are_told_and_decide_nothing() -> None:
+    """Those of POF-MKL's OFSKL on naval, 1.04 and 3.95 of twenty runs each, are too unlike; 1.04 and 1.5 are not."""
+    unlike, alike = (Equivalence(77.77, 0.005, 20, 1.04, 77.5, s, 20) for s in (3.95, 1.5))
+    assert (unlike.outcome, alike.outcome) == (AGREES, AGREES)
+    assert unlike.why.endswith("; spreads differ, theirs 1.04, ours 3.95")
+    assert "spreads" not in alike.why
+
+
 def test_a_curve() -> None:
     """The specification's third example: deviations and standard errors as printed there."""
     m, h, R = np.array([120.0, 81, 64, 55, 50]), 0.5, 10
