@@ -14,7 +14,7 @@ from fkl.papers.equivalence import Equivalence
 
 COLUMNS = ["dataset", "algorithm", "setting", "metric", "unit", "published", "ours", "spread", "n"]
 COLUMNS += ["difference_percent", "verdict", "within_percent", "why", "reading", "switch", "rounding"]
-COLUMNS += ["of", "published_n", "follows_from"]
+COLUMNS += ["of", "published_n", "follows_from", "published_spread"]
 """Of a table of published cells.
 
 verdict, within_percent, why
@@ -146,7 +146,7 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried
     Returns
     -------
     DataFrame
-        Columns `COLUMNS`, published_spread and `HIDDEN`.
+        Columns `COLUMNS` and `HIDDEN`.
     """
     rows = []
     for cell in cells:
@@ -164,8 +164,7 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried
             row |= {"published_spread": cell["spread"], "values": tuple(np.array(answer.values) / scale)}
             row |= {"sd": cell.get("sd", cell["spread"]), "curve": cell.get("curve", ""), "exact": answer.exact}
             rows.append(row)
-    columns = [*COLUMNS, "published_spread", *HIDDEN]
-    return tested(pd.DataFrame(rows, columns=columns), tried)
+    return tested(pd.DataFrame(rows, columns=[*COLUMNS, *HIDDEN]), tried)
 
 
 def tested(table: pd.DataFrame, tried: int) -> pd.DataFrame:
