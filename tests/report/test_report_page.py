@@ -157,7 +157,7 @@ def test_the_summary_counts_what_the_tables_show(page: Element, outputs: Path) -
         "as described in the paper0 (0 %)", "by one reading for the whole paper0 (0 %)", "by some reading0 (0 %)",
         "not2 (100 %)",
     ]  # fmt: skip
-    assert "Of 2 printed cells whose data are at hand" in text(by_id(page, "summary"))
+    assert "These are shares of 2 printed cells whose data are at hand" in text(by_id(page, "summary"))
     statement = next(one for one in page.iter("table") if one.get("class") == "statement")
     [line] = list(statement.iter("tr"))[1:]
     assert [text(cell) for cell in line] == [
