@@ -169,6 +169,13 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> Judged:
     return Judged("mine", {"1": beside(made.values(), answers, 2)})  # type: ignore[arg-type]
 
 
+def test_a_paper_that_prints_times_alone_has_no_cell_to_count(paper: Judged) -> None:
+    """As FDSKL, whose errors are figures; the page says so."""
+    times = Judged("mine", {"4": published(60.0, answer(60.0), unit="min")})
+    assert times.only_times and not times.counted and shares_table([times]).empty
+    assert not paper.only_times
+
+
 def test_a_paper_has_one_reading(paper: Judged) -> None:
     """The one by which most cells agree, though another would suit some cells better."""
     assert paper.reading == VARIANT
