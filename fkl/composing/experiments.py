@@ -2,8 +2,9 @@
 
 Such a file has, under `options`, groups of choices like those of conf/, each a configuration that belongs to no package
 (``+graph_omkl/data=concrete``); under `experiments`, the choices of the group `experiment`; and under `variants`, what
-the readings of the paper besides its text change; and under `tried`, which item of differences.md tells of cells that
-are not explained. Some keys of a choice are no configuration:
+the readings of the paper besides its text change; under `builds_on`, which of them share the runs of another one where
+they have none of their own; under `readings_tried`, how many were tried, named or not; and under `tried`, which item of
+differences.md tells of cells that differ. Some keys of a choice are no configuration:
 
 about
     What it is, in one line; `fkl list` shows it.
@@ -65,8 +66,18 @@ def variants(paper: str) -> dict[str, str]:
     return dict(of_paper(paper).get("variants", {}))
 
 
+def builds_on(paper: str) -> dict[str, str]:
+    """By reading of a paper, the one whose runs it shares where it has none of its own; of the others the text."""
+    return dict(of_paper(paper).get("builds_on", {}))
+
+
+def readings_tried(paper: str) -> int:
+    """How many readings of a paper were tried, its text and those without a name among them."""
+    return int(of_paper(paper).get("readings_tried", 1))
+
+
 def tried(paper: str) -> dict[str, str]:
-    """What is told of cells that are not explained, by algorithm or ``ALGORITHM on DATASET``: an item's first words."""
+    """What is told of cells that differ, by algorithm or ``ALGORITHM on DATASET``: an item's first words."""
     return dict(of_paper(paper).get("tried", {}))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fkl.errors import FklError, require, shown
 from fkl.files import whole_file
-from fkl.papers.beside import wide
+from fkl.papers.beside import HIDDEN, wide
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
 from fkl.results.collect import Collected, FinishedRun, collect
@@ -44,11 +44,21 @@ def write_table(paper: str, number: str, outputs: Path) -> str:
 
 def make_table(paper: str, number: str, found: Collected) -> Table:
     """Make a paper's table from these runs; parameters and errors as for `write_table`."""
+    return as_table(paper, number, make_frame(paper, number, found))
+
+
+def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
+    """A paper's table with the columns that it does not show; parameters and errors as for `write_table`."""
     module = paper_module(paper)
     require(number in module.TABLES, "table", f"{paper}/{number}", _choices(paper, module.TABLES))
+    return made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
+
+
+def as_table(paper: str, number: str, frame: pd.DataFrame) -> Table:
+    """A paper's table as it is shown."""
+    module = paper_module(paper)
     title = f"{module.TITLE}, table {number}: {module.TABLES[number]}"
-    frame = made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
-    return Table(frame, title, differences(module))
+    return Table(frame.drop(columns=HIDDEN, errors="ignore"), title, differences(module))
 
 
 def save_table(table: Table, paper: str, number: str, outputs: Path) -> list[Path]:

@@ -1,26 +1,39 @@
 """Published cells beside ours."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from fkl.papers import equivalence
+from fkl.papers.equivalence import Equivalence
 
 COLUMNS = ["dataset", "algorithm", "setting", "metric", "unit", "published", "ours", "spread", "n"]
-COLUMNS += ["difference_percent", "reading", "switch", "rounding"]
+COLUMNS += ["difference_percent", "verdict", "within_percent", "why", "reading", "switch", "rounding"]
+COLUMNS += ["of", "published_n", "follows_from", "published_spread"]
+"""Of a table of published cells.
 
-CENTRAL = {"low_95": 0.025, "high_95": 0.975}
-INTERVAL = [*CENTRAL, "quantile"]
-"""Where the paper prints one run: the ends of the central 95 % of ours, and the share of ours below the printed."""
-EVIDENCE = ["of", "follows_from"]
-"""How many replicates were run, of which n have a value; what a cell follows from that is no evidence of its own."""
+verdict, within_percent, why
+    By `fkl.papers.equivalence`; all points of a curve have the curve's verdict.
+of, published_n
+    How many replicates were run, of which n have a value; and how many runs the printed number is the mean of.
+follows_from
+    What a cell follows from that is no evidence of its own.
+"""
+HIDDEN = ["values", "sd", "curve", "exact"]
+"""Columns that verdicts are made of and no table shows."""
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
 """Columns that name a published cell; its rows follow each other, first that of the paper's text."""
+ONE_CURVE = ["dataset", "algorithm", "metric", "curve"]
+"""Columns that name a curve, whose points are cells."""
+
+TIMES = ("s", "min")
+"""Units without a verdict: on another machine and another implementation, a time is nothing to reproduce."""
 
 AS_STATED, AS_PUBLISHED = "as stated", "as published"
 """Readings of a paper: its text, and all that its numbers are known to need instead."""
@@ -31,7 +44,11 @@ NOT_RUN = "not run"
 """What the switch of a row begins with where nothing was run."""
 
 Cell = dict[str, Any]
-"""A row of a published.csv: paper, table, dataset, algorithm, setting, metric, unit, value, spread."""
+"""A row of a published.csv: paper, table, dataset, algorithm, setting, metric, unit, value, spread.
+
+A paper's module may add `follows_from`; `curve`, a name, to cells that are points of one run; and `sd`, where `spread`
+is no standard deviation over runs.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,9 +68,13 @@ class Answer:
     preview : bool
         Whether there are fewer replicates or splits than the paper has.
     values : tuple of float
-        What the mean is over, for papers that print one run.
+        Of the replicates; one that never gets so far has a lower bound.
     replicates : int
         Of how many n have a value; 0 where all have one.
+    runs : int
+        How many the printed number is the mean of; 1 where the paper does not tell.
+    exact : bool
+        Whether nothing is drawn, so that one replicate is all that there are.
     """
 
     switch: str
@@ -64,6 +85,8 @@ class Answer:
     preview: bool = False
     values: tuple[float, ...] = ()
     replicates: int = 0
+    runs: int = 1
+    exact: bool = False
 
     @classmethod
     def of(
@@ -82,7 +105,7 @@ class Answer:
         """
         preview = (len(values) if of is None else of) < replicates
         moments = float(values.mean()), float(values.std(ddof=1)), len(values)
-        return cls(switch, *moments, reading, preview, tuple(map(float, values)))
+        return cls(switch, *moments, reading, preview, tuple(map(float, values)), runs=replicates)
 
 
 def published(paper_file: str, number: str) -> list[Cell]:
@@ -109,7 +132,7 @@ def rounding(printed: str) -> float:
     return 0.5 * 10.0 ** -len(digits[1] or "") if digits else 0.0
 
 
-def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd.DataFrame:
+def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried: int = 1) -> pd.DataFrame:
     """One row for each published cell and answer, in the published unit.
 
     Parameters
@@ -117,11 +140,13 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd
     cells : iterable of dict
     answers : callable
         Our answers to a cell, that of the paper's text first; a cell without one is shown as not run.
+    tried : int
+        Readings of the paper that were tried.
 
     Returns
     -------
     DataFrame
-        Columns `COLUMNS`, `INTERVAL`, `EVIDENCE` and published_spread.
+        Columns `COLUMNS` and `HIDDEN`.
     """
     rows = []
     for cell in cells:
@@ -134,19 +159,44 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]]) -> pd
             difference = 100 * (ours / cell["value"] - 1) if cell["value"] and not bound else np.nan
             reading = PREVIEW * answer.preview + answer.reading if answer.reading else ""
             row |= {"difference_percent": difference, "reading": reading, "switch": answer.switch}
-            row |= {"rounding": cell.get("rounding", 0.0)}
-            row |= {"of": answer.replicates or answer.n, "follows_from": cell.get("follows_from", "")}
-            values = np.array(() if bound else answer.values) / scale
-            rows.append({**row, **_where(cell["value"], values), "published_spread": cell["spread"]})
-    return pd.DataFrame(rows, columns=[*COLUMNS, *INTERVAL, *EVIDENCE, "published_spread"])
+            row |= {"rounding": cell.get("rounding", 0.0), "of": answer.replicates or answer.n}
+            row |= {"published_n": answer.runs, "follows_from": cell.get("follows_from", "")}
+            row |= {"published_spread": cell["spread"], "values": tuple(np.array(answer.values) / scale)}
+            row |= {"sd": cell.get("sd", cell["spread"]), "curve": cell.get("curve", ""), "exact": answer.exact}
+            rows.append(row)
+    return tested(pd.DataFrame(rows, columns=[*COLUMNS, *HIDDEN]), tried)
 
 
-def _where(printed: float, values: NDArray[np.float64]) -> dict[str, float]:
-    """Where one printed run lies among ours."""
-    if not len(values):
-        return dict.fromkeys(INTERVAL, np.nan)
-    ends = {name: float(np.quantile(values, share)) for name, share in CENTRAL.items()}
-    return ends | {"quantile": float(np.mean(values < printed) + np.mean(values == printed) / 2)}
+def tested(table: pd.DataFrame, tried: int) -> pd.DataFrame:
+    """A table of published cells with the verdict on each row: "" for run times, bounds and what was not run."""
+    rows = dict(zip(table.index, table.to_dict("records"), strict=True))
+    points = {at: point for at, row in rows.items() if (point := _point(row, tried)) is not None}
+    verdict = {at: point.outcome for at, point in points.items()}
+    why = {at: point.why for at, point in points.items()}
+    curves = table[table["curve"] != ""].groupby([*ONE_CURVE, "reading", "switch"], sort=False)
+    for at in curves.groups.values():
+        if {*at} <= {*points}:
+            outcome = equivalence.curve([points[i] for i in at], np.column_stack([rows[i]["values"] for i in at]))
+            why |= {i: f"this point {verdict[i]}: {why[i]}" for i in at}
+            verdict |= dict.fromkeys(at, outcome)
+    return table.assign(
+        verdict=[verdict.get(at, "") for at in table.index],
+        within_percent=[points[at].within if at in points else np.nan for at in table.index],
+        why=[why.get(at, "") for at in table.index],
+    )
+
+
+def _point(row: dict[Hashable, Any], tried: int) -> Equivalence | None:
+    """A row's number beside its printed one; None where they are not compared."""
+    values, m = np.array(row["values"]), row["published"]
+    if not len(values) or isinstance(m, str) or row["unit"] in TIMES:
+        return None
+    s = float(values.std(ddof=1)) if len(values) > 1 else 0.0 if row["exact"] else np.nan
+    of_error = 100 - m if (row["metric"], row["unit"]) == ("accuracy", "%") else None
+    ours = float(values.mean()), s, len(values)
+    return Equivalence(
+        m, row["rounding"], row["published_n"], row["sd"], *ours, tried, of_error, row["of"] - row["n"]
+    )  # fmt: skip
 
 
 Layout = tuple[tuple[str, ...], tuple[str, ...]]

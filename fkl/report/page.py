@@ -4,7 +4,7 @@ import base64
 import re
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -26,20 +26,7 @@ from fkl.report import prose
 from fkl.report.pictures import Picture, embedded
 from fkl.report.runs import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
-from fkl.report.verdicts import (
-    COUNTED,
-    MISSING,
-    OUTCOMES,
-    PREVIEW,
-    TIME,
-    UNEXPLAINED,
-    VARIANT,
-    Verdict,
-    cells,
-    explained,
-    judge,
-    tally,
-)
+from fkl.report.verdicts import DIFFERENT, EARLY, MISSING, OUTCOMES, ROWS, TIME, Cell, Judged, Mark, shares_table
 from fkl.results.collect import Collected, DivergedRun, FinishedRun, collect, legible
 from fkl.results.metrics import main_metric
 
@@ -74,29 +61,29 @@ class View:
 
 @dataclass(frozen=True)
 class TableView(View):
-    """A table with the verdict of each row."""
+    """A table with the verdict of each row.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table with the columns that it does not show.
+    table : Table, optional
+    files : tuple of str
+    """
 
     kind: ClassVar[str] = "Table"
+    frame: pd.DataFrame = field(default_factory=pd.DataFrame)
     table: Table | None = None
     files: tuple[str, ...] = ()
 
-    @cached_property
-    def judged(self) -> pd.DataFrame:
-        """The table with its verdicts."""
-        return judge(pd.DataFrame() if self.table is None else self.table.frame)
-
     @property
-    def tally(self) -> dict[Verdict, int]:
-        """How many published cells have each outcome."""
-        return tally([self.judged])
-
-    @property
-    def rows(self) -> list[tuple[list[str], Verdict | None, bool]]:
+    def rows(self) -> list[tuple[list[str], Mark | None, bool]]:
         """Cells of each row in words, its verdict, and whether it stands below the first of its published cell."""
         assert self.table is not None
-        judged = self.judged
-        below = judged.duplicated(KEY) if {*KEY} <= set(judged) else pd.Series(False, judged.index)
-        return list(zip(self.table.rows, judged["verdict"], below, strict=True))
+        frame = self.frame
+        below = frame.duplicated(KEY) if {*KEY} <= set(frame) else pd.Series(False, frame.index)
+        verdicts = frame["verdict"] if "verdict" in frame else pd.Series("", frame.index)
+        return [(row, ROWS.get(verdict), b) for row, verdict, b in zip(self.table.rows, verdicts, below, strict=True)]
 
     @property
     def named_by(self) -> int:
@@ -154,30 +141,27 @@ class PaperView:
     tried: dict[str, str]
     store: Store
 
-    @property
-    def tally(self) -> dict[Verdict, int]:
-        """How many published cells of all tables have each outcome."""
-        return tally(table.judged for table in self.tables)
+    @cached_property
+    def judged(self) -> Judged:
+        """Its cells."""
+        return Judged(self.name, {table.number: table.frame for table in self.tables})
 
     @property
-    def settled_by(self) -> dict[str, int]:
-        """How many published cells each named variant settles."""
-        settled = self._cells(VARIANT)
-        return {name: int((settled["reading"] == name).sum()) if len(settled) else 0 for name in self.variants}
-
-    @property
-    def unexplained(self) -> dict[str, list[tuple[str, str, int, str]]]:
-        """Cells that are not explained, by algorithm: metric, data set, number of cells, range of their differences."""
-        far = self._cells(UNEXPLAINED)
+    def differing(self) -> dict[str, list[tuple[str, str, int, str]]]:
+        """Cells that differ by every reading, by algorithm: metric, data set, number, range of differences."""
+        several: dict[tuple[str, str, str], list[Cell]] = {}
+        for cell in self._cells(DIFFERENT):
+            first = cell.rows.iloc[0]
+            several.setdefault((first["algorithm"], first["metric"], first["dataset"]), []).append(cell)
         found: dict[str, list[tuple[str, str, int, str]]] = {}
-        for names, off in far.groupby(["algorithm", "metric", "dataset"], sort=False) if len(far) else ():
-            algorithm, metric, dataset = map(str, names)  # type: ignore[arg-type]  # as many as were asked for
-            words = metric.replace("_", " "), dataset, len(off), _range(off["difference_percent"])
+        for (algorithm, metric, dataset), those in several.items():
+            rows = pd.concat([cell.rows[cell.rows["reading"] == self._read_as(cell)] for cell in those])
+            words = metric.replace("_", " "), dataset, len(those), _range(rows["difference_percent"])
             found.setdefault(algorithm, []).append(words)
         return found
 
     def tried_at(self, algorithm: str, dataset: str) -> str:
-        """Anchor of what was tried for cells that are not explained: an item of the differences, or all of them."""
+        """Anchor of what was tried for cells that differ: an item of the differences, or all of them."""
         words = self.tried.get(f"{algorithm} on {dataset}", self.tried.get(algorithm))
         anchors = {words: anchor for group in self.differences.groups for anchor, words in group.items}
         return anchors.get(str(words), f"{self.name}-differences")
@@ -185,8 +169,7 @@ class PaperView:
     @property
     def not_run(self) -> list[tuple[DataSource, int]]:
         """Data sets of published cells that were not run, with the number of these cells."""
-        missing = self._cells(MISSING)
-        counts = Counter(missing["dataset"]) if len(missing) else Counter[str]()
+        counts = Counter(str(cell.rows.iloc[0]["dataset"]) for cell in self._cells(MISSING))
         return [(data_source(name, self.store), number) for name, number in counts.items()]
 
     @property
@@ -208,8 +191,11 @@ class PaperView:
                 found.setdefault(view.instead, []).append(view)
         return found
 
-    def _cells(self, outcome: Verdict) -> pd.DataFrame:
-        return pd.concat([pd.DataFrame(), *(cells(table.judged, outcome) for table in self.tables)])
+    def _cells(self, outcome: Mark) -> list[Cell]:
+        return [cell for cell, of_cell in self.judged.outcomes if of_cell == outcome]
+
+    def _read_as(self, cell: Cell) -> str:
+        return cell.read_as(self.judged.reading, self.judged.builds_on)
 
 
 @dataclass(frozen=True)
@@ -234,7 +220,7 @@ class ComparedView:
 
 
 def write_page(outputs: Path, store: Store) -> str:
-    """Make all tables and figures again, and the page with them, and say where it lies.
+    """Make all tables and figures again, and the page with them; say where it lies and how many cells agree.
 
     Parameters
     ----------
@@ -250,18 +236,18 @@ def write_page(outputs: Path, store: Store) -> str:
         known = len(found.broken)
         add_pictures(pictures, found)
         views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS]
-        total = tally(table.judged for view in views for table in view.tables)
-        of_papers = bool({*total} - {MISSING, PREVIEW})
+        total = _added_up(views)
+        of_papers = bool({*total} - {MISSING, EARLY})
         compared = _compared(found, of_papers, outputs)
     found.warn()
     runs = found.runs
     names = sorted({run.dataset for run in runs} | {source.name for view in views for source, _ in view.not_run})
+    shares = shares_table(view.judged for view in views)
     page = MARKUP.get_template("page.html").render(
         papers=views,
         outcomes=[outcome for outcome in OUTCOMES if outcome != TIME],
-        counted=COUNTED,
-        explained=explained,
         total=total,
+        shares={row["paper"]: row for row in shares.to_dict("records")},
         of_papers=of_papers,
         compared=compared,
         environments=environments(runs),
@@ -280,7 +266,18 @@ def write_page(outputs: Path, store: Store) -> str:
     write_text(path, page)
     if not (outputs / "runs").exists():
         print(f"fkl: {outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it", file=sys.stderr)
-    return f"{path}: {len(runs)} runs, {len(page.encode()) / 1e6:.1f} MB"
+    said = f"{path}: {len(runs)} runs, {len(page.encode()) / 1e6:.1f} MB"
+    if shares.empty:
+        return said
+    table = Table(shares, "Printed numbers and curves that agree with ours")
+    table.write(outputs / "tables" / "shares")
+    return f"{said}\n\n{table.markdown.rstrip()}"
+
+
+def _added_up(views: list[PaperView]) -> dict[Mark, int]:
+    """How many cells of all papers have each outcome."""
+    total = sum((Counter(view.judged.tally()) for view in views), Counter[Mark]())
+    return {outcome: total[outcome] for outcome in OUTCOMES if outcome in total}
 
 
 def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
@@ -326,12 +323,12 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
 def _table(paper: str, number: str, title: str, found: Collected, outputs: Path) -> TableView:
     anchor = f"{paper}-table-{number}"
     try:
-        table = papers.make_table(paper, number, found)
+        frame = papers.make_frame(paper, number, found)
     except FklError as error:
         return TableView(anchor, number, title, _instead(error))
-    return TableView(
-        anchor, number, title, "", table, _below(outputs, papers.save_table(table, paper, number, outputs))
-    )
+    table = papers.as_table(paper, number, frame)
+    files = papers.save_table(table, paper, number, outputs)
+    return TableView(anchor, number, title, "", frame, table, _below(outputs, files))
 
 
 def _figure(paper: str, number: str, title: str, found: Collected, outputs: Path) -> FigureView:

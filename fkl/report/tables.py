@@ -13,8 +13,8 @@ from fkl.files import write_text
 
 HEADINGS = {
     "spread": "± sd", "difference_percent": "difference %", "published_spread": "published ± sd",
-    "rounding": "published ± rounding", "low_95": "2.5 % of ours", "high_95": "97.5 % of ours",
-    "quantile": "share of ours below", "of": "of replicates",
+    "rounding": "published ± rounding", "of": "of replicates", "within_percent": "agrees within %",
+    "published_n": "published n",
 }  # fmt: skip
 """Columns whose names are not the words that people read."""
 

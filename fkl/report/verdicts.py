@@ -1,142 +1,277 @@
-"""Which published cells come out: how near a row is to its published cell, and what settles the cell."""
+"""How much of a paper agrees: by its text, by one reading for all of it, by some reading; and how much would by luck.
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+A cell is a printed number, or a curve: the points of one run. `fkl.papers.equivalence` says of each reading of a cell
+whether it agrees; here the cells of a paper are counted.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from fkl.papers import beside
-from fkl.papers.beside import AS_STATED, CENTRAL, KEY, NOT_RUN
+from fkl.composing import experiments
+from fkl.papers.beside import AS_STATED, KEY, NOT_RUN, ONE_CURVE, PREVIEW, TIMES, tested
+from fkl.papers.equivalence import AGREES, CANNOT_TELL, DIFFERS, LEVEL
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A class of differences.
+class Mark:
+    """What is said of a row or of a cell.
 
     Parameters
     ----------
     name : str
         What the style sheet calls it.
-    mark : str
+    sign : str
         Tells it apart where colours do not.
     words : str
     """
 
     name: str
-    mark: str
+    sign: str
     words: str
 
 
-NEAR = Verdict("near", "✓", "within 1 %")
-CLOSE = Verdict("close", "≈", "1 to 5 % off")
-INSIDE = Verdict("inside", "∈", "inside our spread")
-FAR = Verdict("far", "✗", "more than 5 % off")
-PARTLY = Verdict("far", "n", "not all replicates reach it, so their mean is not compared")
-LIMITS = {NEAR: 1.0, CLOSE: 5.0}
+ROWS = {
+    AGREES: Mark("near", "✓", AGREES),
+    DIFFERS: Mark("far", "✗", DIFFERS),
+    CANNOT_TELL: Mark("inside", "?", CANNOT_TELL),
+}
+"""Of a row, by its verdict."""
 
-STATED = Verdict("near", "✓", "as stated")
-VARIANT = Verdict("close", "v", "by a named variant")
-UNEXPLAINED = Verdict("far", "✗", "not explained")
-PREVIEW = Verdict("preview", "p", "preview: fewer replicates than the paper's")
-MISSING = Verdict("missing", "–", "not run")
-TIME = Verdict("time", "t", "run time, not compared")
-"""On another machine and another implementation, a time is nothing to reproduce."""
-FOLLOWS = Verdict("time", "=", "follows from other cells or from the method, no evidence")
-"""What cannot come out otherwise once others do is counted apart."""
+ONE = Mark("near", "✓", "agrees by the one reading")
+OTHER = Mark("close", "v", "agrees by another reading only")
+UNCLEAR = Mark("inside", "?", "cannot tell")
+SPREAD = Mark("inside", "∈", "cannot tell: only inside a variant's spread")
+DIFFERENT = Mark("far", "✗", "differs by every reading")
+FOLLOWS = Mark("time", "=", "follows from other cells or from the method")
+EARLY = Mark("preview", "p", "preview: fewer replicates than the paper's")
+MISSING = Mark("missing", "–", "not run")
+TIME = Mark("time", "t", "run time, no verdict")
 
-OUTCOMES = (STATED, INSIDE, VARIANT, UNEXPLAINED, FOLLOWS, PREVIEW, MISSING, TIME)
-"""What can become of a published cell."""
-EXPLAINED = (STATED, INSIDE, VARIANT)
-COUNTED = (*EXPLAINED, UNEXPLAINED)
+COUNTED = (ONE, OTHER, UNCLEAR, SPREAD, DIFFERENT)
 """What is evidence: data are at hand, runs as many as the paper's, and it could have come out otherwise."""
-TIMES = ("s", "min")
+OUTCOMES = (*COUNTED, FOLLOWS, EARLY, MISSING, TIME)
+"""What can become of a cell."""
+
+FACTORS = (0.9, 1.1)
+"""False numbers: the printed ones times these."""
 
 
-def judge(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with two more columns.
+@dataclass(frozen=True)
+class Cell:
+    """A printed number, or a curve, beside each reading of the paper.
 
     Parameters
     ----------
-    table : DataFrame
-
-    Returns
-    -------
-    DataFrame
-        With `verdict` on each row, None where there is no published number to compare with; and `outcome` of its
-        published cell, on the row that decides it and None on the others.
+    table : str
+        Number of its table.
+    rows : DataFrame
+        As `fkl.papers.beside.beside` makes them.
     """
-    if not {*KEY, "published", "ours"} <= set(table):
-        return table.assign(verdict=None, outcome=None)
-    verdicts = [_verdict(row) for row in table.to_dict("records")]
-    judged = table.assign(verdict=pd.Series(verdicts, table.index, dtype=object))
-    decided = dict(
-        _outcome([*zip(rows.index, rows["reading"], rows["verdict"], strict=True)])
-        for _, rows in judged.groupby(KEY, sort=False, dropna=False)
-    )
-    if "follows_from" in table:
-        ran = {at: outcome for at, outcome in decided.items() if outcome not in (None, MISSING, PREVIEW)}
-        decided |= dict.fromkeys((at for at in ran if table.at[at, "follows_from"]), FOLLOWS)
-    return judged.assign(outcome=pd.Series([decided.get(at) for at in table.index], table.index, dtype=object))
+
+    table: str
+    rows: pd.DataFrame
+
+    @cached_property
+    def verdicts(self) -> dict[str, str]:
+        """By reading, where its run is evidence."""
+        evidence = self.rows["reading"].ne("") & ~self.rows["reading"].str.startswith(PREVIEW)
+        rows = self.rows[self.rows["verdict"].ne("") & evidence].drop_duplicates("reading")
+        return dict(zip(rows["reading"], rows["verdict"], strict=True))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What is printed, by setting."""
+        rows = self.rows.drop_duplicates("setting")
+        return dict(zip(rows["setting"], rows["published"], strict=True))
+
+    @property
+    def apart(self) -> Mark | None:
+        """Why it is not counted; None where it is."""
+        first = self.rows.iloc[0]
+        if first["unit"] in TIMES:
+            return MISSING if str(first["switch"]).startswith(NOT_RUN) else TIME
+        if self.verdicts:
+            return FOLLOWS if first["follows_from"] else None
+        return EARLY if self.rows["reading"].str.startswith(PREVIEW).any() else MISSING
+
+    def read_as(self, reading: str, builds_on: Mapping[str, str]) -> str:
+        """A reading; where it has no run of its own here, the one that it builds on."""
+        while reading not in self.verdicts and reading != AS_STATED:
+            reading = builds_on.get(reading, AS_STATED)
+        return reading
+
+    def by(self, reading: str, builds_on: Mapping[str, str]) -> str:
+        """The verdict by one reading."""
+        return self.verdicts.get(self.read_as(reading, builds_on), "")
+
+    def outcome(self, reading: str, builds_on: Mapping[str, str]) -> Mark:
+        """What becomes of it where the paper is read so."""
+        if self.apart is not None:
+            return self.apart
+        if self.by(reading, builds_on) == AGREES:
+            return ONE
+        found = {*self.verdicts.values()}
+        if AGREES in found:
+            return OTHER
+        if CANNOT_TELL in found:
+            return UNCLEAR if self.verdicts.get(AS_STATED) == CANNOT_TELL else SPREAD
+        return DIFFERENT
 
 
-def cells(judged: pd.DataFrame, outcome: Verdict) -> pd.DataFrame:
-    """The rows that decide the cells with one outcome."""
-    return judged[judged["outcome"] == outcome]
+def cells(frames: Mapping[str, pd.DataFrame]) -> Iterator[Cell]:
+    """The cells of some tables, without those that are only a bound."""
+    for number, frame in frames.items():
+        if not {*KEY, "verdict"} <= {*frame}:
+            continue
+        numbers = frame[~frame["published"].map(lambda value: isinstance(value, str)) | frame["unit"].isin(TIMES)]
+        one_cell = numbers["setting"].where(numbers["curve"] == "", "")
+        for _, rows in numbers.groupby([numbers[key] for key in ONE_CURVE] + [one_cell], sort=False):
+            yield Cell(number, rows)
 
 
-def tally(judged: Iterable[pd.DataFrame]) -> dict[Verdict, int]:
-    """How many published cells of some tables have each outcome; nothing of outcomes without one."""
-    tables = list(judged)
-    found = {outcome: sum(len(cells(table, outcome)) for table in tables) for outcome in OUTCOMES}
-    return {outcome: number for outcome, number in found.items() if number}
+@dataclass(frozen=True)
+class Judged:
+    """The cells of one paper.
+
+    Parameters
+    ----------
+    paper : str
+    frames : mapping of str to DataFrame
+        Its tables, by number.
+    """
+
+    paper: str
+    frames: Mapping[str, pd.DataFrame]
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """All of them."""
+        return [*cells(self.frames)]
+
+    @cached_property
+    def counted(self) -> list[Cell]:
+        """Those that are evidence."""
+        return [cell for cell in self.cells if cell.apart is None]
+
+    @property
+    def tried(self) -> int:
+        """How many readings were tried, named or not."""
+        return experiments.readings_tried(self.paper)
+
+    @property
+    def readings(self) -> list[str]:
+        """Those that have a name, the text first."""
+        return [AS_STATED, *experiments.variants(self.paper)]
+
+    @cached_property
+    def builds_on(self) -> dict[str, str]:
+        """By reading, the one whose runs it shares where it has none of its own."""
+        return experiments.builds_on(self.paper)
+
+    @cached_property
+    def reading(self) -> str:
+        """The one by which most cells agree; of several the first."""
+        return max(self.readings, key=self.agree)
+
+    @property
+    def only_times(self) -> bool:
+        """Whether all numbers that the paper prints are run times, so that no cell can be counted."""
+        return bool(self.cells) and all(cell.rows.iloc[0]["unit"] in TIMES for cell in self.cells)
+
+    @cached_property
+    def outcomes(self) -> list[tuple[Cell, Mark]]:
+        """What becomes of each cell."""
+        return [(cell, cell.outcome(self.reading, self.builds_on)) for cell in self.cells]
+
+    def tally(self, table: str | None = None) -> dict[Mark, int]:
+        """How many cells, of one table or of all, have each outcome; nothing of outcomes without one."""
+        found = [outcome for cell, outcome in self.outcomes if table in (None, cell.table)]
+        return {outcome: found.count(outcome) for outcome in OUTCOMES if outcome in found}
+
+    @cached_property
+    def shares(self) -> dict[str, Any]:
+        """How many cells agree, and how many would if other numbers were printed: a row of `shares_table`."""
+        outcomes = [outcome for _, outcome in self.outcomes]
+        by_one = [cell.by(self.reading, self.builds_on) for cell in self.counted]
+        some = outcomes.count(ONE) + outcomes.count(OTHER)
+        wrong = [self._false(partial(_times, factor)) for factor in FACTORS]
+        elsewhere = self._false(self._of_others)
+        return {
+            "paper": self.paper,
+            "cells": len(self.counted),
+            "as_described": self.agree(AS_STATED),
+            "by_one_reading": self.agree(self.reading),
+            "reading": self.reading,
+            "readings_tried": self.tried,
+            "by_some_reading": some,
+            "not": len(self.counted) - some,
+            "differ_by_one_reading": by_one.count(DIFFERS),
+            "differ_by_chance": LEVEL * len(self.counted),
+            **{f"agree_if_times_{factor}": agree for factor, (agree, _) in zip(FACTORS, wrong, strict=True)},
+            "agree_if_another_methods": elsewhere[0],
+            "of_cells": elsewhere[1],
+        }
+
+    def agree(self, reading: str) -> int:
+        """How many cells agree by one reading."""
+        return sum(cell.by(reading, self.builds_on) == AGREES for cell in self.counted)
+
+    def _false(self, numbers: "Callable[[Cell], list[dict[str, float]]]") -> tuple[float, int]:
+        """How many cells would agree with false numbers, by the reading that is best then, and of how many.
+
+        Parameters
+        ----------
+        numbers : callable
+            False numbers of a cell by setting; of a cell with several, each counts as much; with none, it is left out.
+        """
+        false = [
+            [replace(cell, rows=tested(_with(cell.rows, other), self.tried)) for other in numbers(cell)]
+            for cell in self.counted
+        ]
+        of = [several for several in false if several]
+        agree = {
+            reading: sum(
+                sum(cell.by(reading, self.builds_on) == AGREES for cell in several) / len(several) for several in of
+            )
+            for reading in self.readings
+        }
+        return max(agree.values()), len(of)
+
+    def _of_others(self, cell: Cell) -> list[dict[str, float]]:
+        """What the paper prints of other methods: in the same setting, else on the same data in the same table."""
+        first = cell.rows.iloc[0]
+        like = [
+            other
+            for other in self.cells
+            if other.rows.iloc[0]["algorithm"] != first["algorithm"]
+            and all(other.rows.iloc[0][name] == first[name] for name in ("dataset", "metric", "curve"))
+        ]
+        settings = [*cell.numbers]
+        same = [{at: other.numbers[at] for at in settings} for other in like if {*settings} <= {*other.numbers}]
+        if not same and len(settings) == 1:
+            same = [{settings[0]: n} for other in like if other.table == cell.table for n in other.numbers.values()]
+        unique = {tuple(other.values()): other for other in same}
+        return [other for values, other in unique.items() if values != tuple(cell.numbers.values())]
 
 
-def explained(tally: dict[Verdict, int]) -> tuple[int, int]:
-    """How many published cells are explained, and of how many."""
-    return sum(tally.get(outcome, 0) for outcome in EXPLAINED), sum(tally.get(outcome, 0) for outcome in COUNTED)
+def shares_table(judged: Iterable[Judged]) -> pd.DataFrame:
+    """A row for each paper with a counted cell, and their sum."""
+    rows = [one.shares for one in judged if one.counted]
+    table = pd.DataFrame(rows)
+    if len(rows) > 1:
+        total = {**table.sum(numeric_only=True).to_dict(), "paper": "all", "reading": "one a paper"}
+        table = pd.concat([table, pd.DataFrame([total])], ignore_index=True).astype(table.dtypes.to_dict())
+    return table
 
 
-def _verdict(row: dict[Hashable, Any]) -> Verdict | None:
-    """How near a row is to the published number, which is all that would be printed like it."""
-    published, ours = row["published"], float(row["ours"])
-    if np.isnan(ours):  # a run that never gets as far as the published one was run all the same
-        return MISSING if str(row["switch"]).startswith(NOT_RUN) else FAR
-    if row["unit"] in TIMES:
-        return TIME
-    if isinstance(published, str):  # a bound, such as >900, is no number to be near
-        return None
-    if str(row["reading"]).startswith(beside.PREVIEW):
-        return PREVIEW
-    off = 100 * max(0.0, abs(ours - published) - row["rounding"])
-    near = next((verdict for verdict, limit in LIMITS.items() if off <= limit * abs(published)), None)
-    partly = row["n"] < row.get("of", 0)  # those that reach an error are the lucky ones
-    low, high = (float(row.get(end, np.nan)) for end in CENTRAL)
-    inside = low - row["rounding"] <= published <= high + row["rounding"]
-    if inside and (partly or not near):
-        return INSIDE
-    return PARTLY if partly else near or FAR
+def _times(factor: float, cell: Cell) -> list[dict[str, float]]:
+    return [{setting: factor * number for setting, number in cell.numbers.items()}]
 
 
-def _outcome(rows: list[tuple[Hashable, str, Verdict | None]]) -> tuple[Hashable, Verdict | None]:
-    """The row of a cell that decides what becomes of it, and that: the text first, then variants in their order."""
-    first, _, verdict = rows[0]
-    if verdict in (None, TIME):
-        return first, verdict
-    evidence = [row for row in rows if row[1] and row[2] not in (PREVIEW, MISSING)]
-    stated = [row for row in evidence if row[1] == AS_STATED]
-    variants = [row for row in evidence if row[1] != AS_STATED]
-    for among, good, outcome in (
-        (stated, (NEAR, CLOSE), STATED),
-        (stated, (INSIDE,), INSIDE),
-        (variants, (NEAR, CLOSE), VARIANT),
-        (variants, (INSIDE,), VARIANT),
-    ):
-        for at, _, verdict in among:
-            if verdict in good:
-                return at, outcome
-    if evidence:
-        return (stated or variants)[0][0], UNEXPLAINED
-    previews = [at for at, _, verdict in rows if verdict == PREVIEW]
-    return (previews[0], PREVIEW) if previews else (first, MISSING)
+def _with(rows: pd.DataFrame, numbers: Mapping[str, float]) -> pd.DataFrame:
+    """Rows with other printed numbers."""
+    return rows.assign(published=rows["setting"].map(numbers))

@@ -13,10 +13,11 @@ from scipy.io import savemat
 
 from fkl.data.energy import Energy
 from fkl.papers import found
-from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, EVIDENCE, INTERVAL, published
-from fkl.papers.coke import AS_FAR, EVERY_ITERATION, RATIO, TWO_CELLS, largest_printed_as
+from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, HIDDEN, published
+from fkl.papers.coke import AS_FAR, EVERY_ITERATION, RATIO, TWO_CELLS, largest_printed_as, table
 from fkl.papers.coke import __file__ as coke
-from fkl.report.verdicts import FOLLOWS, MISSING, PARTLY, cells, judge
+from fkl.report.verdicts import FOLLOWS, MISSING, cells
+from fkl.results.collect import collect
 
 SYNTHETIC = ("dataset.rows=2000", "partition.rounds=80")
 SWEEPS = (
@@ -50,8 +51,7 @@ def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def read(number: str) -> pd.DataFrame:
     """A table as it was written."""
     file = Path(f"outputs/tables/coke/table{number}.csv")
-    numbers = [*COLUMNS[5:10], *INTERVAL]
-    return pd.read_csv(file, keep_default_na=False, na_values={c: [""] for c in numbers})
+    return pd.read_csv(file, keep_default_na=False, na_values={c: [""] for c in [*COLUMNS[5:10], "within_percent"]})
 
 
 def of(algorithm: str, edges: int = 14, rho: str = "0.01") -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -72,7 +72,8 @@ def test_every_published_cell_appears(runs: Callable, number: str) -> None:
     """One row a cell and switch; nothing of ours where nothing was run."""
     assert runs("table", f"coke/{number}").code == 0
     table = read(number)
-    assert list(table) == [*COLUMNS, *INTERVAL, *EVIDENCE]
+    assert not {*HIDDEN} & {*table}
+    assert list(table) == COLUMNS
     key = ["dataset", "algorithm", "setting", "metric"]
     cells = set(table[table["algorithm"] != RATIO][key].itertuples(index=False, name=None))
     assert cells == {tuple(cell[k] for k in key) for cell in published(coke, number)}
@@ -93,8 +94,7 @@ def test_ours_is_what_the_run_says_after_so_many_iterations(runs: Callable) -> N
                 unit = 1e-3 if cell["metric"] != "transmissions" else 1.0
                 values = then[cell["metric"]] / unit
                 assert cell["ours"] == pytest.approx(values.mean(), rel=1e-5)
-                assert cell["low_95"] == pytest.approx(values.quantile(0.025), rel=1e-5)
-                assert cell["n"] == 2
+                assert (cell["n"], cell["published_n"]) == (2, 1)
             assert len(mine) == 3
     readings = table.groupby("algorithm")["reading"].unique().map(list).to_dict()
     both = [AS_STATED, AS_PUBLISHED]
@@ -128,18 +128,19 @@ def test_transmissions_to_reach_an_error(runs: Callable) -> None:
 
 
 def test_a_replicate_that_does_not_reach_an_error_has_sent_more_than_all(runs: Callable) -> None:
-    """It has no part in the mean, which is not compared, and stands in the interval with what it sent in all."""
+    """It has no part in the mean that is shown, counts with all that it sent, and then no curve agrees."""
     for folder in Path("outputs/runs").glob("energy-cta-*"):
         rounds = pd.read_csv(folder / "rounds.csv")
         rounds.loc[rounds["replicate"] == 1, "train_mse"] = 1.0
         rounds.to_csv(folder / "rounds.csv", index=False)
         sign(folder)
-    runs("table", "coke/6")
-    table = read("6").query("dataset == 'energy' and algorithm == 'CTA' and setting == 'train_mse<=22.5e-3'")
-    for cell in table[table["reading"] != AS_FAR].to_dict("records"):
+    made = table("6", collect(Path("outputs")).runs)
+    mine = made.query("dataset == 'energy' and algorithm == 'CTA' and setting == 'train_mse<=22.5e-3'")
+    for cell in mine[mine["reading"] != AS_FAR].to_dict("records"):
         assert (cell["n"], cell["of"]) == (1, 2)
-        assert cell["ours"] < 20000
-        assert cell["high_95"] == pytest.approx(cell["ours"] + 0.975 * (20000 - cell["ours"]), rel=1e-4)
+        assert cell["values"] == (cell["ours"], 20000)
+        assert cell["verdict"] == "cannot tell"
+        assert cell["why"].endswith("; 1 of 2 replicates do not get so far")
 
 
 @pytest.mark.parametrize(
@@ -150,35 +151,24 @@ def test_an_error_is_all_that_is_printed_like_it(words: str, one_decimal: bool, 
     assert largest_printed_as(words, one_decimal) == pytest.approx(largest, rel=1e-12)
 
 
-def test_a_mean_over_some_replicates_decides_nothing(runs: Callable) -> None:
-    """Even where it is what is printed, to the digit."""
-    for folder in Path("outputs/runs").glob("energy-cta-*"):
-        rounds = pd.read_csv(folder / "rounds.csv")
-        rounds.loc[rounds["replicate"] == 1, "train_mse"] = 1.0
-        rounds.to_csv(folder / "rounds.csv", index=False)
-        sign(folder)
-    runs("table", "coke/6")
-    table = read("6")
-    some = table["algorithm"].eq("CTA") & (table["n"] > 0)
-    table.loc[some, "published"] = table.loc[some, "ours"]
-    table.loc[some, "low_95"] = table.loc[some, "ours"] + 1  # else it is inside our spread
-    assert some.sum() > 3
-    assert set(judge(table).loc[some, "verdict"]) == {PARTLY}
+def test_a_column_of_a_table_is_one_curve(runs: Callable) -> None:
+    """Seven printed errors of a method are points of one run, and have one verdict for each reading."""
+    made = table("4", collect(Path("outputs")).runs)
+    found = [*cells({"4": made})]
+    assert len(found) == 9  # three methods, two errors and transmissions
+    assert all(len(cell.numbers) == 7 for cell in found)
+    assert all(made.groupby(["algorithm", "metric", "reading"])["verdict"].nunique() == 1)
 
 
 def test_what_follows_from_other_cells_is_counted_apart(runs: Callable) -> None:
     """Ratios, and transmissions of methods that transmit in every iteration."""
-    for number, rows, why in (("4", 14, EVERY_ITERATION), ("6", 7, TWO_CELLS)):
-        runs("table", f"coke/{number}")
-        table = read(number)
-        told = table[table["follows_from"].ne("")]
+    for number, apart, why in (("4", 2, EVERY_ITERATION), ("6", 7, TWO_CELLS)):
+        made = table(number, collect(Path("outputs")).runs)
+        told = made[made["follows_from"].ne("")]
         assert set(told["follows_from"]) == {why}
         assert set(told["algorithm"]) == ({"CTA", "DKLA"} if number == "4" else {RATIO})
-        judged = judge(table)
-        apart = cells(judged, FOLLOWS)
-        assert set(apart.index) <= set(told.index) and len(apart) == rows
-        rest = judged.loc[told.index, "outcome"].dropna()
-        assert set(rest) <= {FOLLOWS, MISSING}
+        found = [cell.apart for cell in cells({number: told})]
+        assert found.count(FOLLOWS) == apart and {*found} <= {FOLLOWS, MISSING}
 
 
 @pytest.mark.parametrize(

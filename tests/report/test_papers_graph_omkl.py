@@ -13,15 +13,17 @@ from broken.runs import sign
 from fkl.data.airfoil import Airfoil
 from fkl.papers.beside import COLUMNS, published
 from fkl.papers.graph_omkl import __file__ as graph_omkl
+from fkl.papers.graph_omkl import figure, table
+from fkl.results.collect import collect
 
-AIRFOIL = ("+graph_omkl/data=airfoil", "replicates=2")
+AIRFOIL, TWO = ("+graph_omkl/data=airfoil",), "replicates=2"
 SWEEPS = {
     "exact": ("+graph_omkl/exact=glob(*)",),
-    "features": ("algo=raker,rfomkr",),
-    "as_published": ("+as_published=omkl_gf,omkl_sfg,omkl_sfg_r", "algo.M=1,10"),
-    "features_as_published": ("+as_published=rfomkr",),
-    "as_stated": ("algo=omkl_sfg", "algo.M=10"),
-    "line": ("+graph_omkl/one_switch=sfg_line", "algo.M=10"),
+    "features": (TWO, "algo=raker,rfomkr"),
+    "as_published": (TWO, "+as_published=omkl_gf,omkl_sfg,omkl_sfg_r", "algo.M=1,10"),
+    "features_as_published": (TWO, "+as_published=rfomkr"),
+    "as_stated": (TWO, "algo=omkl_sfg", "algo.M=10"),
+    "line": (TWO, "+graph_omkl/one_switch=sfg_line", "algo.M=10"),
 }
 
 
@@ -100,6 +102,20 @@ def test_figures_are_drawn_from_the_published_setting(runs: Callable, number: st
     assert {curve for curve in drawn["curve"] if "published" not in curve} == curves
     ours = drawn[~drawn["curve"].str.contains("published")]
     assert set(ours.groupby("curve").size()) == {2 if number in "34" else 1503 - 9}
+
+
+def test_a_figure_says_over_how_many_replicates_its_own_curves_are(runs: Callable) -> None:
+    """OMKR, which Figure 5 alone shows, draws nothing and has one."""
+    found = collect(Path("outputs")).runs
+    assert {number: figure(number, found)[1] for number in ("3", "5", "6")} == {
+        "3": 2, "5": "mean ± 1 sd over 1 to 2 replicates", "6": 2,
+    }  # fmt: skip
+
+
+def test_what_table_1_prints_too_is_counted_once(runs: Callable) -> None:
+    made = table("3", collect(Path("outputs")).runs)
+    errors = made[made["metric"].eq("mse")]
+    assert set(errors[errors["follows_from"].ne("")]["setting"]) == {"M=10"}
 
 
 def test_each_run_alone_gives_what_it_can(each_alone: Callable) -> None:

@@ -149,13 +149,22 @@ def test_the_summary_counts_what_the_tables_show(page: Element, outputs: Path) -
         for row in by_id(page, "summary").iter("tr")
         if any(link.get("href") == "#graph_omkl-table-1" for link in row.iter("a"))
     ]
-    assert [text(cell) for cell in row][1:] == ["", "", "", "2", "", "", "30"]
+    assert [text(cell) for cell in row][1:] == ["", "", "", "", "2", "", "", "30"]
     assert table["ours"].notna().sum() == 2
-    assert "0 of 2 published cells whose data are at hand are explained" in text(by_id(page, "summary"))
+    assert table[table["ours"].notna()]["verdict"].tolist() == ["differs", "differs"]
+    shares = next(one for one in page.iter("dl") if one.get("class") == "shares")
+    assert [text(one) for one in shares] == [
+        "as described in the paper0 (0 %)", "by one reading for the whole paper0 (0 %)", "by some reading0 (0 %)",
+        "not2 (100 %)",
+    ]  # fmt: skip
+    assert "These are shares of 2 printed cells whose data are at hand" in text(by_id(page, "summary"))
     statement = next(one for one in page.iter("table") if one.get("class") == "statement")
-    assert [[text(cell) for cell in line] for line in list(statement.iter("tr"))[1:]] == [
-        [name, "", "", "", "2", "0.0 %"] for name in ("Graph-aided OMKL", "All")
-    ]
+    [line] = list(statement.iter("tr"))[1:]
+    assert [text(cell) for cell in line] == [
+        "Graph-aided OMKL", "2", "0", "0", "0", "2", "0", "0", "0.0 of 2", "2", "0.1", "as stated, of 17",
+    ]  # fmt: skip
+    told = pd.read_csv(outputs / "tables" / "shares.csv").to_dict("records")
+    assert [(one["paper"], one["cells"], one["by_one_reading"]) for one in told] == [("graph_omkl", 2, 0)]
     card = next(one for one in page.iter("article") if one.get("aria-labelledby") == "graph_omkl-summary")
     assert "In short." in text(card)
     assert "fkl data fetch naval" in text(card)

@@ -35,9 +35,10 @@ class AdaRaker(Learner):
     are 1 + floor(log2 t); h_I = eta_I where I begins, and then h_I <- h_I exp(-eta_I (L(f_I) - L(f_hat))), with
     L(f) = (f - y)^2 + lam |f|^2.
 
-    The authors' program (N1cekiko/AdaRaker) differs in more than `restart`: it brings the losses of every round to
-    [-1, 1] before they are exponents, its steps are a tenth, those of theta another tenth of these, and its intervals
-    begin a round later.
+    The authors' program (N1cekiko/AdaRaker) differs in more than `restart`. It brings the losses of every round to
+    [-1, 1] before they are exponents. Its steps of theta are 0.5 to 0.7 of these, since its features lack D^-1/2.
+    Kernel weights shrink by its base, 0.5, and h by the eta of the last interval, where here both shrink by eta_I.
+    Its |I| counts from 2, its intervals begin a round later, and its first error is set to 1.
 
     Parameters
     ----------

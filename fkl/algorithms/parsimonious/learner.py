@@ -104,7 +104,8 @@ class Parsimonious(OneShot, HoldOut):
     eta : float
         Step size of the rule ``printed``.
     tolerance : float
-        A problem is solved when its duality gap is no larger, in units of the cost.
+        A problem is solved when its duality gap is no larger, in units of the cost. The gap is that of a point that
+        keeps all constraints; alpha of eq. (8), which is sent, may break them more: see the column `violation`.
     centres : int
         Centres a width: of a grid in up to three dimensions, drawn above.
     widths : list of float or None

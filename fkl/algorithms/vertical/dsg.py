@@ -114,8 +114,9 @@ class Dsg(VerticalMethod):
     """f_t+1 = (1 - gamma_t lambda) f_t - gamma_t mean_{i, k} L'(f_t(x_i), y_i) phi_k(x_i) phi_k(.), FDSKL's eq. (7).
 
     The mean is over the B rows and D features of the iteration; 1 and 1 are the method as the papers write it. Rows
-    come in random order, all before any comes again. The kernel is the one of `kernels`. Its features are drawn while
-    learning, D of them at a time, so of that node's keys those of a bank of features, such as its D, do nothing here.
+    are drawn without replacement, all before any comes again, where the analysis has i.i.d. draws. The kernel is the
+    one of `kernels`. Its features are drawn while learning, D of them at a time, so of that node's keys those of a
+    bank of features, such as its D, do nothing here.
 
     Parameters
     ----------

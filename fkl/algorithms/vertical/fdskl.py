@@ -36,6 +36,9 @@ MASKS = ("paper", "reduced", "fresh", "split")
 class Fdskl(Dsg):
     """Doubly stochastic gradients of workers that hold different features of the same samples.
 
+    As in DSG here, rows are drawn without replacement, all before any comes again; the paper's analysis has i.i.d.
+    draws. Active workers take turns, where the paper has them in parallel.
+
     Parameters
     ----------
     masks : {"paper", "reduced", "fresh", "split"}

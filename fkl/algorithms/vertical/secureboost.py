@@ -59,7 +59,7 @@ class SecureBoost(Learning):
     lam : float
         lambda, l2 regularisation of the leaves.
     gamma : float
-        Least gain of a split.
+        Least gain of a split, with the factor 1/2 of the paper's gain; half of xgboost's gamma does the same.
     min_child_weight : float
         Least sum of h on each side of a split.
     bins : int

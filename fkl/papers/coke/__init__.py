@@ -9,14 +9,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fkl.composing.experiments import experiments
+from fkl.composing.experiments import experiments, readings_tried
 from fkl.errors import FklError
 from fkl.papers.beside import (
     AS_PUBLISHED,
     AS_STATED,
-    COLUMNS,
-    EVIDENCE,
-    INTERVAL,
     Answer,
     Cell,
     beside,
@@ -77,18 +74,18 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Spread and n: over replicates; of transmissions to reach an error, over those that reach it, and only where
-        all do is their mean compared.
+        Spread and n: over replicates; of transmissions to reach an error, over those that reach it, and a curve
+        agrees only where all do. The cells of a method in a column of a table are the points of one curve.
     """
     found = find("coke", runs, *EXPERIMENTS)
     if not found:
         raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=coke/uncensored")
-    cells = [{**cell, "follows_from": _follows_from(cell)} for cell in published(__file__, number)]
+    tried = readings_tried("coke")
+    printed = published(__file__, number)
+    cells = [{**cell, "follows_from": _follows_from(cell), "curve": f"table {number}"} for cell in printed]
     if number in ("3", "6"):
-        table = beside([*cells, *_ratios(cells)], lambda cell: _reaching(cell, found))
-    else:
-        table = beside(cells, lambda cell: _over_iterations(cell, found))
-    return table[[*COLUMNS, *INTERVAL, *EVIDENCE]]
+        return beside([*cells, *_ratios(cells)], lambda cell: _reaching(cell, found), tried)
+    return beside(cells, lambda cell: _over_iterations(cell, found), tried)
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
@@ -158,7 +155,7 @@ def _ratios(cells: list[Cell]) -> list[Cell]:
         if algorithm == "COKE":
             of_dkla = printed[dataset, "DKLA", setting]["value"]
             ratio = {"value": cell["value"] / of_dkla, "rounding": cell["rounding"] / of_dkla}
-            ratio |= {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS}
+            ratio |= {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS, "curve": ""}
             ratios.append({**cell, **ratio})
     return ratios
 

@@ -5,10 +5,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fkl.composing.experiments import readings_tried
 from fkl.errors import FklError
-from fkl.papers.beside import AS_STATED, EVIDENCE, Answer, Cell, beside, published
+from fkl.papers.beside import AS_STATED, Answer, Cell, beside, published
 from fkl.papers.found import Found, find
-from fkl.report.figures import COLOURS, canvas
+from fkl.report.figures import COLOURS, canvas, spread_over
 from fkl.results.collect import FinishedRun
 
 TITLE = "DeKRR-DDRF (Yang et al. 2024)"
@@ -40,10 +41,10 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         key = cell["dataset"], cell["algorithm"], cell["setting"]
         return [Answer.of(one.switch, _rse(one.run), one.variant, one.replicates) for one in found if one.key == key]
 
-    return beside(published(__file__, number), answers).drop(columns=EVIDENCE)
+    return beside(published(__file__, number), answers, readings_tried("dekrr"))
 
 
-def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """Errors over D, one panel a data set, published ones as crosses.
 
     Parameters
@@ -54,7 +55,8 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     Returns
     -------
     figure : Figure
-    replicates : int
+    replicates : int or str
+        That the points are over.
     """
     ours = {one.key: one.run for one in _found(runs) if one.variant == AS_STATED}
     shown = [name for name in SHOWN if any(key[0] == name for key in ours)]
@@ -73,7 +75,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
         axes.set_xlabel("D, features of a node")
         axes.set_title(dataset)
     panels[0].set_ylabel("relative squared error, test samples")
-    return figure, max(run.replicates for run in ours.values())
+    return figure, spread_over(run.replicates for run in ours.values())
 
 
 def _found(runs: list[FinishedRun]) -> list[Found]:

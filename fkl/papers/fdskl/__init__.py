@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.errors import FklError
-from fkl.papers.beside import COLUMNS, Answer, Cell, beside, published
+from fkl.papers.beside import Answer, Cell, beside, published
 from fkl.papers.fdskl import figures
 from fkl.papers.fdskl.chosen import SHARE, Key, answering
 from fkl.papers.fdskl.errors import errors_table
@@ -77,7 +77,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 
 def _times(found: dict[Key, Found]) -> pd.DataFrame:
-    return beside(published(__file__, "4"), lambda cell: _minutes(cell, found))[COLUMNS]
+    return beside(published(__file__, "4"), lambda cell: _minutes(cell, found))
 
 
 def _minutes(cell: Cell, found: dict[Key, Found]) -> list[Answer]:

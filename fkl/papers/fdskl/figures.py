@@ -41,8 +41,10 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
     _require(shown)
     figure = Figure(figsize=(1.4 + 3.4 * len(shown), 7.6), layout="constrained")
     panels = figure.subplots(2, len(shown), squeeze=False, sharey="col")
+    drawn: list[int] = []
     for column, dataset in enumerate(shown):
         runs = _most_samples(dataset, by_key)
+        drawn += [run.replicates for run in runs.values()]
         for row, links in enumerate((False, True)):
             axes = panels[row, column]
             for system, run in runs.items():
@@ -52,7 +54,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
             axes.set_xlabel("training time, s: compute" + (" and links" if links else ""))
     for row in panels:
         row[0].set_ylabel("test error, %")
-    return figure, spread_over(run.replicates for run in by_key.values())
+    return figure, spread_over(drawn)
 
 
 def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
@@ -102,8 +104,10 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     _require(shown)
     figure, panels = _grid(len(shown))
+    splits = set()
     for axes, dataset in zip(panels, shown, strict=False):
         runs = _most_samples(dataset, by_key)
+        splits |= {run.replicates for run in runs.values()}
         for place, (system, run) in enumerate(runs.items()):
             _box(axes, place, 100 * run.summary["test_error"], system)
         words = [f"{system}\n{samples(run):,}" for system, run in runs.items()]
@@ -111,8 +115,8 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
         axes.set_title(dataset)
         axes.set_xlabel("system, training samples")
         axes.set_ylabel("test error, %")
-    most = max(run.replicates for run in by_key.values())
-    return figure, f"a point a split, {most} at most; quartiles, whiskers to 1.5 times their distance"
+    number = " to ".join(map(str, dict.fromkeys((min(splits), max(splits)))))
+    return figure, f"a point a split, {number} of them; quartiles, whiskers to 1.5 times their distance"
 
 
 def _grid(panels: int) -> tuple[Figure, Sequence[Axes]]:

@@ -9,10 +9,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fkl.composing.experiments import readings_tried
 from fkl.errors import FklError
-from fkl.papers.beside import EVIDENCE, Answer, Cell, beside, published
+from fkl.papers.beside import Answer, Cell, beside, published
 from fkl.papers.found import Found, find
-from fkl.report.figures import COLOURS, band, canvas
+from fkl.report.figures import COLOURS, band, canvas, spread_over
 from fkl.results.collect import FinishedRun
 
 TITLE = "Graph-aided OMKL (Ghari and Shen 2023)"
@@ -39,6 +40,8 @@ DRAWN = ("graph_omkl/as_published", "graph_omkl/exact", "graph_omkl/features")
 """Experiments whose runs the figures show: the variant, where a method has one."""
 FIRST_ROUND = 10  # in figures over rounds: the mean of fewer says nothing and spoils the scale
 GRAPH_AIDED = ("OMKL-GF", "OMKL-SFG", "OMKL-SFG-R")
+OVER_ROUNDS = ("OMKR", "Raker", *GRAPH_AIDED)
+"""Methods of Figure 5."""
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
@@ -62,10 +65,11 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         key = cell["dataset"], cell["algorithm"], cell["setting"]
         return [_answer(cell["metric"], one) for one in found if one.key == key]
 
-    return beside(published(__file__, number), answers).drop(columns=EVIDENCE)
+    cells = [{**cell, "follows_from": _follows_from(number, cell)} for cell in published(__file__, number)]
+    return beside(cells, answers, readings_tried("graph_omkl"))
 
 
-def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """Draw a figure of the paper, one panel a data set.
 
     Parameters
@@ -76,10 +80,14 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     Returns
     -------
     figure : Figure
-    replicates : int
-        The most that a curve is over; methods that draw nothing have one.
+    replicates : int or str
+        That the curves are over; methods that draw nothing have one.
     """
-    by_key = {one.key: one.run for one in find("graph_omkl", runs, *DRAWN)}
+    algorithms = OVER_ROUNDS if number == "5" else GRAPH_AIDED
+    found = [one for one in find("graph_omkl", runs, *DRAWN) if one.run.algorithm in algorithms]
+    if number in ("5", "6"):
+        found = [one for one in found if one.key[2] in ("", "M=10")]
+    by_key = {one.key: one.run for one in found}
     draw: Callable[[Axes, str, dict[Any, FinishedRun]], None]
     draw = {"3": _errors_over_m, "4": _times_over_m, "5": _errors_over_rounds, "6": _regrets_over_rounds}[number]
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
@@ -93,13 +101,18 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
             axes.set_yscale("log")
     labels = {"3": "mean squared error", "4": "run time of a replicate (s)", "5": "mean squared error so far"}
     panels[0].set_ylabel(labels.get(number, "regret in hindsight so far (squared error)"))
-    return figure, max(run.replicates for run in by_key.values())
+    return figure, spread_over(run.replicates for run in by_key.values())
+
+
+def _follows_from(number: str, cell: Cell) -> str:
+    """Tables 3 to 5 print what Table 1 prints, too."""
+    return "Table 1" if number in ("3", "4", "5") and (cell["setting"], cell["metric"]) == ("M=10", "mse") else ""
 
 
 def _answer(metric: str, found: Found) -> Answer:
     values = found.run.summary["runtime_s" if metric == "runtime" else "mse"]
     answer = Answer.of(found.switch, values, found.variant, found.replicates)
-    answer = replace(answer, values=())  # the paper prints means
+    answer = replace(answer, exact=found.replicates == 1)
     return replace(answer, spread=np.nan) if metric == "runtime" else answer  # replicates run together
 
 
@@ -130,7 +143,7 @@ def _over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedR
 
 
 def _errors_over_rounds(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun]) -> None:
-    _over_rounds(axes, dataset, runs, ("OMKR", "Raker", *GRAPH_AIDED), "mse")
+    _over_rounds(axes, dataset, runs, OVER_ROUNDS, "mse")
 
 
 def _regrets_over_rounds(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun]) -> None:

@@ -9,11 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.comparison.statistics import student_interval
+from fkl.composing.experiments import readings_tried
 from fkl.data.ellipses import Ellipses, labels
 from fkl.errors import FklError
-from fkl.papers.beside import COLUMNS, Answer, Cell, beside, published
+from fkl.papers.beside import Answer, Cell, beside, published
 from fkl.papers.found import Found, find
-from fkl.report.figures import COLOURS, canvas
+from fkl.report.figures import COLOURS, canvas, spread_over
 from fkl.results.collect import FinishedRun
 
 TITLE = "Parsimonious functions (Peifer and Ribeiro)"
@@ -93,7 +94,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         return _machines(runs, pairs)
     if number == "learners":
         return pd.DataFrame([_compared(setting, pair) for setting, pair in pairs.items()])
-    return beside(published(__file__, number), lambda cell: _answers(cell, pairs))[COLUMNS]
+    return beside(published(__file__, number), lambda cell: _answers(cell, pairs), readings_tried("parsimonious"))
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
@@ -118,7 +119,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     on_curve = {setting: pair for setting, pair in mine.items() if _on_curve(setting, over_gamma)}
     if not on_curve:
         raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
-    replicates = max(one.run.replicates for pair in on_curve.values() for one in pair.values())
+    replicates = spread_over(one.run.replicates for pair in on_curve.values() for one in pair.values())
     return (_over_gamma if over_gamma else _over_size)(dataset, on_curve), replicates
 
 
@@ -192,7 +193,7 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         learner = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
         one = curve[most][learner]
         # Of other participants than the paper's, and fewer: shown, and no evidence.
-        return [Answer.of(f"{most} participants at hand; {one.switch}", 100 * _accuracy(one.run))]
+        return [Answer.of(f"{most} participants at hand; {one.switch}", 100 * _accuracy(one.run), "", one.replicates)]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
     for setting in sorted(found, key=lambda setting: not _on_curve(setting, over_gamma=True)):

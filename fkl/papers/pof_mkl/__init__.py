@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.composing.experiments import variants
+from fkl.composing.experiments import readings_tried, variants
 from fkl.errors import FklError
-from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, Answer, Cell, beside, published
+from fkl.papers.beside import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, published
 from fkl.papers.found import Found, find
-from fkl.report.figures import COLOURS, band, canvas
+from fkl.report.figures import COLOURS, band, canvas, spread_over
 from fkl.results.collect import FinishedRun
 
 TITLE = "POF-MKL (Ghari and Shen 2022)"
@@ -61,14 +61,16 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
     cells = published(__file__, "3" if number == "3" else "1")
     if number == "2":  # the paper prints table 2's means in table 1 too; those with a spread are table 2
-        cells = [cell for cell in cells if cell["spread"] == cell["spread"]]
-    result = beside(cells, answers)
+        cells = [{**cell, "follows_from": "Table 1"} for cell in cells if cell["spread"] == cell["spread"]]
+    if number == "3":  # whose spread is over clients
+        cells = [{**cell, "sd": np.nan} for cell in cells]
+    result = beside(cells, answers, readings_tried("pof_mkl"))
     if number == "2":
-        return result[[*COLUMNS, "published_spread"]].assign(mse_over_root_of_rounds=result["ours"] / np.sqrt(ROUNDS))
-    return result[COLUMNS if number == "1" else [*COLUMNS, "published_spread"]]
+        return result.assign(mse_over_root_of_rounds=result["ours"] / np.sqrt(ROUNDS))
+    return result
 
 
-def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """Draw a figure of the paper, one panel a data set.
 
     Parameters
@@ -79,30 +81,33 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
     Returns
     -------
     figure : Figure
-    replicates : int
+    replicates : int or str
+        That the curves are over.
     """
     found = [one for one in find("pof_mkl", runs, FIGURE[number]) if one.variant == AS_PUBLISHED]
     return _figure_1(found) if number == "1" else _figure_2(found)
 
 
-def _figure_1(found: list[Found]) -> tuple[Figure, int]:
+def _figure_1(found: list[Found]) -> tuple[Figure, int | str]:
     curves = {one.key: one.run for one in found if one.run.algorithm in ("vM-KOFL", "POF-MKL")}
     shown = _datasets_of(curves.values())
     figure, panels = canvas(len(shown))
+    drawn = []
     settings = [("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9")]
     for axes, dataset in zip(panels, shown, strict=True):
         for colour, (algorithm, setting) in enumerate(settings):
             run = curves.get((dataset, algorithm, setting))
             if run is not None:
+                drawn.append(run.replicates)
                 rounds = run.rounds.assign(average=run.rounds["regret_hindsight"] / run.rounds["round"])
                 band(axes, rounds, "average", f"{algorithm}, {setting.split(';')[0]}", colour)
         axes.set_title(dataset)
         axes.set_yscale("log")
     panels[0].set_ylabel("regret in hindsight / round,\nmean of clients (squared error)")
-    return figure, max(run.replicates for run in curves.values())
+    return figure, spread_over(drawn)
 
 
-def _figure_2(found: list[Found]) -> tuple[Figure, int]:
+def _figure_2(found: list[Found]) -> tuple[Figure, int | str]:
     sweeps = [one.run for one in found]
     shown = _datasets_of(sweeps)
     figure, panels = canvas(len(shown))
@@ -117,13 +122,13 @@ def _figure_2(found: list[Found]) -> tuple[Figure, int]:
         axes.set_title(dataset)
         axes.set_xlabel("exploration rate xi")
     panels[0].set_ylabel("regret in hindsight after all rounds,\nmean of clients (squared error)")
-    return figure, max(run.replicates for run in sweeps)
+    return figure, spread_over(run.replicates for run in sweeps)
 
 
 def _answer(metric: str, found: Found) -> Answer:
     run = found.run
     if metric == "cumulative_regret":
-        return _of(found, run.clients.groupby("client")["regret_hindsight"].mean())
+        return _of_clients(found, "regret_hindsight")
     if metric == "runtime_per_client":  # replicates run together, so their times have no spread
         return replace(_of(found, run.summary["runtime_per_client_s"]), spread=np.nan)
     return _of(found, run.summary["mse"])
@@ -131,14 +136,19 @@ def _answer(metric: str, found: Found) -> Answer:
 
 def _beside_linear(found: Found) -> Answer:
     """The regret against the linear fit."""
-    answer = _of(found, found.run.clients.groupby("client")["regret_linear"].mean())
+    answer = _of_clients(found, "regret_linear")
     return replace(answer, reading=f"{found.variant}, {LINEAR}", switch=f"{found.switch}; regret_linear")
 
 
+def _of_clients(found: Found, column: str) -> Answer:
+    """The mean and spread over clients, as the paper prints them; the values are those of the replicates."""
+    clients = found.run.clients
+    answer = _of(found, clients.groupby("client")[column].mean())
+    return replace(answer, values=tuple(map(float, clients.groupby("replicate")[column].mean())))
+
+
 def _of(found: Found, values: "pd.Series[float]") -> Answer:
-    """An answer without its values, as the paper prints means over replicates."""
-    answer = Answer.of(found.switch, values, found.variant, found.replicates, found.run.replicates)
-    return replace(answer, values=())
+    return Answer.of(found.switch, values, found.variant, found.replicates, found.run.replicates)
 
 
 def _datasets_of(runs: Iterable[FinishedRun]) -> list[str]:

@@ -1,0 +1,219 @@
+"""Does a printed number agree with ours? A test of equivalence (Schuirmann 1987) with a margin, for numbers and curves.
+
+A printed number agrees where a difference of `MARGIN` is excluded, and differs where a difference of 0 is. Where our
+runs, or theirs, are too few or too unlike to exclude either, nobody can tell.
+"""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Array = NDArray[np.float64]
+
+MARGIN = 0.10
+"""Of the printed number; the largest difference of numbers that agree."""
+LEVEL = 0.05
+DRAWS = 2000
+"""Of the largest deviation of a curve's points."""
+MOST_REPLICATES = 1 << 20
+"""Where the search for a number of replicates that would do ends."""
+
+AGREES, DIFFERS, CANNOT_TELL = "agrees", "differs", "cannot tell"
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """A printed number beside the mean of ours.
+
+    Parameters
+    ----------
+    m, h : float
+        The printed number, and half a unit of its last digit.
+    n : int
+        Runs that it is the mean of; 1 where the paper does not tell.
+    s_p : float
+        Standard deviation of these runs as printed; NaN where none is, and ours stands for it.
+    x, s : float
+        Mean and standard deviation of ours.
+    R : int
+        Replicates of ours.
+    J : int
+        Readings of the paper that were tried.
+    whole : float, optional
+        What the margin is a share of: by default |m|.
+    failed : int
+        Replicates without a value of their own, for which `x` counts a lower bound.
+    """
+
+    m: float
+    h: float
+    n: int
+    s_p: float
+    x: float
+    s: float
+    R: int
+    J: int = 1
+    whole: float | None = None
+    failed: int = 0
+
+    @property
+    def D(self) -> float:
+        """The difference."""
+        return self.x - self.m
+
+    @property
+    def size(self) -> float:
+        """What percentages are of."""
+        return abs(self.m) if self.whole is None else self.whole
+
+    @property
+    def theirs(self) -> float:
+        """Variance of the printed mean."""
+        return (self.s if np.isnan(self.s_p) else self.s_p) ** 2 / self.n
+
+    @property
+    def SE(self) -> float:
+        """Standard error of the difference."""
+        return float(np.sqrt(self.s**2 / self.R + self.theirs))
+
+    @cached_property
+    def u(self) -> float:
+        """The largest difference that is not excluded."""
+        return abs(self.D) + self.h + _reach(1 - LEVEL / self.J, self._nu(self.R), self.SE)
+
+    @cached_property
+    def l(self) -> float:  # noqa: E743  the specification's name
+        """The smallest difference that is not excluded, below 0 where 0 is not."""
+        return abs(self.D) - self.h - _reach(1 - LEVEL / 2, self._nu(self.R), self.SE)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether a difference of the margin is excluded."""
+        return self.failed == 0 and self.u <= MARGIN * self.size
+
+    @property
+    def outcome(self) -> str:
+        """`AGREES`, `DIFFERS` or `CANNOT_TELL`."""
+        if self.agrees:
+            return AGREES
+        # a mean that counts lower bounds says nothing where it lies below the printed number
+        return DIFFERS if self.l > 0 and not (self.failed and self.D < 0) else CANNOT_TELL
+
+    @property
+    def off(self) -> str:
+        """The difference with its 95 % interval, in words."""
+        reach = _reach(1 - LEVEL / 2, self._nu(self.R), self.SE)
+        low, high = (self._percent(self.D + side * reach) for side in (-1, 1))
+        return f"off by {self._percent(self.D)}{' %' * (self.size > 0)} [{low}, {high}]"
+
+    @property
+    def within(self) -> float:
+        """The largest difference that is not excluded, in percent; NaN beside a printed 0."""
+        return 100 * self.u / self.size if self.size else np.nan
+
+    @property
+    def why(self) -> str:
+        """The outcome in words."""
+        if self.outcome == AGREES:
+            words = f"to within {self.within:.1f} %" + f", though not the same, {self.off}" * (self.l > 0)
+        else:
+            words = self.off if self.outcome == DIFFERS else f"{self.off}; {self.needed}"
+        return words + f"; spreads differ, theirs {self.s_p:.3g}, ours {self.s:.3g}" * self.spreads_differ
+
+    @property
+    def spreads_differ(self) -> bool:
+        """Whether the ratio of both variances lies outside its 95 % range; it is told and decides nothing."""
+        if np.isnan(self.s_p) or min(self.n, self.R) < 2:
+            return False
+        low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], self.R - 1, self.n - 1)
+        return not low * self.s_p**2 <= self.s**2 <= high * self.s_p**2
+
+    @property
+    def needed(self) -> str:
+        """What would have to be otherwise for the number to agree."""
+        margin = MARGIN * self.size
+        if self.failed:
+            return f"{self.failed} of {self.R} replicates do not get so far"
+        if self.h > margin:
+            return "one digit is printed"
+        if np.isnan(self.SE):
+            return "one replicate tells no spread"
+        if self.h + self._reach_with(np.inf) > margin:
+            return "never: theirs alone is too wide"
+        if abs(self.D) + self.h + self._reach_with(np.inf) > margin:
+            return "never: too far off to agree"
+        low, high = self.R, 2 * self.R
+        while abs(self.D) + self.h + self._reach_with(high) > margin and high < MOST_REPLICATES:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if abs(self.D) + self.h + self._reach_with(middle) <= margin else (middle, high)
+        return f"{high} replicates would tell"
+
+    def _reach_with(self, R: float) -> float:
+        """What the interval of `agrees` would add with so many replicates."""
+        SE = float(np.sqrt(self.s**2 / R + self.theirs))
+        return _reach(1 - LEVEL / self.J, self._nu(R), SE)
+
+    def _nu(self, R: float) -> float:
+        """Degrees of freedom: Welch's where both sides have a spread of their own."""
+        if np.isnan(self.s_p) or self.n == 1:
+            return R - 1
+        ours, theirs = self.s**2 / R, self.s_p**2 / self.n
+        within = theirs**2 / (self.n - 1) + (ours**2 / (R - 1) if R > 1 else 0.0)
+        return (ours + theirs) ** 2 / within if within else R - 1
+
+    def _percent(self, value: float) -> str:
+        return f"{100 * value / self.size:+.1f}" if self.size else f"{value:+.4g}"
+
+
+def curve(points: list[Equivalence], values: Array) -> str:
+    """The outcome of a whole curve.
+
+    It agrees where every point does, at `LEVEL` each, since all must (Berger 1982). It differs where its largest
+    deviation is beyond what curves as unlike one another as ours have, however their points hang together.
+
+    Parameters
+    ----------
+    points : list of Equivalence
+    values : array of shape (R, points)
+        Ours, a row a replicate.
+    """
+    if all(point.agrees for point in points):
+        return AGREES
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviations = [
+            np.float64(abs(point.D) - point.h) / point.SE for point in points if not (point.failed and point.D < 0)
+        ]
+    return DIFFERS if np.nanmax([*deviations, -np.inf]) > largest_deviation(values) else CANNOT_TELL
+
+
+def largest_deviation(values: Array) -> float:
+    """The 95 % quantile of the largest |t| over a curve's points, of curves that are as ours are.
+
+    Parameters
+    ----------
+    values : array of shape (R, points)
+    """
+    R = len(values)
+    if R < 2:
+        return np.inf
+    sd = values.std(axis=0, ddof=1)
+    residuals = (values - values.mean(axis=0)) / np.where(sd > 0, sd, np.inf)
+    random = np.random.default_rng(0)
+    z = random.standard_normal((DRAWS, R)) @ residuals / np.sqrt(R - 1)
+    z /= np.sqrt(random.chisquare(R - 1, (DRAWS, 1)) / (R - 1))
+    return float(np.quantile(abs(z).max(axis=1), 1 - LEVEL))
+
+
+def _reach(level: float, nu: float, SE: float) -> float:
+    """How far an interval reaches; no way where nothing is drawn."""
+    return _quantile(level, nu) * SE if SE else 0.0
+
+
+@cache
+def _quantile(level: float, nu: float) -> float:
+    return float(stats.t.ppf(level, nu)) if np.isfinite(nu) else float(stats.norm.ppf(level))

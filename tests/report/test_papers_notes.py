@@ -1,0 +1,74 @@
+"""What docstrings and differences.md say of fkl beside papers and other programs, and the numbers it is said of."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fkl.algorithms.online.ada_raker import AdaRaker
+from fkl.algorithms.parsimonious.dual import Dual, solve
+from fkl.algorithms.parsimonious.learner import Parsimonious
+from fkl.algorithms.parsimonious.quadrature import Quadrature
+from fkl.algorithms.vertical.boosting_trees import LEAF, UNIT, best_split
+from fkl.algorithms.vertical.fdskl import Fdskl
+from fkl.algorithms.vertical.secureboost import SecureBoost
+from fkl.composing.grid import jobs
+from fkl.data.ellipses import BOX, Ellipses
+from fkl.data.store import Store
+from fkl.papers import differences, paper_module
+from fkl.streams import Streams
+
+
+def words(text: str | None) -> str:
+    return " ".join(str(text).split())
+
+
+def told(paper: str) -> str:
+    return words(differences(paper_module(paper)))
+
+
+def test_ada_raker_s_steps_of_theta_are_half_to_0_7_of_ours_in_the_authors_program() -> None:
+    authors = {1: 0.25, 2: 0.25, 16: 0.088, 256: 0.022}  # by |I|, in units of features with D^-1/2, D = 50
+    ratios = [step / AdaRaker(eta=0.5)._step(round(np.log2(length))) for length, step in authors.items()]
+    assert (min(ratios), max(ratios)) == (pytest.approx(0.5, abs=0.01), pytest.approx(0.71, abs=0.01))
+    said = words(AdaRaker.__doc__)
+    assert "Its steps of theta are 0.5 to 0.7 of these, since its features lack D^-1/2." in said
+
+
+def test_fdskl_draws_rows_without_replacement() -> None:
+    """An epoch has every row once; i.i.d. draws of 60 of 60 rows would miss a third of them."""
+    rows = np.arange(100, 160)
+    batches = Fdskl(iterations=24, batch=5).batches(rows, Streams(0, (0,)))
+    assert all(sorted(epoch.ravel()) == rows.tolist() for epoch in np.split(batches, 2))
+    assert "without replacement" in words(Fdskl.__doc__) and "drawn without replacement" in told("fdskl")
+    assert "No cell of the paper can be counted" in told("fdskl")
+
+
+@pytest.mark.parametrize(("gamma", "splits"), [(0.49, True), (0.51, False)])
+def test_secureboost_s_gamma_is_half_of_xgboost_s(gamma: float, splits: bool) -> None:
+    """Of a split whose gain is 1 without the factor 1/2, as xgboost counts."""
+    one = round(1 / UNIT)
+    histogram = np.array([[one, one], [-one, one]])  # g and h of two bins: 1 / (1 + 1) on either side, 0 before
+    feature, _ = best_split(histogram, np.array([0, 2]), histogram.sum(axis=0), 1.0, gamma, 0.0)
+    assert (feature != LEAF) == splits
+    assert "half of xgboost's gamma" in words(SecureBoost.__doc__) and "half of xgboost's gamma" in told("fdskl")
+
+
+def test_a_parsimonious_model_that_is_sent_breaks_its_constraints_more_than_the_gap() -> None:
+    table = Ellipses(rows=90, test_rows=0).load(Store(Path()), np.random.default_rng(0))
+    problem = Dual.single(Quadrature.over(BOX, 24**2, (1.0, 2.0, 4.0)), table.x, table.y, 25.0, 0.01)
+    solution = solve(problem, problem.random_start(np.random.default_rng(0)), 1000, tolerance=1e-7)
+    assert float(solution.gap[0]) <= 1e-7
+    assert 1e-5 < float(solution.violation[0]) <= 1.1e-2
+    assert "may break them more" in words(Parsimonious.__doc__) and "1e-4 to 1.1e-2 (of 0.99)" in told("parsimonious")
+
+
+def test_coke_s_page_has_the_replicates_of_its_experiments() -> None:
+    found = {
+        (job.config["dataset"]["_target_"].rpartition(".")[2], job.config["replicates"])
+        for name in ("coke/uncensored", "coke/censored_published", "coke/half_rho")
+        for job in jobs(name)
+    }
+    assert {("Energy", 20), ("TomsHardware", 20), ("AirQuality", 100)} <= found
+    assert not {("Energy", 10), ("TomsHardware", 10)} & found
+    assert "20 replicates on energy and Tom's hardware and 100 on air quality" in told("coke")
