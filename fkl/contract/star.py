@@ -96,6 +96,8 @@ class Federated:
     """Whether the server serves one client after another, all exchanges of a round with each."""
     uses_sample_once: ClassVar[bool] = False
     """Whether a message follows from what a client was told and its newest sample: each sample is in one round's."""
+    message_of_one_sample: ClassVar[bool] = False
+    """Whether nothing is in a message but one sample: without it the message is not sent. False is on the safe side."""
     silent: ClassVar[bool] = False
     """Whether nobody sends anything."""
     draws_for_clients: ClassVar[bool] = False
