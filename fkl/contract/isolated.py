@@ -52,6 +52,7 @@ class Alone:
     def __init__(self, method: Any, common: Any, number: int) -> None:
         self._method, self._number = method, number
         self._common = replace(common, streams=common.streams.own(range(number, number + 1)))
+        self._width = np.dtype(common.precision).itemsize
 
     def drawn(self) -> set[Any]:
         """Roles whose numbers of a client it has drawn."""
@@ -71,7 +72,7 @@ class Alone:
             raise ValueError("it changes what it is given")
 
     def _packed(self, message: Any, place: int = 0) -> Packet | None:
-        return packed(message, place, np.dtype(self._common.precision).itemsize)
+        return packed(message, place, self._width)
 
 
 class ClientAlone(Alone):

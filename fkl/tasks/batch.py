@@ -219,6 +219,8 @@ class BatchJudge(Books):
 
     def enter(self, t: int, outcome: Array) -> bool:
         """Book theta (R, K, P) of iteration t + 1, and tell whether it is below `LARGEST`."""
+        if t == 0:
+            require_shape("theta", outcome, *self.by_client["training_samples"].shape, self.optimum.shape[1])
         self._pending.append(outcome.copy())
         if len(self._pending) == self._together:
             self._judge()

@@ -319,4 +319,6 @@ def require_shape(name: str, values: Any, *shape: int | None) -> None:
     found = np.shape(values)
     fits = len(found) == len(shape) and all(want in (None, size) for size, want in zip(found, shape, strict=True))
     if not fits:
-        raise BrokenPromiseError(f"{name} has the shape {found}, where replicates and clients come first: {shape}")
+        letters = ", ".join(["R", "K", *["any"] * len(shape)][: len(shape)])
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise BrokenPromiseError(f"{name} has shape {found}, must be ({letters}) = ({wanted})")
