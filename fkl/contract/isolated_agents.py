@@ -189,7 +189,7 @@ def require_alone(method: Decentralized, world: Callable[[], World], party: Apar
     here = world()
     topology = here.topology
     assert topology is not None
-    require_equal(expected, lambda: alone(method, here, topology, party), here.problem.present, party, "agent")
+    require_equal(expected, lambda: alone(method, here, topology, party), here, party, "agent")
 
 
 def _learned(outcome: Any) -> Shown:

@@ -19,7 +19,7 @@ from fkl.memory import nbytes, require_memory
 from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
 from fkl.tasks.batch import SHARES, amount, mirrored_tests, of_stream
-from fkl.tasks.task import Books, Panel, Probe, Task, few
+from fkl.tasks.task import Books, Panel, Probe, Task, few, mirrored
 
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
 """9 clients, samples of two classes."""
@@ -89,6 +89,11 @@ class PerReplicateTask(Task):
         """As they are: features of these methods are never in less."""
         problem: PerReplicate = self.problem
         return problem
+
+    def other_samples(self) -> PerReplicate:
+        """Of every replicate."""
+        batches = self.problem.batches
+        return PerReplicate(tuple(replace(one, x=mirrored(one.x), y=mirrored(one.y)) for one in batches))
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets to be tested on."""

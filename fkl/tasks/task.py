@@ -287,6 +287,10 @@ class Task:
         """The problem with features in float64."""
         return replace(self.problem, x=self.problem.x.astype(np.float64))
 
+    def other_samples(self) -> Any:
+        """The problem with other samples, as many and of the same clients."""
+        return replace(self.problem, x=mirrored(self.problem.x), y=mirrored(self.problem.y))
+
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Data whose labels differ where a method must not know them.
 
@@ -305,7 +309,7 @@ def few(algorithm: type, **most: int) -> tuple[str, ...]:
 
 
 def mirrored(y: NDArray[Any]) -> NDArray[Any]:
-    """Other targets between the same ends; the other class, where there are two."""
+    """Other numbers between the same ends; the other class, where there are two."""
     return y.min() + y.max() - y
 
 

@@ -126,7 +126,9 @@ class ScoredJudge(Books):
         found = [f() for f in outcome.f]
         for r, (f, rows) in enumerate(zip(found, outcome.rows, strict=True)):
             if np.shape(f) != rows.shape:
-                raise BrokenPromiseError(f"Scored.f of replicate {r} has shape {np.shape(f)}, must be (n,) = {rows.shape}")
+                raise BrokenPromiseError(
+                    f"Scored.f of replicate {r} has shape {np.shape(f)}, must be (n,) = {rows.shape}"
+                )
         values = [
             (np.sign(f) != self._problem.y[rows]).mean() if classes else np.square(f - self._problem.y[rows]).mean()
             for f, rows in zip(found, outcome.rows, strict=True)
