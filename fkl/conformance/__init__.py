@@ -233,7 +233,7 @@ def form(message: Any) -> Any:
 def _form(payload: Any) -> Any:
     arrays = arrays_of(payload)
     if isinstance(payload, Ragged):
-        return "Ragged", sorted({(array.dtype.str, array.shape[1:]) for _, array in arrays})
+        return "Ragged", [(array.dtype.str, array.shape[1:]) for _, array in arrays]
     return type(payload).__name__, [(name, array.dtype.str, array.shape) for name, array in arrays]
 
 

@@ -117,7 +117,11 @@ def received_message(message: Any, axes: Axes, width: int) -> Any:
     if message is None:
         return None
     sent, arrived = [], []
-    for name, payloads in kinds(message):
+    try:
+        held = [*kinds(message)]
+    except TypeError as error:
+        raise BrokenPromiseError(str(error)) from None
+    for name, payloads in held:
         for payload in payloads:
             where = f"{type(message).__name__}.{name}"
             if not isinstance(payload, Travelling):

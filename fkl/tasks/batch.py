@@ -19,7 +19,7 @@ from fkl.tasks import samples
 from fkl.tasks.fairness import fairness
 from fkl.tasks.stream import DIABETES
 from fkl.tasks.taking_part import redrawn, thinned
-from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_shape
+from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_lam, require_shape
 
 PENDING_BYTES = 2**20
 """Of the iterations of one replicate that are judged together: one product in place of many."""
@@ -50,6 +50,7 @@ class BatchTask(Task):
     @classmethod
     def of(cls, run: Run) -> Self:
         """Split each client's samples in those to learn from and those to test on."""
+        require_lam(run.algo)
         generator = shared_generator(run.settings.seed, Role.DATA)
         table = samples.read(run, generator)
         batch = of_stream(run, samples.split(run, table, generator), generator)

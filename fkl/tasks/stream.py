@@ -24,7 +24,7 @@ from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
 from fkl.tasks.taking_part import redrawn, thinned
-from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_shape
+from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_lam, require_shape
 
 CLIENTS_AT_A_TIME = 4096
 DIABETES = ("dataset=diabetes", "kernels.D=8")
@@ -62,6 +62,7 @@ class StreamTask(Task):
     @classmethod
     def of(cls, run: Run) -> Self:
         """As of every task; a file of its own to be tested on is refused."""
+        require_lam(run.algo)
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)

@@ -15,7 +15,7 @@ from fkl import memory
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.scale import Scale
-from fkl.errors import BrokenPromiseError, counted
+from fkl.errors import BrokenPromiseError, FklError, counted
 from fkl.kernels import Dictionary
 from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
@@ -300,6 +300,18 @@ class Task:
             Of the last round, all replicates together.
         """
         raise NotImplementedError
+
+
+def require_lam(algorithm: Any) -> None:
+    """Refuse a method without the weight of its regulariser, which regret and optimum are of.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    if not hasattr(algorithm, "lam"):
+        kind = type(algorithm).__name__
+        raise FklError(f"algo: {kind} has no field lam, the weight of the regulariser; write lam: float = 0.0 for none")
 
 
 def few(algorithm: type, **most: int) -> tuple[str, ...]:
