@@ -83,7 +83,9 @@ class Federated:
     on a machine of its own one, K = 1. What it does for a client must not depend on the others. `server` sees messages
     alone: the mean of a payload over the clients, or the values that were sent, and no factors of these. States are
     dataclasses of arrays, the replicate first; no function changes what it is given, but that a client may use up its
-    own state.
+    own state. Absent clients are given too: their state is to stay as it is, see `Samples.present`.
+
+    A method has a field `lam`, the weight of its regulariser, 0 for none: its regret is judged with it.
 
     A round is `exchanges` times: broadcast, client, server. In one of them, the client predicts.
     """
