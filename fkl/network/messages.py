@@ -102,7 +102,7 @@ def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str)
     if shape[: len(wanted)] != wanted:
         named = f"({', '.join(letters)}{',' * (len(letters) == 1)})"
         raise ValueError(f"has shape {shape}, must begin with {named} = {wanted}, as {kind} has it")
-    if 0 in shape:
+    if 0 in shape[len(wanted) :]:
         raise ValueError(f"has shape {shape}: without entries it says something by its shape; leave it out")
 
 
