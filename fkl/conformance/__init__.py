@@ -460,11 +460,13 @@ PROMISES = (
 
 
 def _with_absence(overrides: Sequence[str], folder: str | Path | None) -> tuple[Run, Experiment]:
-    """A scenario in which somebody is absent now and then, or as the overrides say; of a method that allows it."""
-    if not any(override.startswith("participation") for override in overrides):
+    """A scenario in which somebody is absent, or out of reach as the overrides say; of a method that allows it."""
+    if not any(override.startswith(("participation", "links")) for override in overrides):
         with suppress(BadValue):
             run = scenario(*overrides, *ABSENCE, folder=folder)
-            return run, prepare(run)
+            given = prepare(run)
+            given.algorithm.init(make_world(given, (0,))[0])  # which may refuse it, too
+            return run, given
     run = scenario(*overrides, folder=folder)
     return run, prepare(run)
 

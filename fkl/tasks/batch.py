@@ -50,7 +50,6 @@ class BatchTask(Task):
     @classmethod
     def of(cls, run: Run) -> Self:
         """Split each client's samples in those to learn from and those to test on."""
-        require_lam(run.algo)
         generator = shared_generator(run.settings.seed, Role.DATA)
         table = samples.read(run, generator)
         batch = of_stream(run, samples.split(run, table, generator), generator)
@@ -76,6 +75,7 @@ class BatchTask(Task):
 
     def judge(self, world: World, method: Algorithm) -> "BatchJudge":
         """Errors, and distances from the optimum."""
+        require_lam(method)
         own = getattr(method, "judged_in", lambda world: None)(world)
         return BatchJudge(world, method.lam, own)
 

@@ -62,7 +62,6 @@ class StreamTask(Task):
     @classmethod
     def of(cls, run: Run) -> Self:
         """As of every task; a file of its own to be tested on is refused."""
-        require_lam(run.algo)
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
@@ -82,6 +81,7 @@ class StreamTask(Task):
 
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
+        require_lam(method)
         return StreamJudge(world.problem, len(world.streams.replicates), method.lam, world.ranks)
 
     def of_few(self, clients: int) -> Problem:
