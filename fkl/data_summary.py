@@ -153,11 +153,11 @@ def _drawn(run: Run, given: Problem) -> str:
     figure, (sizes, shares) = canvas(2)
     for number in np.unique(site).tolist():
         here = site == number
-        label = f"site {_plain(given.site_names[number])}" if number < NAMES_SHOWN else None
+        label = f"site {shown(given.site_names[number])}" if number < NAMES_SHOWN else None
         sizes.bar(place[here], counts[here].sum(axis=1), WIDTH, color=shade(number)[0], label=label)
     share, colours = counts / counts.sum(axis=1, keepdims=True), matplotlib.colormaps["viridis"]
     for number, name in enumerate(names):
-        label = f"target {_plain(name)}" if number < NAMES_SHOWN else None
+        label = f"target {shown(name)}" if number < NAMES_SHOWN else None
         colour = colours(number / max(len(names) - 1, 1))
         shares.bar(place, share[:, number], WIDTH, share[:, :number].sum(axis=1), color=colour, label=label)
     for axes, what in ((sizes, "samples"), (shares, "share of the client's samples")):
@@ -177,8 +177,3 @@ def _drawn(run: Run, given: Problem) -> str:
         with whole_file(paths[-1]) as stream:
             stream.write(content)
     return ", ".join(map(str, paths))
-
-
-def _plain(name: str) -> str:
-    """A name that matplotlib takes for no formula."""
-    return shown(name).replace("$", r"\$")

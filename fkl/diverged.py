@@ -38,6 +38,8 @@ class DivergedError(FklError):
         Replicates that ran when it happened; its judge and ledger are right up to round t. Those before ended well.
     t : int
         Rounds before the one in which it happened.
+    hole : str
+        Which array was not finite first, where it happened so early that no usual step is to blame; else empty.
 
     Attributes
     ----------
@@ -45,9 +47,10 @@ class DivergedError(FklError):
         Where these rounds were written.
     """
 
-    def __init__(self, algorithm: Any, failed: Any, t: int) -> None:
-        mend = blame(algorithm, len(failed.elapsed))
-        super().__init__(f"{algorithm.label} diverged in round {t + 1} {mend}")
+    def __init__(self, algorithm: Any, failed: Any, t: int, hole: str = "") -> None:
+        keys, mend = _blamed(algorithm, len(failed.elapsed))
+        said = f"{algorithm.label} diverged in round {t + 1} {mend}"
+        super().__init__(f"{algorithm.label}: {hole}" if hole and not keys else said)
         self.failed, self.t = failed, t
         self.folder: Path | None = None
 
@@ -69,21 +72,26 @@ def blame(algorithm: Any, rounds: int) -> str:
     rounds : int
         T, since eta=null is 1/sqrt(T).
     """
+    return _blamed(algorithm, rounds)[1]
+
+
+def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
+    """Whether any of the keys is beyond all that is usual, and what `blame` says of them."""
     algorithm = getattr(algorithm, "innermost", algorithm)  # conditions have no step size
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     size = next((name for name in STEP_SIZES if name in values), None)
     if size is None:
-        return "see algo"
+        return False, "see algo"
     step = values[size] if values[size] is not None else 1 / np.sqrt(rounds)
     others = [name for name in OTHER_STEPS if (values.get(name) or 0) > LARGEST_STEP]
     usual = min(step, 1.0) * min(values.get("step_factor", 1.0), LARGEST_STEP)
     if usual * values.get("lam", 0.0) > 1:  # too large even if the step were not
         others.append("lam")
-    keys = others if others and step <= 1 else [size, *others]
+    keys, beyond = others if others and step <= 1 else [size, *others], bool(others) or step > LARGEST_STEP
     told = [f"algo.{key}={_shown(key, values[key])}" for key in keys]
     if keys == ["lam"]:
-        return f"with {told[0]}: lower it, for steps of {usual:.3g} to less than {1 / usual:.3g}"
-    return f"with {' and '.join(told)}: lower {'it' if len(keys) == 1 else 'them'}"
+        return beyond, f"with {told[0]}: lower it, for steps of {usual:.3g} to less than {1 / usual:.3g}"
+    return beyond, f"with {' and '.join(told)}: lower {'it' if len(keys) == 1 else 'them'}"
 
 
 def _shown(key: str, value: object) -> str:

@@ -75,6 +75,6 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
             problem = problem.thinned(problem.present & times.in_time)
     label = experiment.algorithm.label
     passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
-    channel = Channel(*passing) if ranks is None else OverRanks(ranks, problem.numbers, *passing)
+    channel = Channel(*passing) if ranks is None else OverRanks(ranks, problem.numbers, problem.everyone, *passing)
     known = problem, experiment.dictionary, channel, streams, precision, topology, experiment.engine, ranks
     return World(*known), ledger

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fkl import memory
 from fkl.errors import TOO_LARGE, FklError
 from fkl.experiment import Experiment, make_world
+from fkl.network import Channel
+from fkl.network.messages import kinds
 
 ROUND_BYTES, CLIENT_BYTES = 80, 80
 """What judge, ledger and records hold of a replicate for each of its rounds and clients, at least."""
@@ -95,6 +100,67 @@ def _first_round(experiment: Experiment) -> int:
     if experiment.task.judge_counts:
         experiment.task.judge(world, experiment.algorithm).enter(0, outcome)
     return held
+
+
+class _Watching(Channel):
+    """A channel that takes note of payloads that are no numbers: of what clients are told, and of what they send."""
+
+    def __init__(self, channel: Channel) -> None:
+        vars(self).update(vars(channel))
+        self.told = self.sent = ""
+
+    def down(self, message: Any) -> Any:
+        """As `Channel.down`."""
+        self.told = self.told or self._holes(message)
+        return super().down(message)
+
+    def up(self, message: Any) -> Any:
+        """As `Channel.up`."""
+        self.sent = self.sent or self._holes(message)
+        return super().up(message)
+
+    def send_to_neighbours(self, message: Any, *how: Any) -> Any:
+        """As `Channel.send_to_neighbours`."""
+        self.sent = self.sent or self._holes(message)
+        return super().send_to_neighbours(message, *how)
+
+    def _holes(self, message: Any) -> str:
+        for name, payloads in kinds(message):
+            for payload in payloads:
+                for field in getattr(payload, "leading", ()):
+                    if hole := _hole(f"{type(message).__name__}.{name}", getattr(payload, field), self._present > 0):
+                        return hole
+        return ""
+
+
+def first_not_finite(experiment: Experiment, replicates: tuple[int, ...], rounds: int) -> str:
+    """Play some rounds again to see which array is the first that is not finite, and whose; empty where none is."""
+    world, _ = make_world(experiment, replicates)
+    world = replace(world, channel=(channel := _Watching(world.channel)))
+    state = experiment.algorithm.init(world)
+    for t in range(rounds):
+        here = world.problem.present[t]
+        channel.open_round(t, here)
+        state, outcome = experiment.algorithm.step(world, state, t)
+        arrays = {"theta": outcome}
+        if is_dataclass(outcome):
+            kind = type(outcome).__name__
+            arrays = {f"{kind}.{field.name}": getattr(outcome, field.name) for field in fields(outcome)}
+        shown = (_hole(name, values, here) for name, values in arrays.items())
+        if hole := channel.told or next(filter(None, shown), "") or channel.sent:
+            return hole.replace("is not finite", f"is not finite in round {t + 1}")
+    return ""
+
+
+def _hole(name: str, values: Any, present: NDArray[np.bool_]) -> str:
+    """That an array is not finite, and whose part of it, where its second axis is that of clients; else nothing."""
+    if not hasattr(values, "dtype") or values.dtype.kind != "f" or np.isfinite(values).all():
+        return ""
+    said = f"{name} is not finite"
+    if values.ndim < 2 or values.shape[1] != len(present):
+        return said
+    of_clients = present & ~np.isfinite(values).all(axis=(0, *range(2, values.ndim)))
+    return f"{said} (client {int(of_clients.argmax())})" if of_clients.any() else ""
 
 
 def kinds_sent(experiment: Experiment) -> dict[str, set[str]]:

@@ -27,6 +27,7 @@ from fkl.network import Channel, Topology
 from fkl.network.messages import Size, kinds, measured, on_links
 from fkl.streams import Role, Streams
 from fkl.tasks.stream import StreamJudge
+from fkl.tasks.task import require_shape
 
 Array = Any
 """Of JAX, or of numpy."""
@@ -235,10 +236,16 @@ class Scan:
     def _looked_at(self, state: Any) -> Any:
         """Shapes of what a round shows; tracing it also tells what it asks for."""
         try:
-            return jax.eval_shape(self._first_round, self._fixed, parts(state), self.given(range(1), 1))
+            shown = jax.eval_shape(self._first_round, self._fixed, parts(state), self.given(range(1), 1))
         except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
             [why, *_] = str(error).splitlines()
             raise FklError(f"engine=jax: the rounds of {self._algorithm.label} cannot be traced: {why}") from None
+        if self._of_streams:
+            here = self._judge.loss.shape
+            require_shape("Outcome.y_hat", shown.y_hat, *here)
+            if shown.loss is not None:
+                require_shape("Outcome.loss", shown.loss, *here, None)
+        return shown
 
     def _rounds_at_once(self, shown: int) -> int:
         """How many, of which each shows so many bytes, so that few of the last scan are for nothing."""
@@ -390,7 +397,7 @@ class _Channel:
     """In place of `Channel` in a traced round: writes down how large messages are, and hands them on."""
 
     def __init__(self, channel: Any) -> None:
-        self.network, self.links, self._width = channel.network, channel.links, channel.width
+        self.network, self.links, self._channel = channel.network, channel.links, channel
         self.booked: list[_Booked] = []
 
     def down(self, message: Any) -> Any:
@@ -402,21 +409,25 @@ class _Channel:
         return self._passed("uplink", message)
 
     def _passed(self, direction: str, message: Any) -> Any:
+        message = self._channel.receive(message)
         self.booked += (_Booked(Channel.book, (direction, *size)) for size in self._sizes(message))
         return message
 
     def _sizes(self, message: Any) -> list[tuple[str, Size]]:
-        return [(kind, measured(payloads, self._width)) for kind, payloads in kinds(message)]
+        return [(kind, measured(payloads, self._channel.width)) for kind, payloads in kinds(message)]
 
-    def send_to_neighbours(self, message: Any, sends: Array, topology: Topology, awake: None = None) -> Array:
+    def send_to_neighbours(
+        self, message: Any, sends: Array, topology: Topology, awake: None = None
+    ) -> tuple[Any, Array]:
         """As of `Channel`, where all links are up and no message is lost."""
+        message = self._channel.receive(message, len(topology.links))
         apart = on_links(message)
 
         def book(channel: Channel, sends: Array, sizes: Any) -> None:
             channel.book_to_neighbours(topology, sends, apart, sizes)
 
         self.booked.append(_Booked(book, (sends, self._sizes(message))))
-        return sends[:, topology.links[:, 1]] if apart else sends
+        return message, sends[:, topology.links[:, 1]] if apart else sends
 
     def answered(self, share: Array) -> Array:
         """As of `Channel`, where nobody takes any time."""

@@ -21,8 +21,11 @@ from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most
 from fkl.network import Ledger
 from fkl.network.ranks import Ranks
-from fkl.rehearsal import fitting, within_memory
+from fkl.rehearsal import first_not_finite, fitting, within_memory
 from fkl.tasks import Judge
+
+EARLY = 10
+"""Rounds in which a step of usual size drives nothing away: what is not finite so soon is named."""
 
 __all__ = ["Chunk", "DivergedError", "Experiment", "Learned", "UnderWay", "make_world", "simulate"]
 
@@ -153,7 +156,9 @@ def simulate(
                 _player(experiment.engine)(experiment.algorithm, world, under_way, advance, keep, shown)
             except NotFiniteError:
                 failed = played.of_all(world.ranks)
-                raise DivergedError(experiment.algorithm, failed, under_way.t) from None
+                early = under_way.t < EARLY and world.ranks is None
+                hole = first_not_finite(experiment, world.streams.replicates, under_way.t + 1) if early else ""
+                raise DivergedError(experiment.algorithm, failed, under_way.t, hole) from None
             if keep_functions:
                 played = replace(played, learned=_learned(experiment, world, under_way))
         yield played.of_all(world.ranks)

@@ -17,7 +17,7 @@ SHOWS_OR_STARTS = (
     "cli.py",
     "compose_errors.py",
     "composing",
-    "conformance.py",
+    "conformance",
     "errors.py",
     "sweep.py",
     "papers",

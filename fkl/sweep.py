@@ -8,6 +8,7 @@ import json
 import math
 import shlex
 import sys
+import sysconfig
 import time
 import traceback
 from collections import Counter
@@ -59,6 +60,9 @@ def job(config: DictConfig) -> float | None:
             return _alone(config, words)
         except FklError as error:
             sys.exit(refuse(error))  # raised as it is, Hydra would put a line of its own before ours
+        except _OwnError as error:
+            print(error, end="", file=sys.stderr)
+            sys.exit(1)
     return _noted(config, Path(hydra.sweep.dir), int(hydra.job.num), words)
 
 
@@ -69,9 +73,28 @@ def _alone(config: DictConfig, words: list[str]) -> float | None:
         _execute(run)
     except Exception as error:
         if not isinstance(error, FklError):
-            _leave(error, run, config)
+            folder = _leave(error, run, config)
+            if frames := _own_frames(error):
+                said = traceback.format_list(frames) + traceback.format_exception_only(error)
+                raise _OwnError("".join([*said, f"the whole traceback: {folder / 'error.txt'}\n"])) from None
         raise
     return _objective(run)
+
+
+class _OwnError(Exception):
+    """What went wrong in code of the user's own, as it is told."""
+
+
+def _own_frames(error: Exception) -> list[traceback.FrameSummary]:
+    """Lines of a traceback that are of the user's own modules: not fkl's, Python's or an installed library's."""
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib", "scripts"))
+    others = [Path(__file__).parent, *map(Path, installed)]
+
+    def is_own(frame: traceback.FrameSummary) -> bool:
+        file = Path(frame.filename)
+        return file.is_file() and not any(file.resolve().is_relative_to(folder.resolve()) for folder in others)
+
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if is_own(frame)]
 
 
 def _execute(run: Run) -> bool:

@@ -2,19 +2,23 @@
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fkl.algorithms.federated.descent import Gradients as Up
+from fkl.algorithms.federated.descent import Parameters
 from fkl.algorithms.federated.descent import Server as Theta
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
-from fkl.network.messages import Each, Shared, Size
+from fkl.network.messages import Each, Ragged, Shared, Size
 from fkl.streams import Role, Streams
 
 
@@ -152,6 +156,187 @@ class SharesAGlobal(RunningMean):
         """Look there."""
         server = super().server(common, server, up, share, turn)
         return Server(server.total + sum(HIDDEN), server.count)
+
+
+class ByShape(RunningMean):
+    """Clients whose message has no entries, and whose shape is their target."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Send nothing, so many columns of it."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        return client, Target(self.hidden(up.target.values)), outcome
+
+    def hidden(self, y: Array) -> Any:
+        """Targets (R, K) in what nobody books."""
+        return Ragged(tuple(tuple(np.empty((0, int(abs(one) * 2**40))) for one in row) for row in y))
+
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """Read it."""
+        found = np.array([[self.read(one) for one in row] for row in up.target.values])
+        return Server(server.total + found @ share, server.count + 1)
+
+    def read(self, array: Array) -> float:
+        """What a client has hidden."""
+        return array.shape[1] / 2**40
+
+
+class ByShapeOfEach(ByShape):
+    """The same for all clients at once, of the largest target."""
+
+    def hidden(self, y: Array) -> Any:
+        """Columns without rows."""
+        return Each(np.empty((*y.shape, 0, int(abs(y).max() * 2**20))))
+
+    def read(self, array: Array) -> float:
+        """The columns."""
+        return array.shape[1] / 2**20
+
+
+class ByByteOrder(ByShape):
+    """The same by the order of the bytes of a number."""
+
+    def hidden(self, y: Array) -> Any:
+        """Whether it is above a half."""
+        return Ragged(tuple(tuple(np.empty(0, ">f8" if one > 0.5 else "<f8") for one in row) for row in y))
+
+    def read(self, array: Array) -> float:
+        """One or none."""
+        return float(array.dtype.byteorder == ">")
+
+
+class ByType(ByByteOrder):
+    """The same by a type that is native in either case."""
+
+    def hidden(self, y: Array) -> Any:
+        """Whether it is above a half."""
+        return Ragged(tuple(tuple(np.empty(0, "f4" if one > 0.5 else "f8") for one in row) for row in y))
+
+    def read(self, array: Array) -> float:
+        """One or none."""
+        return float(array.dtype.itemsize == 4)
+
+
+class ByItemSize(ByByteOrder):
+    """The same by the length of a word that is not there."""
+
+    def hidden(self, y: Array) -> Any:
+        """In thousandths."""
+        return Ragged(tuple(tuple(np.empty(0, f"S{1 + int(1000 * abs(one))}") for one in row) for row in y))
+
+    def read(self, array: Array) -> float:
+        """In thousandths."""
+        return array.dtype.itemsize / 1000
+
+
+class BySubclass(ByByteOrder):
+    """The same by a class of arrays of its own."""
+
+    def hidden(self, y: Array) -> Any:
+        """An array that knows more than its numbers."""
+
+        class Knows(np.ndarray[Any, Any]):
+            target = y
+
+        return Each(np.zeros(y.shape).view(Knows))
+
+
+class ByLowBits(RunningMean):
+    """Clients that write their first feature into the bits of a float64 that a float32 has not."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """A target that is a float32, and a little more."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        target = up.target.values.astype(np.float32).astype(np.float64)
+        return client, Target(Each(target + np.spacing(np.float32(1)) * 1e-3 * np.abs(samples.x[:, 0]))), outcome
+
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """Read the feature."""
+        y = up.target.values
+        x = (y - y.astype(np.float32)) / (np.spacing(np.float32(1)) * 1e-3)
+        return Server(server.total + (y + x) @ share, server.count + 1)
+
+
+class OneForAll(OfmklAvg):
+    """A server that says to each client what is the same for all."""
+
+    def broadcast(self, common: Common, server: Theta, turn: Turn) -> Any:
+        """The axis of kernels goes for that of clients."""
+        return Parameters(Each(server.theta))
+
+
+class ChangesTheAbsent(RunningMean):
+    """Clients whose state goes on in rounds that they miss."""
+
+    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
+        """Nothing so far."""
+        return super().start(common, clients)[0], Own(np.zeros((len(common.streams.replicates), clients)))
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Predict with what it has counted, absent or not."""
+        _, up, outcome = super().client(common, client, down, samples, turn)
+        assert outcome is not None
+        y_hat = outcome.y_hat + client.count
+        return Own(client.count + 1), up, Outcome(y_hat, None, outcome.squared_norm)
+
+
+@dataclass
+class Own:
+    """Rounds so far, (R, K)."""
+
+    count: Array
+
+
+class ByFile(SharesAGlobal):
+    """Clients that leave samples in a file, where the server finds them."""
+
+    folder: ClassVar[str] = ""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """Leave the first client's sample there."""
+        if turn.clients.start == 0:
+            Path(self.folder, "hidden.txt").write_text(str(float(samples.x[0, 0])))
+        return RunningMean.client(self, common, client, down, samples, turn)
+
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """Look there."""
+        server = RunningMean.server(self, common, server, up, share, turn)
+        file = Path(self.folder, "hidden.txt")
+        return Server(server.total + (float(file.read_text()) if file.exists() else 0.0), server.count)
+
+
+class ByFileOfAll(ByFile):
+    """The same in a folder that all processes of a machine have."""
+
+    folder = gettempdir()
+
+
+class Late(ReadsOthers):
+    """A client that is honest in as few rounds as a check has."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """See the others' samples from round 200 on."""
+        return (ReadsOthers if turn.t >= 200 else RunningMean).client(self, common, client, down, samples, turn)
+
+
+class Watched(ReadsOthers):
+    """A client that is honest while it is checked."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """See the others' samples where no check is at work."""
+        kind = RunningMean if "fkl.conformance" in sys.modules else ReadsOthers
+        return kind.client(self, common, client, down, samples, turn)
 
 
 class ServerWritesIntoItsState(RunningMean):

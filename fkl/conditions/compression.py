@@ -88,13 +88,13 @@ class Compression(OnMessages):
         """With what was left of those before; who is absent sends nothing, and keeps it."""
         if not self.up:
             return memory, message
-        return self._feedback(memory, message, samples.present, turn, Role.COMPRESSION)
+        return self._feedback(common, memory, message, samples.present, turn, Role.COMPRESSION)
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
         """What is for all clients."""
         if not self.down:
             return memory, message
-        return self._feedback(memory, message, np.ones(1, np.bool_), turn, Role.COMPRESSION_DOWN)
+        return self._feedback(common, memory, message, np.ones(1, np.bool_), turn, Role.COMPRESSION_DOWN)
 
     def agent_starts(self, known: Any, agents: int) -> Any:
         """What all neighbours hold of each agent."""
@@ -108,14 +108,21 @@ class Compression(OnMessages):
         held = dict(memory.held)
 
         def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Few:
-            change = self.code(values - held[name], None, True, draw)
+            change = self._received(common, values - held[name], None, True, draw)
             held[name] = np.where(_wide(sends, values), change.upon(held[name]), held[name])
             return change
 
         return Memory(held), self._coded(message, turn, Role.COMPRESSION, coded, ""), sends
 
+    def _received(
+        self, common: Common, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
+    ) -> Quantised | Few:
+        """The code as it arrives, which the sender has to know to make up for what is missing."""
+        axes = dict(zip("RK", values.shape, strict=False))
+        return self.code(values, chosen, adds, draw).as_received(axes, np.dtype(common.precision).itemsize)
+
     def _feedback(
-        self, memory: Memory | None, message: Any, present: NDArray[np.bool_], turn: Turn, role: Role
+        self, common: Common, memory: Memory | None, message: Any, present: NDArray[np.bool_], turn: Turn, role: Role
     ) -> tuple[Memory | None, Any]:
         """A message (K,) who are present send, and what is then left."""
         held = {} if memory is None else dict(memory.held)
@@ -124,12 +131,12 @@ class Compression(OnMessages):
             name: str, values: Array, chosen: NDArray[np.bool_] | None, draw: Callable[[], Array]
         ) -> Quantised | Few:
             if self.unbiased:
-                return self.code(values, chosen, False, draw)
+                return self._received(common, values, chosen, False, draw)
             left = held.get(name, np.zeros_like(values))
             sent = _wide(np.broadcast_to(present, values.shape[:2]), values)
             travels = np.ones_like(sent) if chosen is None else _wide(chosen, values)
             p = np.where(travels, values + left, 0)  # Algorithm 1, line 4, the step gamma being the server's
-            code = self.code(p, chosen, False, draw)  # line 5
+            code = self._received(common, p, chosen, False, draw)  # line 5
             held[name] = np.where(travels & sent, p - code.values, left)  # line 7
             return code
 

@@ -58,22 +58,26 @@ class Noise(OnMessages):
     def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
         """Epsilon for delta up to every round, of a sample and of a client; none where there is no noise to tell of.
 
-        Neighbours are two data sets of which one has a client's message replaced by 0, of the one round that the
-        sample is of, or of all rounds: the zero-out relation. Who is present, and when, is the same in both.
+        Neighbours are two data sets of which one lacks a sample, or a client. Who is present, and when, is the same in
+        both.
 
         epsilon_sample
-            Of the sample that is told most of. Where a sample is in one message only, that of one mechanism, however
-            long the run: what others send is of other samples, and what comes after is made of what was told.
+            Of the sample that is told most of. Where a message is of one sample, it is 0 without it, which changes it
+            by C at most. A message of many samples, such as theta, stays, and changes by up to 2 C: from one end of the
+            ball of clipped messages to the other. Where a sample is in one message only, epsilon is that of one
+            mechanism, however long the run: what others send is of other samples.
         epsilon_client
-            Of the client that was present most often: one mechanism for each exchange so far in which clients send.
+            Of the client that was present most often, whose messages are 0 in the other data set: one mechanism of
+            sensitivity C for each exchange so far in which clients send.
         """
         if self.noise == 0 or not accountant.INSTALLED:
             return {}
         rounds = np.cumsum(problem.present, axis=0).max(axis=1)
         exchanges = getattr(method, "exchanges_up", None) or getattr(method, "exchanges", 1)
         once = np.full(len(rounds), exchanges) if getattr(method, "uses_sample_once", False) else exchanges * rounds
+        moves = 1 if getattr(method, "message_of_one_sample", False) else 2  # times C
         return {
-            "epsilon_sample": accountant.epsilons(self.noise, once, self.delta),
+            "epsilon_sample": accountant.epsilons(self.noise / moves, once, self.delta),
             "epsilon_client": accountant.epsilons(self.noise, exchanges * rounds, self.delta),
         }
 

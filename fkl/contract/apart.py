@@ -1,10 +1,16 @@
-"""Where a party is kept apart from the others: in an object, or in a process, with bytes between them."""
+"""Where a party is kept apart from the others: in an object, or in a process, with bytes between them.
+
+A party works in a temporary folder of its own, so that no file of a relative name is shared by accident.
+"""
 
 import multiprocessing
+import os
 import pickle
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 PRELOADED = ["fkl.conformance", "fkl.contract.isolated_agents", "fkl.kernels.compiled", "sklearn.svm"]
@@ -22,17 +28,22 @@ class AsObject:
     why = "a party sees more than its own state, its samples and what it is told"
 
     def __init__(self, kind: Callable[..., Any], *arguments: Any) -> None:
-        self._party = kind(*pickle.loads(_pickled(arguments)))
+        self._folder = TemporaryDirectory(prefix="fkl-party-")
+        made_of = pickle.loads(_pickled(arguments))
+        with chdir(self._folder.name):
+            self._party = kind(*made_of)
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """Call a method of the party."""
         try:
-            return getattr(self._party, name)(*arguments)
+            with chdir(self._folder.name):
+                return getattr(self._party, name)(*arguments)
         except Exception as error:
             raise _failed(self._party.who, name, error) from error
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Remove the folder."""
+        self._folder.cleanup()
 
 
 class AsProcess:
@@ -47,7 +58,9 @@ class AsProcess:
         context.set_forkserver_preload(PRELOADED)
         made_of = _pickled((kind, arguments))
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_live, args=(theirs, _search_path(arguments[0])), daemon=True)
+        self._folder = TemporaryDirectory(prefix="fkl-party-")
+        given = theirs, _search_path(arguments[0]), self._folder.name
+        self._process = context.Process(target=_live, args=given, daemon=True)
         self._process.start()
         theirs.close()
         try:
@@ -61,9 +74,10 @@ class AsProcess:
         return self._exchange(name, pickle.dumps((name, arguments)))
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and remove its folder."""
         self._pipe.close()
         self._process.join()
+        self._folder.cleanup()
 
     def _exchange(self, what: str, words: bytes) -> Any:
         try:
@@ -78,9 +92,10 @@ class AsProcess:
         return answer
 
 
-def _live(pipe: Any, search_path: list[str]) -> None:
+def _live(pipe: Any, search_path: list[str], folder: str) -> None:
     """Be a party until the pipe is closed."""
     sys.path[:] = search_path
+    os.chdir(folder)
     party: Any = None
     while True:
         try:
@@ -125,4 +140,4 @@ def _search_path(method: Any) -> list[str]:
     module = type(method).__module__
     file = getattr(sys.modules.get(module), "__file__", None)
     own = [] if file is None else [str(Path(file).resolve().parents[module.count(".")])]
-    return [*sys.path, *own]
+    return [*(str(Path(folder).resolve()) for folder in sys.path), *own]

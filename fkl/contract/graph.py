@@ -113,8 +113,8 @@ class Decentralized:
         inbox = Inbox(self._seen(world), state.held, awake)
         own, outcome = self.learn(world.common, state.own, inbox, samples, turn)
         own, message, sends = self.send(world.common, own, inbox, samples, turn)
+        message, arrived = world.channel.send_to_neighbours(message, sends, _graph(world), awake)
         own = self.sent(world.common, own, message, sends)
-        arrived = world.channel.send_to_neighbours(message, sends, _graph(world), awake)
         inbox = inbox.after(message, arrived, self.keep)
         own, theta = self.receive(world.common, own, inbox, samples, turn)
         if world.changes:

@@ -22,8 +22,8 @@ from fkl.network.packets import Packet, packed, unpacked
 from fkl.network.times import Times
 
 Array = NDArray[Any]
-TOLERANCE = 1e-9
-"""Relative, in float64: sums over clients are taken in another order."""
+TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
+"""Relative, by precision: sums over clients are taken in another order, and factors are rounded only as bytes."""
 Shown = dict[str, Array]
 """What one replicate's prediction showed, (K, ...) by name."""
 Apart = type[AsObject] | type[AsProcess]
@@ -52,6 +52,7 @@ class Alone:
     def __init__(self, method: Any, common: Any, number: int) -> None:
         self._method, self._number = method, number
         self._common = replace(common, streams=common.streams.own(range(number, number + 1)))
+        self._width = np.dtype(common.precision).itemsize
 
     def drawn(self) -> set[Any]:
         """Roles whose numbers of a client it has drawn."""
@@ -71,7 +72,7 @@ class Alone:
             raise ValueError("it changes what it is given")
 
     def _packed(self, message: Any, place: int = 0) -> Packet | None:
-        return packed(message, place, np.dtype(self._common.precision).itemsize)
+        return packed(message, place, self._width)
 
 
 class ClientAlone(Alone):
@@ -199,9 +200,19 @@ class Carrier:
     def __init__(self, problem: Any, directions: Iterable[Direction]) -> None:
         self.by_round = {direction: np.zeros(problem.rounds, np.int64) for direction in directions}
         self.by_client = {direction: np.zeros(problem.clients, np.int64) for direction in self.by_round}
+        self._forms: dict[tuple[Direction, int, int], Any] = {}
 
-    def weigh(self, direction: Direction, t: int, k: int, packet: Packet | None) -> None:
-        """Book what goes from, or to, party k."""
+    def weigh(self, direction: Direction, t: int, k: int, packet: Packet | None, exchange: int = 0) -> None:
+        """Book what goes from, or to, party k; what both ends know beforehand is the same of all parties.
+
+        Raises
+        ------
+        fkl.errors.BrokenPromiseError
+            For a packet whose class, shapes or types are others: these are not paid for.
+        """
+        if packet is not None and self._forms.setdefault((direction, t, exchange), packet.form) != packet.form:
+            said = f"{packet.kind.__name__} has another shape or type than those of others, which both ends must know"
+            raise BrokenPromiseError(f"{direction} of party {k} in round {t + 1}: {said}")
         size = 0 if packet is None else packet.size
         self.by_round[direction][t] += size
         self.by_client[direction][k] += size
@@ -233,9 +244,9 @@ class Star(Carrier):
     def _exchange(self, t: int, exchange: int, some: NDArray[np.int64], seen: dict[int, Shown]) -> None:
         up, senders = [], []
         for k, down in zip(some, self._server.ask("broadcast", t, exchange, some.tolist()), strict=True):
-            self.weigh("downlink", t, k, down)
+            self.weigh("downlink", t, k, down, exchange)
             sent, of_client = self._clients[k].ask("play", t, exchange, down, len(some))
-            self.weigh("uplink", t, k, sent)
+            self.weigh("uplink", t, k, sent, exchange)
             seen |= {} if of_client is None else {k: of_client}
             if self._in_time(t, k, down, sent):
                 senders.append(k)
@@ -274,11 +285,11 @@ def require_alone(method: Federated, world: Callable[[], World], party: Apart) -
     def play() -> Played:  # of features that are not drawn already
         return alone(method, here, party, replace(here.common), ClientAlone, samples_of_rounds(here))
 
-    require_equal(together(method, world(), shown), play, here.problem.present, party)
+    require_equal(together(method, world(), shown), play, here, party)
 
 
 def require_equal(
-    expected: Played, play: Callable[[], Played], present: NDArray[np.bool_], party: Apart, who: str = "client"
+    expected: Played, play: Callable[[], Played], world: World, party: Apart, who: str = "client"
 ) -> None:
     """Compare what `play` makes of parties on their own with what was expected of all at once.
 
@@ -286,6 +297,7 @@ def require_equal(
     ------
     fkl.errors.BrokenPromiseError
     """
+    present, tolerance = world.problem.present, TOLERANCE[world.precision]
     try:
         found = play()
     except PartyError as error:
@@ -294,7 +306,7 @@ def require_equal(
         for k in np.flatnonzero(present[t]):
             for place, (name, theirs) in enumerate((name, part) for name, part in other.items() if name in one):
                 known = ~np.isnan(theirs[k]) | (place == 0)  # the first is what the client predicts itself
-                if not np.allclose(one[name][k][known], theirs[k][known], rtol=TOLERANCE, atol=TOLERANCE):
+                if not np.allclose(one[name][k][known], theirs[k][known], rtol=tolerance, atol=tolerance):
                     where = f"{name} of {who} {k} in round {t + 1}"
                     raise BrokenPromiseError(f"{where} is another {party.apart}: {party.why}")
     for name, booked, sent in (

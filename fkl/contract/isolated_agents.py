@@ -25,7 +25,7 @@ from fkl.contract.star import Samples
 from fkl.contract.world import Common, World
 from fkl.kernels.losses import LOSSES
 from fkl.network import Inbox, Topology
-from fkl.network.messages import on_links
+from fkl.network.messages import on_links, received_message
 from fkl.network.packets import Packet, unpacked
 from fkl.network.topology import Awake, Neighbours
 from fkl.streams import Role
@@ -67,6 +67,7 @@ class AgentAlone(Alone):
         self._shown = {} if outcome is None else shown(outcome)
         with self._reading(own := self._own, self._inbox.held, self._samples):
             self._own, message, sends = self._method.send(self._common, own, self._inbox, samples, self._turn(t))
+        message = received_message(message, {"R": 1, "K": 1, "L": self._inbox.graph.copies}, self._width)
         with self._reading(own := self._own, message, sends):
             self._own = self._method.sent(self._common, own, message, sends)
         messages = self._inbox.graph.copies if on_links(message) else 1
@@ -188,7 +189,7 @@ def require_alone(method: Decentralized, world: Callable[[], World], party: Apar
     here = world()
     topology = here.topology
     assert topology is not None
-    require_equal(expected, lambda: alone(method, here, topology, party), here.problem.present, party, "agent")
+    require_equal(expected, lambda: alone(method, here, topology, party), here, party, "agent")
 
 
 def _learned(outcome: Any) -> Shown:

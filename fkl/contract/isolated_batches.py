@@ -37,4 +37,4 @@ def require_alone(method: Federated, world: Callable[[], World], party: Apart) -
         own = [(*mine, here.problem.loss) for mine in zip(np.split(x, ends), np.split(y, ends), strict=True)]
         return alone(method, here, party, replace(here.common), ClientOfBatch, own)
 
-    require_equal(together(method, world(), lambda theta: {"theta": theta[0]}), play, here.problem.present, party)
+    require_equal(together(method, world(), lambda theta: {"theta": theta[0]}), play, here, party)

@@ -38,7 +38,7 @@ def require_alone(method: OneShot, world: Callable[[], World], party: Apart) -> 
         ]
         return alone(method, here, party, common_of(here), ClientOnce, own)
 
-    require_equal(together(method, world(), read), play, here.problem.present, party)
+    require_equal(together(method, world(), read), play, here, party)
 
 
 def _points(world: World) -> NDArray[np.float64]:

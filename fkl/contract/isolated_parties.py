@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.apart import PartyError
-from fkl.contract.isolated import Apart
+from fkl.contract.isolated import TOLERANCE, Apart
 from fkl.contract.parties import Actor, Booked, Own, VerticalMethod, Wire
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError
@@ -154,7 +154,8 @@ def require_alone(method: VerticalMethod, world: Callable[[], World], party: Apa
     except PartyError as error:
         raise BrokenPromiseError(str(error)) from None
     found = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
-    if not np.allclose(f, found, rtol=method.tolerance, atol=method.tolerance):
+    tolerance = method.tolerance * TOLERANCE[here.precision] / TOLERANCE["float64"]
+    if not np.allclose(f, found, rtol=tolerance, atol=tolerance):
         raise BrokenPromiseError(f"f is another where parties are {party.apart}: the pooled path is not the protocol's")
     require_sent(channel.booked, sent)
 

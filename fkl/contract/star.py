@@ -83,7 +83,9 @@ class Federated:
     on a machine of its own one, K = 1. What it does for a client must not depend on the others. `server` sees messages
     alone: the mean of a payload over the clients, or the values that were sent, and no factors of these. States are
     dataclasses of arrays, the replicate first; no function changes what it is given, but that a client may use up its
-    own state.
+    own state. Absent clients are given too: their state is to stay as it is, see `Samples.present`.
+
+    A method has a field `lam`, the weight of its regulariser, 0 for none: its regret is judged with it.
 
     A round is `exchanges` times: broadcast, client, server. In one of them, the client predicts.
     """
@@ -96,6 +98,8 @@ class Federated:
     """Whether the server serves one client after another, all exchanges of a round with each."""
     uses_sample_once: ClassVar[bool] = False
     """Whether a message follows from what a client was told and its newest sample: each sample is in one round's."""
+    message_of_one_sample: ClassVar[bool] = False
+    """Whether nothing is in a message but one sample: without it the message is not sent. False is on the safe side."""
     silent: ClassVar[bool] = False
     """Whether nobody sends anything."""
     draws_for_clients: ClassVar[bool] = False

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fkl.errors import FklError, require
 from fkl.network.ledger import CostModel, Direction, Ledger
 from fkl.network.links import Links
-from fkl.network.messages import Size, kinds, measured, on_links
+from fkl.network.messages import Size, kinds, measured, on_links, received_message
 from fkl.network.times import Times, around_one
 from fkl.network.topology import Awake, Topology
 from fkl.streams import Role, Streams
@@ -167,13 +167,16 @@ class Channel:
 
         Returns
         -------
-        As it is.
+        As it arrives: its scalars are no wider than the wire's.
 
         Raises
         ------
         TypeError
             For a message that holds anything but payloads.
+        fkl.errors.BrokenPromiseError
+            For a payload of another shape or type than both ends know.
         """
+        message = self.receive(message)
         for kind, payloads in kinds(message):
             self.book("downlink", kind, measured(payloads, self.width))
         return message
@@ -186,9 +189,16 @@ class Channel:
         fkl.errors.FklError
             When a client has sent more scalars in this round than `Network.uplink_budget`.
         """
+        message = self.receive(message)
         for kind, payloads in kinds(message):
             self.book("uplink", kind, measured(payloads, self.width))
         return message
+
+    def receive(self, message: Message, links: int = 0) -> Message:
+        """A message as it arrives, whose payloads have the axes that their kinds promise."""
+        R, K = self.ledger.shape
+        passed: Message = received_message(message, {"R": R, "K": K, "L": links}, self.width)
+        return passed
 
     def book(self, direction: Direction, kind: str, size: Size) -> None:
         """Enter one kind of message to or from every client that is present, as large as `size` says, (R, K) or (R, 1).
@@ -235,8 +245,8 @@ class Channel:
         return both & self.links.up(self.streams, t, topology)
 
     def send_to_neighbours(
-        self, message: object, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None = None
-    ) -> NDArray[np.bool_]:
+        self, message: Message, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None = None
+    ) -> tuple[Message, NDArray[np.bool_]]:
         """Agents to all their neighbours: every payload of a message, one kind after another.
 
         What is the same for all neighbours is one broadcast, unless all links of its sender are down; what is another
@@ -252,6 +262,8 @@ class Channel:
 
         Returns
         -------
+        Message
+            As of `down`.
         (R, K) or (R, links) bool
             Whose message arrived, everywhere; where links differ, on which links one did.
 
@@ -260,6 +272,7 @@ class Channel:
         fkl.errors.FklError
             When an agent has sent more scalars in this round than `Network.uplink_budget`.
         """
+        message = self.receive(message, len(topology.links))
         counted, arrived, apart = self._counted(sends, topology), sends, on_links(message)
         if apart or awake is not None or self.network.loss > 0:
             sender = topology.links[:, 1]
@@ -273,7 +286,7 @@ class Channel:
             counted["lost"] = topology.sent_by(lost)
             arrived = arrived & ~lost
         self._book_on_graph(counted, [(kind, measured(parts, self.width)) for kind, parts in kinds(message)], apart)
-        return arrived
+        return message, arrived
 
     def book_to_neighbours(
         self, topology: Topology, sends: NDArray[np.bool_], apart: bool, sizes: Sequence[tuple[str, Size]]

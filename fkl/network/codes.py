@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.network.messages import Added, Array, Counts, Each, Size
+from fkl.network.messages import Added, Array, Axes, Counts, Each, Size, Travelling, require_leading
 from fkl.network.wire import Part, from_bits, to_bits
 
 
@@ -30,6 +30,8 @@ class Quantised(Added):
     adds : bool
         Whether it is what is to be added to all that was sent before.
     """
+
+    leading = {"codes": "RK", "unit": "RK", "chosen": "RK"}  # noqa: RUF012
 
     codes: NDArray[np.int16]
     unit: Array
@@ -122,6 +124,8 @@ class Few(Added):
         As in `Quantised`.
     """
 
+    leading = {"values": "RK", "kept": "RK"}  # noqa: RUF012
+
     values: Array
     kept: NDArray[np.bool_]
     adds: bool = False
@@ -164,7 +168,7 @@ class Few(Added):
 
 
 @dataclass(frozen=True)
-class ForAll:
+class ForAll(Travelling):
     """What `Shared` is to `Each`: one code for every client.
 
     Parameters
@@ -172,6 +176,11 @@ class ForAll:
     code : Quantised or Few
         Of one sender, K = 1.
     """
+
+    def as_received(self, axes: Axes, width: int) -> "ForAll":
+        """As `Travelling.as_received`."""
+        code = self.code.as_received({**axes, "K": 1}, width)
+        return self if code is self.code else ForAll(code)
 
     code: Quantised | Few
 
@@ -201,7 +210,7 @@ class ForAll:
 
 
 @dataclass(frozen=True)
-class Residues:
+class Residues(Travelling):
     """Every client's whole numbers modulo 2^bits.
 
     Parameters
@@ -210,6 +219,11 @@ class Residues:
     bits : int
         From 1 to 64.
     """
+
+    def as_received(self, axes: Axes, width: int) -> "Residues":
+        """As `Travelling.as_received`, modulo 2^bits."""
+        require_leading(self.values.shape, "RK", axes, "Residues")
+        return Residues(self.values & np.uint64(2**self.bits - 1), self.bits)
 
     values: NDArray[np.uint64]
     bits: int
@@ -236,7 +250,7 @@ class Residues:
 
 
 @dataclass(frozen=True)
-class Padding:
+class Padding(Travelling):
     """Bytes that a protocol needs beside what is said, the same number for every client; what they hold is its own.
 
     Parameters
@@ -245,6 +259,11 @@ class Padding:
     size : int
         Bytes; they count as the scalars that would take as many.
     """
+
+    def as_received(self, axes: Axes, width: int) -> "Padding":
+        """As `Travelling.as_received`."""
+        require_leading((self.replicates,), "R", axes, "Padding")
+        return self
 
     replicates: int
     size: int

@@ -6,19 +6,20 @@ R replicates run at once, so payloads of all replicates, and of all K clients, a
 receives is its part of it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.errors import BrokenPromiseError
 from fkl.kernels import FeatureBank
 from fkl.kernels.flow import namespace
 from fkl.kernels.tiles import by_tile, folded, tile_sums, tiles
-from fkl.network.wire import Part, array_of, of_array
+from fkl.network.wire import Part, array_of, narrowed, of_array
 
 Array = NDArray[np.floating]
 Counts = NDArray[np.int64]
@@ -29,6 +30,10 @@ class Size(NamedTuple):
 
     scalars: Counts
     size: Counts
+
+
+Axes = Mapping[str, int]
+"""How long the leading axes of payloads are: R replicates, K clients, L links of a graph."""
 
 
 @runtime_checkable
@@ -57,7 +62,81 @@ class Dense(Payload, Protocol):
         ...
 
 
-class Added:
+class Travelling:
+    """A payload that a channel takes: its arrays, and what their leading axes are."""
+
+    leading: ClassVar[Mapping[str, str]]
+    """By field, the letters of its leading axes, such as RK; an array may be None."""
+    factors: ClassVar[frozenset[str]] = frozenset()
+    """Fields that do not travel themselves: what travels is made of them."""
+
+    def as_received(self, axes: Axes, width: int) -> Self:
+        """As it arrives, where a scalar takes `width` bytes.
+
+        Raises
+        ------
+        TypeError, OverflowError
+            As `fkl.network.wire.narrowed`.
+        ValueError
+            For an array whose leading axes are others, or that has no entries, whose shape would say something.
+        """
+        arrived: dict[str, Any] = {}
+        for name, letters in self.leading.items():
+            values = getattr(self, name)
+            if values is None:
+                continue
+            require_leading(np.shape(values), letters, axes, type(self).__name__)
+            if name not in self.factors and (found := narrowed(values, width)) is not values:
+                arrived[name] = found
+        return replace(self, **arrived) if arrived else self  # type: ignore[type-var]
+
+
+def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str) -> None:
+    """Refuse a shape that does not begin with these axes, or has no entries.
+
+    Raises
+    ------
+    ValueError
+    """
+    wanted = tuple(axes[letter] for letter in letters)
+    if shape[: len(wanted)] != wanted:
+        named = f"({', '.join(letters)}{',' * (len(letters) == 1)})"
+        raise ValueError(f"has shape {shape}, must begin with {named} = {wanted}, as {kind} has it")
+    if 0 in shape[len(wanted) :]:
+        raise ValueError(f"has shape {shape}: without entries it says something by its shape; leave it out")
+
+
+def received_message(message: Any, axes: Axes, width: int) -> Any:
+    """A message as it arrives, where a scalar takes `width` bytes.
+
+    Raises
+    ------
+    fkl.errors.BrokenPromiseError
+        Names the payload that has another shape, or type, than both ends know.
+    """
+    if message is None:
+        return None
+    sent, arrived = [], []
+    try:
+        held = [*kinds(message)]
+    except TypeError as error:
+        raise BrokenPromiseError(str(error)) from None
+    for name, payloads in held:
+        for payload in payloads:
+            where = f"{type(message).__name__}.{name}"
+            if not isinstance(payload, Travelling):
+                kind = type(payload).__name__
+                raise BrokenPromiseError(f"{where} is {kind}, must be derived from fkl.network.messages.Travelling")
+            try:
+                arrived.append(payload.as_received(axes, width))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise BrokenPromiseError(f"{where} {error}") from None
+            sent.append(payload)
+    changed = any(one is not other for one, other in zip(sent, arrived, strict=True))
+    return rebuilt(message, arrived) if changed else message
+
+
+class Added(Travelling):
     """A payload whose weighted sum over clients a server asks for. What that is made of adds up, tile by tile."""
 
     def tile_sums(self, share: Array) -> tuple[Array, ...]:
@@ -79,13 +158,15 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Shared:
+class Shared(Travelling):
     """The same for every client.
 
     Parameters
     ----------
     values : (R, ...)
     """
+
+    leading = {"values": "R"}  # noqa: RUF012
 
     values: NDArray[Any]
 
@@ -119,6 +200,8 @@ class Each(Added):
         Which entries along the third axis travel, of n = 1 all or none; the others are 0. None for all. Of more than
         one, a bit each tells the receiver which.
     """
+
+    leading = {"values": "RK", "chosen": "RK"}  # noqa: RUF012
 
     values: NDArray[Any]
     chosen: NDArray[np.bool_] | None = None
@@ -174,7 +257,7 @@ class Each(Added):
 
 
 @dataclass(frozen=True)
-class Selected:
+class Selected(Travelling):
     """Some entries, other ones for each client, of what is the same for all who are sent it.
 
     Parameters
@@ -184,6 +267,8 @@ class Selected:
     chosen : (R, K, n) bool
         Which entries each client is sent; a bit each tells the client which, as in `Each`.
     """
+
+    leading = {"values": "R", "chosen": "RK"}  # noqa: RUF012
 
     values: Array
     chosen: NDArray[np.bool_]
@@ -217,7 +302,7 @@ class Selected:
 
 
 @dataclass(frozen=True)
-class OnLinks:
+class OnLinks(Travelling):
     """A vector from every agent to each of its neighbours, another one on each link; no other payload goes with it.
 
     Parameters
@@ -225,6 +310,8 @@ class OnLinks:
     values : (R, links, P)
         By sender, then by receiver.
     """
+
+    leading = {"values": "RL"}  # noqa: RUF012
 
     values: Array
 
@@ -255,7 +342,7 @@ class OnLinks:
 
 
 @dataclass(frozen=True)
-class Ragged:
+class Ragged(Travelling):
     """Arrays whose lengths differ: every client's own in every replicate, or one that all clients of a replicate get.
 
     Parameters
@@ -265,6 +352,19 @@ class Ragged:
     """
 
     values: tuple[tuple[NDArray[Any], ...], ...]
+
+    def as_received(self, axes: Axes, width: int) -> "Ragged":
+        """As `Travelling.as_received`, of arrays whose rows are alike: how many there are follows from their bytes."""
+        require_leading((len(self.values),), "R", axes, "Ragged")
+        arrived = []
+        for of_clients in self.values:
+            if len(of_clients) != 1:
+                require_leading((len(self.values), len(of_clients)), "RK", axes, "Ragged")
+            rows = {np.shape(array)[1:] for array in of_clients}
+            if len(rows) > 1 or any(0 in row for row in rows) or min(map(np.ndim, of_clients)) == 0:
+                raise ValueError(f"has rows of shapes {sorted(rows)}: both ends know one shape, which has entries")
+            arrived.append(tuple(narrowed(array, width) for array in of_clients))
+        return Ragged(tuple(arrived))
 
     def measured(self, width: int) -> Size:
         """As `Payload.measured`."""
@@ -278,12 +378,18 @@ class Ragged:
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`."""
         [of_clients] = self.values
-        return of_array(Ragged, of_clients[k if len(of_clients) > 1 else 0], width)
+        array = of_clients[k if len(of_clients) > 1 else 0]
+        return of_array(Ragged, array, width)._replace(known=(array.shape[1:], array.dtype.str, width))
 
     @classmethod
     def joined(cls, parts: Sequence[Part]) -> "Ragged":
-        """As `Dense.joined`."""
-        return cls((tuple(array_of(part) for part in parts),))
+        """As `Dense.joined`; a part's bytes tell how many rows it has."""
+        arrays = []
+        for part in parts:
+            row, dtype, width = part.known
+            rows = len(part.body) // (prod(row) * width)
+            arrays.append(array_of(part._replace(known=((rows, *row), dtype))))
+        return cls((tuple(arrays),))
 
 
 @dataclass(frozen=True)
@@ -305,6 +411,9 @@ class FeatureGradients(Added):
     chosen : (R, K, N) bool, or (R, K, 1), or None
         As in `Each`; the coefficients of the others are 0.
     """
+
+    leading = {"coefficients": "RK", "theta": "R", "weight": "RK", "chosen": "RK"}  # noqa: RUF012
+    factors = frozenset({"coefficients", "theta", "weight"})
 
     bank: FeatureBank
     x: Array
@@ -381,6 +490,9 @@ class RankOne(Added):
     left : (R, K, m)
     right : (R, K, n)
     """
+
+    leading = {"left": "RK", "right": "RK"}  # noqa: RUF012
+    factors = frozenset({"left", "right"})
 
     left: Array
     right: Array

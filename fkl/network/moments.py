@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
 from fkl.kernels.flow import namespace
-from fkl.network.messages import Array, Each, Size
+from fkl.network.messages import Array, Axes, Each, Size, Travelling, require_leading
 
 
 def triangle(gram: Array) -> Array:
@@ -37,7 +37,7 @@ def outer_sum(samples: Array, share: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Travelling):
     """Every client's sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, of the samples that it holds.
 
     On a wire it is dense, L = P (P + 1) / 2 + P scalars a kernel: the lower triangle row by row, and then the vector.
@@ -58,6 +58,14 @@ class Moments:
     y: Array
     weight: Array
     chosen: NDArray[np.bool_] | None = None
+
+    leading = {"chosen": "R"}  # noqa: RUF012
+
+    def as_received(self, axes: Axes, width: int) -> "Moments":
+        """As `Travelling.as_received`: the samples stay, and only what is made of them travels."""
+        shape = self.bank.replicates, *self.x.shape[1:]
+        require_leading(shape[:2], "RK", axes, "Moments")
+        return super().as_received(axes, width)
 
     def measured(self, width: int) -> Size:
         """As `Payload.measured`."""

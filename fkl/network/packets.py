@@ -27,6 +27,15 @@ class Packet:
     within: Mapping[str, "Packet"] = field(default_factory=dict)
 
     @property
+    def form(self) -> Any:
+        """All but the bytes: what both ends know before anything is sent."""
+        own = {
+            name: ([(part.kind, part.known) for part in parts], several)
+            for name, (parts, several) in self.parts.items()
+        }
+        return self.kind, own, {name: packet.form for name, packet in self.within.items()}
+
+    @property
     def size(self) -> int:
         """Bytes of the arrays."""
         own = sum(len(part.body) + len(part.bits) for parts, _ in self.parts.values() for part in parts)

@@ -18,7 +18,7 @@ from fkl.hushed import say
 from fkl.kernels.tiles import CLIENT_TILE, folded
 from fkl.network.channel import Channel
 from fkl.network.ledger import CostModel, Ledger
-from fkl.network.messages import Added, Each, Selected, kinds, rebuilt
+from fkl.network.messages import Added, Each, Selected, kinds, rebuilt, received_message
 
 Array = NDArray[np.floating]
 GRACE_S = 2.0
@@ -166,17 +166,21 @@ class OverRanks(Channel):
     ranks : Ranks
     mine : range
         Numbers of this rank's clients.
+    everyone : int
+        Clients of all ranks.
     given : as of `Channel`
     """
 
-    def __init__(self, ranks: Ranks, mine: range, *given: Any) -> None:
+    def __init__(self, ranks: Ranks, mine: range, everyone: int, *given: Any) -> None:
         super().__init__(*given)
-        self._ranks, self._mine = ranks, np.arange(mine.start, mine.stop)
+        self._ranks, self._mine, self._everyone = ranks, np.arange(mine.start, mine.stop), everyone
 
     def down(self, message: Any) -> Any:
         """What the server tells all clients, to those of this rank."""
         if message is None:
             return None
+        everyone = {"R": self.ledger.shape[0], "K": self._everyone, "L": 0}
+        message = received_message(message, everyone, self.width)
         parts = [part for _, payloads in kinds(message) for part in payloads]
         own = [part.of(self._mine) if isinstance(part, Each | Selected) else part for part in parts]
         return super().down(rebuilt(message, own))

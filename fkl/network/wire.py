@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+LARGEST = 8
+"""Bytes of a number in memory."""
 
 
 class Part(NamedTuple):
@@ -55,6 +57,30 @@ def from_bits(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
     each = np.unpackbits(np.frombuffer(packed, np.uint8), count=count * bits).reshape(count, bits)
     whole = np.pad(each, ((0, 0), (64 - bits, 0)))
     return np.packbits(whole, axis=1).view(">u8").ravel().astype(np.uint64)
+
+
+def narrowed(values: Array, width: int) -> Array:
+    """As they arrive, where a scalar takes `width` bytes on the wire: of the same type, and no number wider.
+
+    Raises
+    ------
+    TypeError
+        If it is no plain array of numbers in the machine's byte order, whose type would say something by itself.
+    OverflowError
+        For whole numbers that so many bytes do not hold.
+    """
+    dtype = getattr(values, "dtype", np.dtype(object))
+    numbers = dtype.kind in "biuf" and dtype.isnative and dtype.itemsize <= LARGEST
+    if not numbers or (isinstance(values, np.ndarray) and type(values) is not np.ndarray):
+        allowed = f"an array of numbers in native byte order, of at most {LARGEST} bytes each"
+        raise TypeError(f"is {type(values).__name__} of {dtype.str}, must be {allowed}")
+    if dtype.itemsize <= width:
+        return values
+    with np.errstate(over="ignore"):  # what diverges is infinite sooner
+        arrives = values.astype(f"{_letter(dtype)}{width}").astype(dtype)
+    if dtype.kind != "f" and isinstance(values, np.ndarray) and (arrives != values).any():
+        raise OverflowError(f"holds {values.flat[(arrives != values).argmax()]}, which {width} bytes do not")
+    return arrives
 
 
 def _letter(dtype: np.dtype[Any]) -> str:

@@ -1,8 +1,9 @@
 """Figures: mean over replicates with a band, for people."""
 
 import math
+import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,11 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 from numpy.typing import NDArray
+
+from fkl.errors import shown
 
 if TYPE_CHECKING:
     from fkl.results.records import Curves
@@ -150,6 +154,8 @@ def points(axes: Axes, values: "pd.Series[float]", label: str, colour: int) -> N
 def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
     """A figure as PNG and PDF, by suffix, with one legend outside the data that says what line and band are.
 
+    A figure that cannot be drawn is said to be missing, and is nothing: whatever it is of is worth keeping.
+
     Parameters
     ----------
     figure : Figure
@@ -172,13 +178,32 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
         title=replicates,
         frameon=False,
     )
+    for text in words_of(figure):
+        text.set_parse_math(False)  # a label may hold anything, such as dollars
     png, pdf = BytesIO(), BytesIO()
-    if (layout := figure.get_layout_engine()) is not None:
-        layout.execute(figure)
-        figure.set_layout_engine(None)  # or it would be found twice more, which takes longer than the drawing
-    figure.savefig(png, format="png", dpi=150)
-    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+    try:
+        if (layout := figure.get_layout_engine()) is not None:
+            layout.execute(figure)
+            figure.set_layout_engine(None)  # or it would be found twice more, which takes longer than the drawing
+        figure.savefig(png, format="png", dpi=150)
+        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+    except OSError:
+        raise
+    except Exception as error:  # of a font, a size, a number: matplotlib's are many
+        names = ", ".join(filter(None, (axes.get_title() for axes in figure.axes)))
+        print(f"no figure of {shown(names)}: {type(error).__name__}: {shown(error)}", file=sys.stderr)
+        return {}
     return {".png": png.getvalue(), ".pdf": pdf.getvalue()}
+
+
+def words_of(figure: Figure) -> Iterator[Text]:
+    """All text of a figure but ticks."""
+    yield from figure.texts
+    for axes in figure.axes:
+        yield from (axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts)
+    for legend in (*figure.legends, *(axes.get_legend() for axes in figure.axes)):
+        if legend is not None:
+            yield from (legend.get_title(), *legend.get_texts())
 
 
 def spread_over(replicates: Iterable[int]) -> int | str:

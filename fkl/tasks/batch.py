@@ -19,7 +19,7 @@ from fkl.tasks import samples
 from fkl.tasks.fairness import fairness
 from fkl.tasks.stream import DIABETES
 from fkl.tasks.taking_part import redrawn, thinned
-from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_shape
+from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_lam, require_shape
 
 PENDING_BYTES = 2**20
 """Of the iterations of one replicate that are judged together: one product in place of many."""
@@ -75,6 +75,7 @@ class BatchTask(Task):
 
     def judge(self, world: World, method: Algorithm) -> "BatchJudge":
         """Errors, and distances from the optimum."""
+        require_lam(method)
         own = getattr(method, "judged_in", lambda world: None)(world)
         return BatchJudge(world, method.lam, own)
 
@@ -219,6 +220,8 @@ class BatchJudge(Books):
 
     def enter(self, t: int, outcome: Array) -> bool:
         """Book theta (R, K, P) of iteration t + 1, and tell whether it is below `LARGEST`."""
+        if t == 0:
+            require_shape("theta", outcome, *self.by_client["training_samples"].shape, self.optimum.shape[1])
         self._pending.append(outcome.copy())
         if len(self._pending) == self._together:
             self._judge()

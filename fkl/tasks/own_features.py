@@ -81,6 +81,8 @@ class OwnFeaturesJudge(Books):
 
     def enter(self, t: int, outcome: OwnFunctions) -> bool:
         """Book the functions of iteration t + 1, whose features are always the same, and tell if theta is finite."""
+        if t == 0:
+            require_shape("theta", outcome.theta, *self.by_client["training_samples"].shape, None)
         self._pending.append(outcome.theta.copy())
         self._features = [outcome.omega, outcome.phase]
         if len(self._pending) >= max(1, PENDING_BYTES // (8 * outcome.theta[0].size)):

@@ -14,12 +14,12 @@ from fkl.contract.world import Algorithm, Array, World
 from fkl.data.baselines import constants
 from fkl.data.problem import Batch, PerReplicate
 from fkl.data.scale import Scale
-from fkl.errors import FklError
+from fkl.errors import BrokenPromiseError, FklError
 from fkl.memory import nbytes, require_memory
 from fkl.streams import Role, Streams, shared_generator
 from fkl.tasks import samples
 from fkl.tasks.batch import SHARES, amount, mirrored_tests, of_stream
-from fkl.tasks.task import Books, Panel, Probe, Task, few
+from fkl.tasks.task import Books, Panel, Probe, Task, few, mirrored
 
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
 """9 clients, samples of two classes."""
@@ -90,6 +90,11 @@ class PerReplicateTask(Task):
         problem: PerReplicate = self.problem
         return problem
 
+    def other_samples(self) -> PerReplicate:
+        """Of every replicate."""
+        batches = self.problem.batches
+        return PerReplicate(tuple(replace(one, x=mirrored(one.x), y=mirrored(one.y)) for one in batches))
+
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets to be tested on."""
         yield Probe(PerReplicate(tuple(map(mirrored_tests, self.problem.batches))), "other targets to be tested on")
@@ -134,5 +139,10 @@ class FittedJudge(Books):
     def _errors(self, outcome: Fitted, training: bool) -> Array:
         """Shares of errors, (R,)."""
         parts = [batch.part(training)[:2] for batch in self._batches]
-        wrong = [predict(x) != y for predict, (x, y) in zip(outcome.predict, parts, strict=True)]
+        found = [predict(x) for predict, (x, _) in zip(outcome.predict, parts, strict=True)]
+        for r, (values, (_, y)) in enumerate(zip(found, parts, strict=True)):
+            if np.shape(values) != y.shape:
+                shape = np.shape(values)
+                raise BrokenPromiseError(f"Fitted.predict of replicate {r} has shape {shape}, must be (n,) = {y.shape}")
+        wrong = [values != y for values, (_, y) in zip(found, parts, strict=True)]
         return np.array([errors.mean() if len(errors) else np.nan for errors in wrong])

@@ -24,7 +24,7 @@ from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
 from fkl.tasks.taking_part import redrawn, thinned
-from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_shape
+from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_lam, require_shape
 
 CLIENTS_AT_A_TIME = 4096
 DIABETES = ("dataset=diabetes", "kernels.D=8")
@@ -81,6 +81,7 @@ class StreamTask(Task):
 
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
+        require_lam(method)
         return StreamJudge(world.problem, len(world.streams.replicates), method.lam, world.ranks)
 
     def of_few(self, clients: int) -> Problem:
@@ -117,17 +118,7 @@ class StreamTask(Task):
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
         """Predictions, norms and losses, whose replicates and clients come first."""
-        here = len(world.streams.replicates), world.problem.clients
-        told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
-        for name, values in told.items():
-            require_shape(name, values, *here)
-        if outcome.loss is not None:
-            require_shape("loss", outcome.loss, *here, None)
-            told["loss"] = outcome.loss
-        if outcome.variance is not None:
-            require_shape("variance", outcome.variance, *here)
-            told["variance"] = outcome.variance
-        return told
+        return _shown(outcome, len(world.streams.replicates), world.problem.clients)
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets from a round on, before which nothing differs, nor does the prediction of that round."""
@@ -136,6 +127,22 @@ class StreamTask(Task):
         y = problem.y.copy()
         y[now:] = mirrored(problem.y)[now:]
         yield Probe(replace(problem, y=y), f"other targets from round {now + 1} on", rounds=now, hidden="y_hat")
+
+
+def _shown(outcome: Outcome, replicates: int, clients: int) -> dict[str, Any]:
+    """The arrays of an outcome by name.
+
+    Raises
+    ------
+    fkl.errors.BrokenPromiseError
+        Names the array whose shape is another.
+    """
+    told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
+    told |= {} if outcome.loss is None else {"loss": outcome.loss}
+    told |= {} if outcome.variance is None else {"variance": outcome.variance}
+    for name, values in told.items():
+        require_shape(f"Outcome.{name}", values, replicates, clients, *[None] * (name == "loss"))
+    return told
 
 
 def _redrawn(run: Run, problem: Problem, replicate: int) -> tuple[Problem, None]:
@@ -249,6 +256,8 @@ class StreamJudge:
 
     def enter(self, t: int, outcome: Outcome) -> bool:
         """Book round t, and tell whether all is finite."""
+        if t == 0:
+            _shown(outcome, *self.loss.shape)
         y, present = self.problem.y[t], self.problem.present[t]
         self.sums = self.sums.after(outcome, y, present, self.lam)
         self.enter_variance(t, outcome.y_hat, outcome.variance)

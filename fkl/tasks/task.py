@@ -15,7 +15,7 @@ from fkl import memory
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.scale import Scale
-from fkl.errors import BrokenPromiseError, counted
+from fkl.errors import BrokenPromiseError, FklError, counted
 from fkl.kernels import Dictionary
 from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
@@ -287,6 +287,10 @@ class Task:
         """The problem with features in float64."""
         return replace(self.problem, x=self.problem.x.astype(np.float64))
 
+    def other_samples(self) -> Any:
+        """The problem with other samples, as many and of the same clients."""
+        return replace(self.problem, x=mirrored(self.problem.x), y=mirrored(self.problem.y))
+
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Data whose labels differ where a method must not know them.
 
@@ -298,6 +302,18 @@ class Task:
         raise NotImplementedError
 
 
+def require_lam(algorithm: Any) -> None:
+    """Refuse a method without the weight of its regulariser, which regret and optimum are of.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    """
+    if not hasattr(algorithm, "lam"):
+        kind = type(algorithm).__name__
+        raise FklError(f"algo: {kind} has no field lam, the weight of the regulariser; write lam: float = 0.0 for none")
+
+
 def few(algorithm: type, **most: int) -> tuple[str, ...]:
     """Overrides for those of these keys that an algorithm's class has."""
     keys = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
@@ -305,7 +321,7 @@ def few(algorithm: type, **most: int) -> tuple[str, ...]:
 
 
 def mirrored(y: NDArray[Any]) -> NDArray[Any]:
-    """Other targets between the same ends; the other class, where there are two."""
+    """Other numbers between the same ends; the other class, where there are two."""
     return y.min() + y.max() - y
 
 
@@ -319,4 +335,6 @@ def require_shape(name: str, values: Any, *shape: int | None) -> None:
     found = np.shape(values)
     fits = len(found) == len(shape) and all(want in (None, size) for size, want in zip(found, shape, strict=True))
     if not fits:
-        raise BrokenPromiseError(f"{name} has the shape {found}, where replicates and clients come first: {shape}")
+        letters = ", ".join(["R", "K", *["any"] * len(shape)][: len(shape)])
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise BrokenPromiseError(f"{name} has shape {found}, must be ({letters}) = ({wanted})")

@@ -12,6 +12,7 @@ from fkl.contract.parties import Scored
 from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants, in_units
 from fkl.data.vertical import Vertical
+from fkl.errors import BrokenPromiseError
 from fkl.network import Topology
 from fkl.network.ledger import BETWEEN_PARTIES, Direction
 from fkl.streams import Role, shared_generator
@@ -123,6 +124,11 @@ class ScoredJudge(Books):
         classes = self._problem.two_classes
         name = "test_error" if classes else "test_mse"
         found = [f() for f in outcome.f]
+        for r, (f, rows) in enumerate(zip(found, outcome.rows, strict=True)):
+            if np.shape(f) != rows.shape:
+                raise BrokenPromiseError(
+                    f"Scored.f of replicate {r} has shape {np.shape(f)}, must be (n,) = {rows.shape}"
+                )
         values = [
             (np.sign(f) != self._problem.y[rows]).mean() if classes else np.square(f - self._problem.y[rows]).mean()
             for f, rows in zip(found, outcome.rows, strict=True)

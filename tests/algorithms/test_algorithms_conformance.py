@@ -273,6 +273,7 @@ FLAWS = [
     (knows_the_next, LABELS),
     (books_itself, Conformance.ledger_books_every_message),
 ]
+LEDGER = Conformance.ledger_books_every_message
 APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
 CHEATS = [
     (
@@ -298,15 +299,32 @@ CHEATS = [
     (cheats.Dies, PROCESSES, "^a client, alone with messages, cannot play: its process ended, with exit code 3$"),
     (cheats.HoldsAFunction, APART, "^a party cannot be on its own, since .* cannot be pickled: [^\n]*$"),
     (cheats.HoldsAFunction, PROCESSES, "^a party cannot be on its own, since .* cannot be pickled: [^\n]*$"),
+    *[
+        (cheat, promise, said)
+        for promise in (LEDGER, APART)
+        for cheat, said in (
+            (cheats.ByShape, "^Target.target has rows of shapes .*: both ends know one shape"),
+            (cheats.ByShapeOfEach, "^Target.target has shape .*: without entries it says something by its shape"),
+            (cheats.ByByteOrder, "^Target.target is ndarray of >f8, must be an array of numbers in native byte order"),
+            (cheats.ByItemSize, r"^Target.target is ndarray of \|S[0-9]+, must be an array of numbers"),
+            (cheats.BySubclass, "^Target.target is Knows of <f8, must be an array of numbers"),
+            (cheats.OneForAll, r"^Parameters.theta has shape \(.*\), must begin with \(R, K\) = \([15], 4\), as Each"),
+        )
+    ],
+    (cheats.ByType, APART, "uplink of party . in round .: Target has another shape or type than those of others"),
+    (cheats.ByType, LEDGER, "uplink of round 1: other samples give a message of another form: .*f[48].*f[48]"),
+    (cheats.ByFile, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
+    (cheats.ByFile, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
     (cheats.Smuggler, APART, "Smuggler is not written as parties that exchange messages"),
 ]
 """Methods that cheat, the promise that they break, and what is said of them."""
 
 
-def of(algorithm: Any) -> Conformance:
+def of(algorithm: Any, precision: str = "float64") -> Conformance:
     """Promises of an algorithm on a small problem."""
     size = Size(T=20)
-    return Conformance(Experiment(make_problem(size, 0), make_dictionary(size), Network(), algorithm, 0, 5, "float64"))
+    problem = make_problem(size, 0, precision=precision)
+    return Conformance(Experiment(problem, make_dictionary(size), Network(), algorithm, 0, 5, precision))
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
@@ -327,6 +345,33 @@ def test_who_cheats_is_refused_by_name(cheat: Callable[[], Any], promise: Promis
         promise(of(cheat()))
 
 
+@pytest.mark.parametrize("cheat", [cheats.ByFileOfAll, cheats.Late, cheats.Watched])
+def test_what_the_suite_cannot_see(cheat: Callable[[], Any]) -> None:
+    """As docs/extending.md says: files that all can read, later rounds, and who looks for the check."""
+    for promise in (LEDGER, APART, PROCESSES):
+        promise(of(cheat()))
+
+
+def test_low_bits_do_not_arrive() -> None:
+    """What is booked as a float32 is one: the server of the cheat learns what that of an honest method does."""
+    found = []
+    for method in (cheats.ByLowBits(), RunningMean()):
+        experiment = of(method, "float32").experiment
+        world, _ = make_world(experiment, (0,))
+        found.append([outcome.y_hat for outcome in outcomes(experiment, world)])
+    assert np.array_equal(found[0], found[1])
+    APART(of(cheats.ByLowBits(), "float32"))
+
+
+def test_somebody_is_absent_in_the_scenario() -> None:
+    """Or a state that goes on in rounds that its client misses would pass."""
+    checked = conformance("algo=ofmkl_avg")
+    present = checked.experiment.problem.present
+    assert not present.all() and present.any(axis=0).all()
+    with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round .* is another alone"):
+        APART(replace(checked, experiment=replace(checked.experiment, algorithm=cheats.ChangesTheAbsent())))
+
+
 def test_a_global_variable_is_invisible_to_parties_of_one_process() -> None:
     """Which is why each has a process of its own."""
     APART(of(cheats.SharesAGlobal()))
@@ -339,7 +384,7 @@ def test_an_outcome_of_another_shape_is_named() -> None:
             state, outcome = super().step(world, state, t)
             return state, replace(outcome, y_hat=outcome.y_hat[0])
 
-    with pytest.raises(BrokenPromiseError, match=r"y_hat has the shape \(4,\), where .*: \(5, 4\)"):
+    with pytest.raises(BrokenPromiseError, match=r"^Outcome.y_hat has shape \(4,\), must be \(R, K\) = \(5, 4\)$"):
         of(Flat()).seeded_runs_repeat()
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from fkl.streams import Role, Streams
 METHODS = ("pof_mkl", "em_kofl", "vm_kofl", "dkla", "coke")
 FULL = (Uniform(bits=32), TopK(share=1.0), Sign(kinds=[]))
 R, K, N, P = 2, 3, 4, 5
+COMMON: Any = SimpleNamespace(precision="float64")
 
 
 @cache
@@ -125,7 +127,7 @@ def test_what_was_sent_and_what_is_left_come_to_all_messages(condition: Compress
         given_, present = message(random, chosen), random.random(K) < 0.7
         samples = Samples(np.zeros((K, 1)), np.zeros(K), present)
         before = memory
-        memory, short = condition.client_sends(None, memory, given_, samples, turn(t))  # type: ignore[arg-type]
+        memory, short = condition.client_sends(COMMON, memory, given_, samples, turn(t))  # type: ignore[arg-type]
         here = present[:, None, None]
         true, sent = true + here * given_.theta.values, sent + here * short.theta.values
         assert short.index is given_.index
@@ -150,7 +152,7 @@ def test_agents_know_what_their_neighbours_hold(condition: Compression, seed: in
     first = np.abs(theta - held).max()
     for t in range(60):
         sends = random.random((R, K)) < 0.8
-        memory, short, again = condition.agent_sends(None, memory, _Theta(Each(theta)), sends, turn(t))  # type: ignore[arg-type]
+        memory, short, again = condition.agent_sends(COMMON, memory, _Theta(Each(theta)), sends, turn(t))  # type: ignore[arg-type]
         assert again is sends
         held = np.where(sends[..., None], short.theta.upon(held), held)
         assert (memory.held["theta 0"] == held).all()
@@ -185,8 +187,8 @@ def test_no_two_payloads_share_random_numbers() -> None:
     down = Message(Shared(up.theta.values[:, 0]), (Shared(np.ones((R, 7))),), Shared(np.ones(R)), Shared(np.ones(R)))
     for t in range(2):
         for exchange in range(2):
-            condition.client_sends(None, None, up, samples, turn(t, exchange, streams=streams))  # type: ignore[arg-type]
-            condition.server_sends(None, None, down, turn(t, exchange, 1, streams))  # type: ignore[arg-type]
+            condition.client_sends(COMMON, None, up, samples, turn(t, exchange, streams=streams))  # type: ignore[arg-type]
+            condition.server_sends(COMMON, None, down, turn(t, exchange, 1, streams))  # type: ignore[arg-type]
     numbers = np.concatenate(vars(streams)["seen"])
     assert len(numbers) == 2 * 2 * R * (K * (N * P + 7 + 6) + N * P + 7)
     assert len(np.unique(numbers)) == len(numbers)
@@ -195,10 +197,10 @@ def test_no_two_payloads_share_random_numbers() -> None:
 def test_kinds_and_directions_are_those_that_are_asked_for() -> None:
     """Others travel as they are."""
     up, samples = message(np.random.default_rng(0), False), Samples(np.zeros((K, 1)), np.zeros(K), np.ones(K, bool))
-    _, short = Sign(kinds=["layers"]).client_sends(None, None, up, samples, turn(0))  # type: ignore[arg-type]
+    _, short = Sign(kinds=["layers"]).client_sends(COMMON, None, up, samples, turn(0))  # type: ignore[arg-type]
     assert [type(part) for _, parts in kinds(short) for part in parts] == [Each, Quantised, Quantised, Each, Each]
-    assert Sign(up=False, down=True).client_sends(None, None, up, samples, turn(0)) == (None, up)  # type: ignore[arg-type]
-    assert Sign().server_sends(None, None, up, turn(0)) == (None, up)  # type: ignore[arg-type]
+    assert Sign(up=False, down=True).client_sends(COMMON, None, up, samples, turn(0)) == (None, up)  # type: ignore[arg-type]
+    assert Sign().server_sends(COMMON, None, up, turn(0)) == (None, up)  # type: ignore[arg-type]
 
 
 def test_positions_take_a_mask_or_numbers_whichever_is_less() -> None:

@@ -233,16 +233,52 @@ def test_epsilon_of_many_is_what_privacy_loss_distributions_add_up_to() -> None:
 def test_columns_count_what_was_sent() -> None:
     """A sample is in one message of POF-MKL with bins drawn uniformly; a client in as many as it was there for."""
     noise, there = Central(clip=1.0, noise=2.0), problem([1, 1], [1, 0], [1, 0])
-    told = noise.columns(SimpleNamespace(exchanges=1, uses_sample_once=True), there)
+    told = noise.columns(SimpleNamespace(exchanges=1, uses_sample_once=True, message_of_one_sample=True), there)
     each = [balle_wang(2.0 / np.sqrt(n), 1e-5) for n in (1, 2, 3)]
     assert told["epsilon_sample"] == pytest.approx([each[0]] * 3, abs=1e-6)
     assert told["epsilon_client"] == pytest.approx(each, abs=1e-6)
     assert (np.diff(told["epsilon_client"]) > 0).all()
+    half = [balle_wang(1.0 / np.sqrt(n), 1e-5) for n in (1, 2, 3)]
     remembers = noise.columns(SimpleNamespace(exchanges=1, uses_sample_once=False), there)
-    assert np.array_equal(remembers["epsilon_sample"], remembers["epsilon_client"])
+    assert remembers["epsilon_sample"] == pytest.approx(half, abs=1e-6)
+    assert remembers["epsilon_client"] == pytest.approx(each, abs=1e-6)
+    of_many = noise.columns(SimpleNamespace(exchanges=1, uses_sample_once=True), there)
+    assert of_many["epsilon_sample"] == pytest.approx([half[0]] * 3, abs=1e-6)
     twice = noise.columns(SimpleNamespace(exchanges=2, uses_sample_once=False), there)
     assert twice["epsilon_client"][-1] == pytest.approx(balle_wang(2.0 / np.sqrt(6), 1e-5), abs=1e-6)
     assert Central(clip=1.0).columns(SimpleNamespace(), there) == {}
+
+
+def test_leaving_out_a_sample_moves_a_clipped_theta_by_twice_the_norm() -> None:
+    """Ridge on two rows with the same z and targets -1 and 1/2: without the first, theta points the other way."""
+    z, noise = np.array([0.6, 0.8]), Central(clip=0.1)
+
+    def told(y: list[float]) -> Any:
+        rows, lam = np.tile(z, (len(y), 1)), 1e-3
+        theta = np.linalg.solve(rows.T @ rows / len(y) + lam * np.eye(2), rows.T @ np.array(y) / len(y))
+        return noise.clipped(Message(Each(theta[None, None]), ())).first.values
+
+    assert np.linalg.norm(told([-1.0, 0.5]) - told([0.5])) == pytest.approx(2 * 0.1, abs=1e-12)
+
+
+@pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
+@pytest.mark.parametrize(
+    ("words", "sigma"),
+    [
+        (("algo=ofmkl_avg",), 1.0),
+        (("algo=rf_gp", "algo.flush=1"), 1.0),
+        (("algo=rf_gp", "algo.flush=5"), 0.5),
+        (("algo=one_shot_ridge",), 0.5),
+        (("algo=dkla", "algo.iterations=1"), 0.5),
+        (("algo=odkla", "partition.rounds=1"), 0.5),
+    ],
+)
+def test_epsilon_of_a_sample_is_of_what_a_message_holds(words: tuple[str, ...], sigma: float) -> None:
+    """One message, or one exchange: 4.38 of one sample, 10.00 of many."""
+    noisy = ("privacy=local", "privacy.clip=1", "privacy.noise=1")
+    experiment = prepare(scenario(*words, *noisy, "replicates=1"))
+    told = experiment.algorithm.columns(experiment.problem)["epsilon_sample"]
+    assert told[0] == pytest.approx(balle_wang(sigma, 1e-5), abs=1e-3)
 
 
 def test_nobody_makes_an_epsilon_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fkl.errors import BadValue, FklError
 from fkl.network import UNITS, Channel, Ledger, Network
-from fkl.network.messages import Size
+from fkl.network.messages import Size, Travelling
 from fkl.streams import Streams
 
 T, R, K = 4, 2, 3
@@ -34,9 +34,10 @@ def open_channel(network: Network | None = None, precision: str = "float64", alg
 
 
 @dataclass(frozen=True)
-class Sized:
+class Sized(Travelling):
     """A payload of so many scalars, (R, K) or (R, 1)."""
 
+    leading = {}  # noqa: RUF012
     scalars: Counts
 
     def measured(self, width: int) -> Size:

@@ -79,6 +79,7 @@ def test_conformance_blames_a_cheat_by_promise_and_round(folder: Path) -> None:
     assert answer.code == 1, answer.err
     assert "BROKEN: y_hat of round 21 differs with the targets of that round" in answer.out
     assert answer.out.count(" ok\n") == 6
+    assert "Warning" not in answer.err
 
 
 def test_conformance_refuses_what_cannot_be(folder: Path) -> None:

@@ -58,6 +58,7 @@ class FedPoe(Descent):
 
     label: ClassVar[str] = "Fed-POE"
     uses_sample_once: ClassVar[bool] = True
+    message_of_one_sample: ClassVar[bool] = True
 
     eta_k: float | None = None
 

@@ -56,6 +56,7 @@ class FomdOms(ModelSelection):
 
     label: ClassVar[str] = "FOMD-OMS"
     uses_sample_once: ClassVar[bool] = True
+    message_of_one_sample: ClassVar[bool] = True
     draws_for_clients: ClassVar[bool] = True
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:

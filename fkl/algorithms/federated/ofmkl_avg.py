@@ -22,6 +22,7 @@ class OfmklAvg(Descent):
 
     label: ClassVar[str] = "OFMKL-Avg"
     uses_sample_once: ClassVar[bool] = True
+    message_of_one_sample: ClassVar[bool] = True
 
     def client(
         self, common: Common, client: None, down: Parameters, samples: Samples, turn: Turn

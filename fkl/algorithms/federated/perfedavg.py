@@ -76,6 +76,7 @@ class PerFedAvg(Federated):
 
     label: ClassVar[str] = "PerFedAvg"
     uses_sample_once: ClassVar[bool] = True
+    message_of_one_sample: ClassVar[bool] = True
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     not_scanned: ClassVar[str] = ""
 

@@ -71,6 +71,11 @@ class PofMkl(Descent):
         """A client's weights, which know all its samples, reach nobody but through the bins."""
         return not self.choices_tell
 
+    @property
+    def message_of_one_sample(self) -> bool:  # type: ignore[override]
+        """As `uses_sample_once`: bins that are drawn by weights are of all samples so far."""
+        return not self.choices_tell
+
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
         bank, N = common.bank, common.dictionary.N

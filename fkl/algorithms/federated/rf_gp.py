@@ -157,6 +157,11 @@ class RfGp(GaussianProcesses, Federated):
     rank: int | None = None
 
     @property
+    def message_of_one_sample(self) -> bool:  # type: ignore[override]
+        """Sums of several rounds are of several samples."""
+        return self.flush == 1
+
+    @property
     def not_scanned(self) -> str:  # type: ignore[override]
         """As of `Federated`."""
         alike = self.flush == 1 and self.M is None and self.rank is None

@@ -44,6 +44,7 @@ class VmKofl(Descent):
 
     label: ClassVar[str] = "vM-KOFL"
     uses_sample_once: ClassVar[bool] = True
+    message_of_one_sample: ClassVar[bool] = True
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
         """theta_i = 0, w_i = 1; clients hold nothing."""

@@ -314,7 +314,7 @@ def _space() -> Figure:
         x, y = [corner[0], opposite[0], opposite[0], corner[0]], [corner[1], corner[1], opposite[1], opposite[1]]
         label = "an agent's subspace; where it is darker it belongs to several" if number == 0 else None
         axes.fill(x, y, color=COLOURS[number % 2], alpha=0.3, linewidth=0, label=label)
-    axes.set_xlabel("$x_1$")
-    axes.set_ylabel("$x_2$")
+    axes.set_xlabel("x₁")
+    axes.set_ylabel("x₂")
     axes.set_aspect("equal")
     return figure

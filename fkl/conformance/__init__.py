@@ -27,12 +27,12 @@ from fkl.config import Run, load
 from fkl.contract.apart import AsObject, AsProcess
 from fkl.contract.isolated import Apart
 from fkl.contract.world import World
-from fkl.errors import BrokenPromiseError, FklError
+from fkl.errors import BadValue, BrokenPromiseError, FklError
 from fkl.execution import prepare
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.codes import Few, ForAll, Padding, Quantised, Residues
-from fkl.network.ledger import UNITS
+from fkl.network.ledger import UNITS, Ledger
 from fkl.network.messages import OnLinks, Ragged, Selected, Shared, kinds, on_links
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, make_world, simulate
@@ -45,6 +45,8 @@ DATA = ("dataset", "partition", "scaling")
 REPLICATES = 5
 CHUNK = 3
 """Replicates that run together, in chunks of 3 and 2."""
+ABSENCE = ("participation=share", "participation.share=0.8")
+"""So that somebody is absent now and then, of a method whose rounds clients can miss."""
 INTERRUPTED = 0.7
 """Share of the replicates' rounds after which a run is interrupted: in its second chunk."""
 
@@ -186,6 +188,7 @@ class Recorder(Channel):
         self._bytes = width
         shape = (rounds, *channel.ledger.shape, len(UNITS))
         self.counted = {str(direction): np.zeros(shape, np.int64) for direction in channel.ledger.tallies}
+        self.forms: list[tuple[str, Any]] = []
 
     def down(self, message: Any) -> Any:
         """As `Channel.down`."""
@@ -212,6 +215,7 @@ class Recorder(Channel):
 
     def _count(self, direction: str, message: Any, times: NDArray[Any]) -> None:
         """Count what would travel, client by client, each so many times."""
+        self.forms.append((f"{direction} of round {self._t + 1}", form(message)))
         messages = np.broadcast_to(times, self.ledger.shape)
         for _, payloads in kinds(message):
             parts = [payload.dense() for payload in payloads]
@@ -219,6 +223,18 @@ class Recorder(Channel):
                 scalars, size = np.sum([_numbers(part, r, k, self._bytes) for part in parts], axis=0)
                 if scalars:
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
+
+
+def form(message: Any) -> Any:
+    """All that is known of a message without its numbers: classes, shapes but for rows of `Ragged`, types."""
+    return type(message).__name__, [(kind, [_form(part) for part in parts]) for kind, parts in kinds(message)]
+
+
+def _form(payload: Any) -> Any:
+    arrays = arrays_of(payload)
+    if isinstance(payload, Ragged):
+        return "Ragged", [(array.dtype.str, array.shape[1:]) for _, array in arrays]
+    return type(payload).__name__, [(name, array.dtype.str, array.shape) for name, array in arrays]
 
 
 def _numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
@@ -275,8 +291,7 @@ class Conformance:
     @classmethod
     def of(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
         """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
-        run = scenario(*overrides, folder=folder)
-        given = prepare(run)
+        run, given = _with_absence(overrides, folder)
         if given.redraw is not None:  # of replicates that run together all have what is drawn for the first
             problem, topology = given.redraw(0)
             given = replace(
@@ -348,12 +363,9 @@ class Conformance:
             self._require_hidden(probe, before, after)
 
     def ledger_books_every_message(self) -> None:
-        """By round, client and kind, the ledger has what was sent through the channel, and nothing else."""
-        rounds, width = self.experiment.problem.rounds, np.dtype(self.experiment.precision).itemsize
-        world, ledger = make_world(self.experiment, tuple(self.everyone))
-        recorder = Recorder(world.channel, rounds, width)
-        for _ in outcomes(self.experiment, replace(world, channel=recorder)):
-            pass
+        """By round, client and kind, the ledger has what was sent, and a message says nothing but by its numbers."""
+        recorder, ledger = self._recorded(self.everyone)
+        self._require_known_forms()
         for direction, tally in ledger.tallies.items():
             counted = recorder.counted.get(direction)
             if counted is None or direction == "lost":  # which messages are lost is the channel's own business
@@ -368,8 +380,31 @@ class Conformance:
                 books = [name for name, equal in zip(("rounds", "clients", "kinds"), same, strict=True) if not equal]
                 raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
 
+    def _recorded(self, replicates: Sequence[int], problem: Any = None) -> tuple[Recorder, Ledger]:
+        """What is sent, of this experiment or with other data."""
+        experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
+        world, ledger = make_world(experiment, tuple(replicates))
+        recorder = Recorder(world.channel, experiment.problem.rounds, np.dtype(experiment.precision).itemsize)
+        for _ in outcomes(experiment, replace(world, channel=recorder)):
+            pass
+        return recorder, ledger
+
+    def _require_known_forms(self) -> None:
+        """Messages of other samples have the same classes, shapes and types: none of these is paid for."""
+        one, other = (
+            self._recorded((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
+        )
+        for (where, mine), (_, theirs) in zip(one, other, strict=True):
+            if mine != theirs:
+                raise BrokenPromiseError(
+                    f"{where}: other samples give a message of another form: {mine}, then {theirs}"
+                )
+
     def parties_see_what_they_hold_alone(self) -> None:
-        """Each party as an object with its own data, and messages as bytes, shows and sends what all at once do."""
+        """Each party as an object with its own data, and messages as bytes, shows and sends what all at once do.
+
+        In doubles, and in the run's precision.
+        """
         self._require_apart(AsObject)
 
     def parties_share_nothing_but_messages(self) -> None:
@@ -384,6 +419,8 @@ class Conformance:
             raise BrokenPromiseError(f"{algorithm.label} is not written as parties that exchange messages: {families}")
         doubles = replace(self.experiment, problem=self.experiment.task.in_doubles(), precision="float64")
         check(lambda: make_world(doubles, (0,))[0], party)
+        if party is AsObject and self.experiment.precision != doubles.precision:
+            check(lambda: make_world(self.experiment, (0,))[0], party)
 
     @staticmethod
     def _require_hidden(probe: Probe, before: Trace, after: Trace) -> None:
@@ -420,6 +457,18 @@ PROMISES = (
     Conformance.parties_see_what_they_hold_alone,
     Conformance.parties_share_nothing_but_messages,
 )
+
+
+def _with_absence(overrides: Sequence[str], folder: str | Path | None) -> tuple[Run, Experiment]:
+    """A scenario in which somebody is absent, or out of reach as the overrides say; of a method that allows it."""
+    if not any(override.startswith(("participation", "links")) for override in overrides):
+        with suppress(BadValue):
+            run = scenario(*overrides, *ABSENCE, folder=folder)
+            given = prepare(run)
+            given.algorithm.init(make_world(given, (0,))[0])  # which may refuse it, too
+            return run, given
+    run = scenario(*overrides, folder=folder)
+    return run, prepare(run)
 
 
 class _InterruptedError(Exception):
@@ -479,7 +528,3 @@ def _kept(conformance: Conformance, promise: Callable[[Conformance], None]) -> b
         return False
     print(f"  {name:44} ok")
     return True
-
-
-if __name__ == "__main__":
-    main()
