@@ -244,12 +244,20 @@ def _yaml(file: Path) -> Any:
     size = file.stat().st_size
     require(size <= LARGEST_CONFIG, "size", size, f"at most {LARGEST_CONFIG} bytes")
     text = file.read_text(encoding="utf-8")
+    try:
+        _require_shallow(text, LOADER)
+    except yaml.YAMLError:  # which the compiled parser raises for deep nesting, too, from PyYAML 6.0.4 on
+        _require_shallow(text, yaml.SafeLoader)
+    return yaml.load(text, LOADER)
+
+
+def _require_shallow(text: str, loader: Any) -> None:
+    """Refuse nesting deeper than `DEEPEST`, and aliases."""
     levels = 0
-    for event in yaml.parse(text, LOADER):
+    for event in yaml.parse(text, loader):
         levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if levels > DEEPEST or isinstance(event, yaml.AliasEvent):
             raise FklError("is nested without end, or has aliases")
-    return yaml.load(text, LOADER)
 
 
 def _require_types(values: Any, types: dict[str, type]) -> None:

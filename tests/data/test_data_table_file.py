@@ -179,7 +179,7 @@ def test_an_npz_that_unpacks_to_more_than_memory_holds_is_refused(tmp_path, monk
 def test_without_pyarrow_its_formats_name_the_extra(tmp_path, monkeypatch):
     path = write(tmp_path / "own.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(FklError, match=r"own\.parquet: needs pyarrow, which comes with pip install 'fkl\[files\]'"):
+    with pytest.raises(FklError, match=r"own\.parquet: needs pyarrow, which comes with pip install -e '\.\[files\]'"):
         TableFile(path=path, target="stay").load(None, None)
 
 

@@ -12,6 +12,7 @@ from conftest import SMALL, small
 from fkl import simulation
 from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.errors import install_hint
 from fkl.loggers import following
 from fkl.results.records import TIMING_COLUMNS
 
@@ -243,7 +244,7 @@ def test_a_logger_s_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, n
     monkeypatch.setitem(sys.modules, library, None)
     answer = fkl("run", *SMALL, f"logger={name}")
     assert answer.code == 2
-    assert answer.err == f"fkl: logger={name}: needs {library}, which comes with pip install 'fkl[{name}]'\n"
+    assert answer.err == f"fkl: logger={name}: needs {library}, which comes with {install_hint(name)}\n"
     assert list(tmp_path.iterdir()) == []
 
 
