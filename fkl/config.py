@@ -22,6 +22,7 @@ from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, Missi
 
 import fkl
 from fkl import __version__, source
+from fkl.composing import resolvers  # noqa: F401 # called when a configuration is resolved, also in a sweep's worker
 from fkl.data.normalise import SCALINGS
 from fkl.data.problem import PARTS_OF_ROWS
 from fkl.errors import BadValue, FklError, inside, require
@@ -99,7 +100,8 @@ class Settings:
         Of features and target, see `fkl.data.normalise.normalise`.
     rows : {"all", "even", "odd"}
         Which of the data set's rows there are: all, or every other block of 50 in their order. What is chosen on the
-        even ones has seen nothing of the odd ones, not even their scale.
+        even ones has seen nothing of the odd ones, not even their scale. A partition's default rounds (of by_site, own
+        and other) are then half as many; values that you give are taken as they are.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
