@@ -53,6 +53,7 @@ LAYERS = {
         "fkl.flower",
         "fkl.completion",
         "fkl.cli",
+        "fkl.__main__",
     ),
     "python": ("fkl.api", "fkl.estimators"),
 }

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -206,8 +206,13 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
     fkl.errors.FklError
         Says what is wrong with it.
     """
-    if not folder.is_dir():
-        raise FklError("not a folder")
+    try:
+        if not folder.is_dir():
+            raise FklError("not a folder")
+        with suppress(FileNotFoundError):
+            (folder / LAST_FILE).stat()
+    except OSError as error:
+        raise FklError(f"cannot be read ({error.strerror})") from None
     if (reason := damage(folder, only)) is not None:
         raise FklError(reason)
     with _reading(LAST_FILE):
