@@ -84,7 +84,6 @@ clean:
 $(VENV)/ready: pyproject.toml requirements.lock
 	@echo 'Python $(PYTHON_VERSION): installing $(if $(CONSTRAINTS),the versions of $(CONSTRAINTS),the newest versions that pyproject.toml allows)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
 	# Python compiles what it imports by itself; compiling all that is installed would take most of this command's time.
 	$(BIN)/python -m pip install --quiet --no-compile $(CONSTRAINTS:%=--constraint %) --editable '.[dev]'
 	touch $@
