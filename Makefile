@@ -1,18 +1,19 @@
-# Everything sets itself up: a virtual environment in .venv, from the package index alone.
+# Everything sets itself up: a virtual environment in .venv, from the package index alone, with the versions of
+# requirements.lock. It is made for the Pythons that pyproject.toml names; another one gets the newest versions.
 PYTHON ?= python3
-LOCKED ?= # yes: in .venv-locked, with exactly the versions of requirements.lock
-VENV ?= .venv$(if $(LOCKED),-locked)
-CONSTRAINTS ?= $(if $(LOCKED),requirements.lock)
+VENV ?= .venv
+PYTHON_VERSION = $(shell $(PYTHON) -c 'import sys; print("{}.{}".format(*sys.version_info))')
+CONSTRAINTS ?= $(if $(shell grep 'Python :: $(PYTHON_VERSION)"' pyproject.toml),requirements.lock)
 PAPER ?= # all of them
 SLOW ?= # yes: also the tests that are marked slow
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
-VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fkl/__init__.py)
+DIST = federated_kernel_learning-$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fkl/__init__.py)
 
 # A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-installed sites lint format docs bench reproduce-tables lock lowest dist clean
+.PHONY: run test test-installed sites lint format docs bench reproduce-tables lock newest lowest dist clean
 
 run: $(VENV)/ready
 	$(BIN)/fkl run
@@ -23,8 +24,8 @@ test: $(VENV)/ready
 # The tests of the source distribution on the wheel, in an empty environment and away from this folder.
 test-installed: dist
 	folder=$$(mktemp -d) && $(PYTHON) -m venv $$folder/venv && mkdir $$folder/source \
-	&& $$folder/venv/bin/python -m pip install --quiet --no-compile 'dist/fkl-$(VERSION)-py3-none-any.whl[dev]' \
-	&& tar -xzf dist/fkl-$(VERSION).tar.gz --strip-components=1 -C $$folder/source && cd $$folder/source \
+	&& $$folder/venv/bin/python -m pip install --quiet --no-compile 'dist/$(DIST)-py3-none-any.whl[dev]' \
+	&& tar -xzf dist/$(DIST).tar.gz --strip-components=1 -C $$folder/source && cd $$folder/source \
 	&& ../venv/bin/pytest --numprocesses=auto --dist=loadfile $(if $(SLOW),,-m 'not slow')
 
 # Three sites of Flower on this machine, one killed and back.
@@ -61,6 +62,11 @@ lock: $(BIN)/uv
 	$(BIN)/uv pip compile --universal --upgrade --extra dev --quiet --custom-compile-command 'make lock' \
 		--output-file requirements.lock pyproject.toml
 
+# Runs the tests with the newest versions that pyproject.toml allows.
+newest:
+	rm -rf .venv-newest
+	$(MAKE) test VENV=.venv-newest CONSTRAINTS=
+
 # Runs the tests with the oldest versions that pyproject.toml allows; they exist for Python 3.11 and 3.12.
 lowest: $(BIN)/uv
 	$(BIN)/uv pip compile --resolution lowest-direct --python $(BIN)/python --extra dev --quiet \
@@ -72,12 +78,12 @@ dist: $(VENV)/ready
 	$(BIN)/python -m build --no-isolation
 
 clean:
-	rm -rf $(VENV) .venv-locked .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find fkl -name '*.nb[ci]' -delete
 
-$(VENV)/ready: pyproject.toml
+$(VENV)/ready: pyproject.toml requirements.lock
+	@echo 'Python $(PYTHON_VERSION): installing $(if $(CONSTRAINTS),the versions of $(CONSTRAINTS),the newest versions that pyproject.toml allows)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
 	# Python compiles what it imports by itself; compiling all that is installed would take most of this command's time.
 	$(BIN)/python -m pip install --quiet --no-compile $(CONSTRAINTS:%=--constraint %) --editable '.[dev]'
 	touch $@

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fkl import __version__, conf_folder
+from fkl.environment import variable
 from fkl.errors import FklError, extra, refuse, shown
 
 if TYPE_CHECKING:
@@ -421,7 +422,7 @@ def _width() -> int:
 def _store() -> "Store":
     from fkl.data.store import Store
 
-    return Store(Path(os.environ.get("FKL_DATA", "data")))
+    return Store(Path(variable("FKL_DATA", "data")))
 
 
 def _paper_and_number(command: str, words: tuple[str, ...]) -> tuple[str, str]:

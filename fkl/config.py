@@ -8,6 +8,7 @@ algorithms (also a user's own, by import path) all follow it.
 import hashlib
 import json
 import math
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,7 @@ from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, Missi
 
 import fkl
 from fkl import __version__, source
+from fkl.composing import resolvers  # noqa: F401 # called when a configuration is resolved, also in a sweep's worker
 from fkl.data.normalise import SCALINGS
 from fkl.data.problem import PARTS_OF_ROWS
 from fkl.errors import BadValue, FklError, inside, require
@@ -76,6 +78,10 @@ class Paths:
     def __post_init__(self) -> None:
         for one in fields(self):
             _require_folder(one.name, getattr(self, one.name), "a folder")
+        try:
+            Path(self.cache).expanduser()
+        except RuntimeError:
+            raise BadValue("cache", self.cache, "a folder; nobody of this name has a home folder") from None
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,8 @@ class Settings:
         Of features and target, see `fkl.data.normalise.normalise`.
     rows : {"all", "even", "odd"}
         Which of the data set's rows there are: all, or every other block of 50 in their order. What is chosen on the
-        even ones has seen nothing of the odd ones, not even their scale.
+        even ones has seen nothing of the odd ones, not even their scale. A partition's default rounds (of by_site, own
+        and other) are then half as many; values that you give are taken as they are.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
@@ -216,9 +223,14 @@ class Run:
 
     def _folder(self, kind: str, suffix: str) -> Path:
         if self.settings.out is not None:
-            return Path(f"{Path(self.settings.out)}{suffix}")
+            return Path(f"{_without_parents(self.settings.out)}{suffix}")
         name = f"{self.dataset.name}-{type(self.algo).__module__.rsplit('.', 1)[-1]}-{self.digest}"
-        return Path(self.paths.outputs) / kind / name
+        return _without_parents(self.paths.outputs) / kind / name
+
+
+def _without_parents(folder: str) -> Path:
+    """A folder's path; one with `..` in it, which leads nowhere where a part is missing, from the root."""
+    return Path(os.path.realpath(folder)) if ".." in Path(folder).parts else Path(folder)
 
 
 def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
@@ -284,6 +296,7 @@ def load(config: DictConfig, words: Iterable[str] = ()) -> Run:
                 nodes[name] = instantiate(plain.get(name), name)
     _require_kernels(nodes["algo"], nodes["kernels"])
     settings = build(Settings, top, "", also=groups)
+    plain |= top
     folders = plain.get("paths")
     require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
     with inside("paths"):
@@ -353,7 +366,10 @@ def instantiate(node: dict[str, Any] | None, group: str) -> Any:
     lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
-    return build(target, {key: value for key, value in node.items() if key != "_target_"}, group)
+    values = {key: value for key, value in node.items() if key != "_target_"}
+    made = build(target, values, group)
+    node |= values
+    return made
 
 
 def _imported(path: str) -> Any:
@@ -395,7 +411,10 @@ def _place(error: BaseException) -> str:
 
 
 def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> Any:
-    """Make a dataclass from plain values, checking keys and types, and that numbers are finite."""
+    """Make a dataclass from plain values, checking keys and types, and that numbers are finite.
+
+    Keys that are left out are put into `values` with their defaults, so that they name the same run.
+    """
     schema = OmegaConf.structured(target)
     OmegaConf.set_readonly(schema, False)
     for key, value in values.items():
@@ -411,6 +430,7 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
     built = target(**plain)  # whose own limits say more than those that hold for all
     for key, value in plain.items():
         _require_number(key, value)
+        values.setdefault(key, value)
     return built
 
 

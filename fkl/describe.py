@@ -14,6 +14,7 @@ GROUPS = (*names.GROUPS, "as_published", "experiment")
 PAPERS = GROUPS[-2:]
 CITATION = re.compile(r"\b(?:19|20)\d\d\b|of [A-Z]\w+ and [A-Z]|et al\.")
 EQUATION = re.compile(r"\beqs?\. (\(\d+\w?\)(?:(?:,| and| to|-) ?\(\d+\w?\))*)")
+FULL_OR_HALF = re.compile(r"\$\{full_or_half:(\d+)\}")
 ALGORITHM = re.compile(r"\bAlgorithms? (\d+(?:(?:, | and | to |-)\d+)*)")
 NODES = {
     "settings": ("fkl.config.Settings", "", "Keys outside every group"),
@@ -227,7 +228,7 @@ def _yaml(value: object) -> str:
     """A value as a command line would have it."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    return f"[{','.join(map(_yaml, value))}]" if isinstance(value, list) else str(value)
+    return f"[{','.join(map(_yaml, value))}]" if isinstance(value, list) else FULL_OR_HALF.sub(r"\1", str(value))
 
 
 def _plain(text: str) -> str:

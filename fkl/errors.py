@@ -83,6 +83,11 @@ def inside(group: str) -> Iterator[None]:
         raise FklError(f"{group}: needs more memory than there can be ({error})") from None
 
 
+def install_hint(extra: str) -> str:
+    """The command that installs an extra; fkl is on no package index yet, where its name is another project's."""
+    return f"pip install -e '.[{extra}]' in a checkout of fkl"
+
+
 @contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
     """Say how to install what an import in this block misses, a library that only some users need.
@@ -99,7 +104,7 @@ def extra(name: str, what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] == "fkl":
             raise
-        raise FklError(f"{what}: needs {error.name}, which comes with pip install 'fkl[{name}]'") from None
+        raise FklError(f"{what}: needs {error.name}, which comes with {install_hint(name)}") from None
 
 
 def require(condition: bool, key: str, value: object, allowed: str) -> None:

@@ -305,7 +305,11 @@ def prepare(run: Run) -> Experiment:
         require(fits, "links", type(changing).__name__, allowed)
         what = "edges" if topology.both_ways else "links that go one way"
         links = f", {topology.edges} {what}, spectral gap {topology.spectral_gap:.3g}"
-    print(f"{run.dataset.name}: {task.describe()}{links}")
+    rows = settings.rows
+    half = (
+        "" if rows == "all" else f" (rows={rows}: half of the rows, and of the rounds that a partition has by default)"
+    )
+    print(f"{run.dataset.name}: {task.describe()}{links}{half}")
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):
         kernels = kernels.fitted(task.some_samples(kernels.samples))

@@ -4,6 +4,7 @@ import os
 import sys
 import traceback
 
+from fkl.environment import variable
 from fkl.errors import FklError
 
 _LOUD = [2]
@@ -12,7 +13,7 @@ _LOUD = [2]
 
 def hush() -> None:
     """Let all but the first of the processes that an MPI has started say nothing, unless they end all."""
-    number = next((os.environ[name] for name in NUMBERS if name in os.environ), "0")
+    number = next(filter(None, (variable(name, "") for name in NUMBERS)), "0")
     if number != "0" and len(_LOUD) == 1:
         _LOUD.append(os.dup(2))
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -1,7 +1,7 @@
 """Three sites of Flower on this machine: 20 rounds of POF-MKL, one site killed and back, beside the simulation.
 
 One SuperLink and three SuperNodes, each in a process of its own, on 127.0.0.1 alone, with TLS and with keys that the
-SuperLink knows the SuperNodes by. Needs fkl[flower]; ends all that it has started.
+SuperLink knows the SuperNodes by. Needs the extra flower; ends all that it has started.
 
     python scripts/flower_sites.py [FOLDER]
 """

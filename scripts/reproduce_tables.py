@@ -23,6 +23,7 @@ from fkl.composing import experiments
 from fkl.composing.grid import count
 from fkl.data import registry
 from fkl.data.store import Store
+from fkl.environment import variable
 from fkl.errors import FklError, refuse
 from fkl.papers import PAPERS, paper_module
 
@@ -166,7 +167,7 @@ def _told_what_it_took(played: Played) -> None:
 
 def _told_what_is_missing(papers: list[str]) -> None:
     """Name the papers' data sets that are not at hand, and how to get them."""
-    store = Store(Path(os.environ.get("FKL_DATA", "data")))
+    store = Store(Path(variable("FKL_DATA", "data")))
     found = {listing.name: listing.found for listing in registry.describe(store)}
     for paper in papers:
         module = paper_module(paper)

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ALGORITHMS
+from conftest import ALGORITHMS, SMALL
 
 from fkl import __version__, conf_folder
 from fkl.cli import GROUPS, commands
@@ -100,6 +101,31 @@ def test_output_that_cannot_be_written_is_one_line(words: tuple[str, ...]) -> No
     ended = _into(full, *words)
     os.close(full)
     assert (ended.returncode, ended.stderr) == (2, "fkl: No space left on device\n")
+
+
+def test_an_interruption_while_the_command_is_imported_is_one_line(tmp_path: Path) -> None:
+    """By the entry that is installed as `fkl`, with a click that is interrupted in place of the real one."""
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    module, _, function = project["scripts"]["fkl"].partition(":")
+    command = [sys.executable, "-c", f"from {module} import {function}; {function}()"]
+    found = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    ended = subprocess.run(command, env=found, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "fkl: interrupted\n")
+
+
+@pytest.mark.parametrize("command", [("data", "list"), ("run", *SMALL)])
+def test_an_empty_variable_counts_as_unset(
+    fkl: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("FKL_DATA", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("FKL_CACHE", "")
+    without = fkl(*command)
+    monkeypatch.delenv("FKL_DATA")
+    monkeypatch.delenv("FKL_CACHE")
+    assert (without.code, without.out.splitlines()[-3:]) == (0, fkl(*command).out.splitlines()[-3:])
+    assert (tmp_path / ".cache" / "fkl").is_dir() == (command[0] == "run")
 
 
 @pytest.mark.parametrize(("word", "needed"), [("algo.nope=1", {"hydra"}), ("algo.M=0", {"hydra", "numpy", "scipy"})])

@@ -10,7 +10,17 @@ import fkl
 
 ROOT = Path(fkl.__file__).parent
 LAYERS = {
-    "ground": ("fkl", "fkl.errors", "fkl.hushed", "fkl.streams", "fkl.memory", "fkl.losses", "fkl.files", "fkl.plain"),
+    "ground": (
+        "fkl",
+        "fkl.environment",
+        "fkl.errors",
+        "fkl.hushed",
+        "fkl.streams",
+        "fkl.memory",
+        "fkl.losses",
+        "fkl.files",
+        "fkl.plain",
+    ),
     "data": ("fkl.data",),
     "configuration": ("fkl.source", "fkl.config", "fkl.compose_errors", "fkl.composing"),
     "kernels": ("fkl.kernels",),
@@ -43,6 +53,7 @@ LAYERS = {
         "fkl.flower",
         "fkl.completion",
         "fkl.cli",
+        "fkl.__main__",
     ),
     "python": ("fkl.api", "fkl.estimators"),
 }

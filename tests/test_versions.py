@@ -1,6 +1,10 @@
-"""The lock file keeps to the ranges of pyproject.toml, and every range has a lower end."""
+"""What is installed: the lock file keeps to the ranges of pyproject.toml, and the commands keep to the lock file."""
 
 import itertools
+import os
+import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -41,3 +45,37 @@ def test_one_locked_version_lies_in_the_range(wanted: Requirement):
 def test_a_range_has_a_lower_end(wanted: Requirement):
     """`make lowest` installs it."""
     assert [part.operator for part in wanted.specifier].count(">=") == 1
+
+
+def would_do(target: str, python: Path | str = sys.executable) -> str:
+    """What make would do where nothing is installed, whatever the make around these tests was told."""
+    command = ["make", "--dry-run", "--always-make", target, f"PYTHON={python}"]
+    kept = {"PATH": os.environ["PATH"]}
+    return subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("target", ["run", "test", "lint"])
+def test_make_installs_the_locked_versions(target: str, tmp_path: Path):
+    """And says so; a Python that nobody made the lock file for gets the newest ones."""
+    assert "--constraint requirements.lock --editable" in would_do(target)
+    later = tmp_path / "python"
+    later.write_text("#!/bin/sh\necho 3.99\n")
+    later.chmod(0o755)
+    done = would_do(target, later)
+    assert "Python 3.99: installing the newest versions that pyproject.toml allows" in done
+    assert "--constraint" not in done
+
+
+def test_make_newest_installs_no_locked_version():
+    done = would_do("newest")
+    assert "--editable" in done
+    assert "--constraint" not in done
+
+
+def test_no_place_says_to_install_the_package_that_is_another_projects():
+    """On the package index the name fkl belongs to somebody else."""
+    assert PROJECT["name"] != "fkl"
+    folders = [path for name in ("fkl", "conf", "docs", "examples", "scripts") for path in (ROOT / name).rglob("*.*")]
+    texts = [path for path in (*ROOT.glob("*.md"), *folders) if path.suffix in (".md", ".py", ".yaml", ".ipynb")]
+    named = {path: re.findall(r"fkl\[|pip install '?fkl\b", path.read_text("utf-8")) for path in texts}
+    assert {path: found for path, found in named.items() if found} == {}

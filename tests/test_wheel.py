@@ -16,7 +16,7 @@ def test_the_wheel_installs_elsewhere_and_its_script_runs(tmp_path: Path) -> Non
     """Build it, install it into an empty folder, and use `fkl` there without the checkout."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
-    [wheel] = tmp_path.glob("fkl-*.whl")
+    [wheel] = tmp_path.glob("federated_kernel_learning-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "fkl/conf/config.yaml" in names
     assert "fkl/papers/pof_mkl/published.csv" in names

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import yaml
@@ -84,7 +85,17 @@ def _of_one(place: Path) -> list[Path]:
     outputs = place.parent if place.name == "runs" else place
     there = outputs / "runs"
     several = [*entries(there), *entries(outputs / "failed")] if there.is_dir() else entries(place)
-    return [folder for folder in several if (folder / LAST_FILE).is_file()]
+    return [folder for folder in several if _may_be_run(folder)]
+
+
+def _may_be_run(folder: Path) -> bool:
+    """Whether a folder has what a run ends with; one that cannot be read may have it, and is named by `read_run`."""
+    try:
+        return S_ISREG((folder / LAST_FILE).stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
 
 
 def _of_sweep(table: Path) -> list[Path]:

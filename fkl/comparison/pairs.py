@@ -10,6 +10,7 @@ import pandas as pd
 from fkl.comparison.cells import Cell
 from fkl.comparison.pivot import Pivot
 from fkl.comparison.statistics import LEVEL, holm, ranks, signed_ranks, student_interval
+from fkl.errors import install_hint
 
 MOST_METHODS = 30
 """On one data set; pairs of more would take minutes, and hardly one of them would pass Holm's correction."""
@@ -121,7 +122,7 @@ def why_no_diagram(placed: pd.DataFrame) -> str:
     try:
         import scikit_posthocs  # noqa: F401
     except ImportError:
-        return "No critical-difference diagram: it wants scikit-posthocs, pip install 'fkl[compare]'."
+        return f"No critical-difference diagram: it wants scikit-posthocs, which comes with {install_hint('compare')}."
     return ""
 
 

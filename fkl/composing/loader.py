@@ -27,7 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fkl import conf_folder
-from fkl.composing import experiments, hydra_internals, known, search
+from fkl.composing import experiments, hydra_internals, known, resolvers, search  # noqa: F401
 from fkl.composing.hydra_node import require_allowed
 from fkl.composing.interpolation import require_bounded
 from fkl.composing.jobs import jobs, require_composed

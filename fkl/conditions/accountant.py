@@ -6,11 +6,11 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.errors import install_hint
+
 INSTALLED = find_spec("dp_accounting") is not None
 """Whether there is somebody to ask, without asking: the import takes seconds."""
-MISSING = (
-    "no epsilon is told, since nobody is there to compute it: pip install 'fkl[privacy]', which brings dp-accounting"
-)
+MISSING = f"no epsilon is told: dp-accounting, which computes it, comes with {install_hint('privacy')}"
 
 
 def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[np.float64]:

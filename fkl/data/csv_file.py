@@ -20,6 +20,8 @@ SNIFFED_LINES = 50
 LEAST_ROWS = 2
 PER_CELL = 72
 """Bytes of memory that a cell takes beside its text."""
+PER_ROW = 150
+"""And a row beside its cells."""
 
 
 def read(
@@ -44,8 +46,9 @@ def read(
     """
     words = own_file.text(path, own_file.unpacked(path, raw))
     sign = DELIMITERS.get(delimiter or "", delimiter) or _sniffed(words)
-    count = words.count(sign) + words.count("\n")
-    needed = own_file.PER_BYTE * len(words) + PER_CELL * count
+    lines_there = words.count("\n")
+    count = words.count(sign) + lines_there
+    needed = own_file.PER_BYTE * len(words) + PER_CELL * count + PER_ROW * lines_there
     require_memory(needed, f"{path}, {count:,} cells", own_file.LOWER)
     lines: list[int] = []
     rows: list[list[str]] = []

@@ -17,6 +17,8 @@ NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters besides tab, line feed and carriage return: of a binary file, or meant for a terminal."""
 PER_BYTE = 6
 """Bytes of memory that a byte of text takes while it is decoded and cut into lines."""
+MOST_PACKED, SURELY_MEANT = 100, 2**26
+"""Times its size that a file may unpack to, and bytes that it may in any case."""
 LOWER = "the number of its rows or columns"
 
 
@@ -61,6 +63,11 @@ def unpacked(path: str, raw: bytes) -> bytes:
             while piece := stream.read(CHUNK):
                 pieces.append(piece)
                 size += len(piece)
+                if size > max(MOST_PACKED * len(raw), SURELY_MEANT):
+                    raise FklError(
+                        f"{path}: {shown_bytes(len(raw))} unpack to more than {MOST_PACKED} times as much; if that is "
+                        "meant, unpack the file and name the unpacked one"
+                    )
                 if size > most:
                     raise FklError(
                         f"{path}: {shown_bytes(size)} are unpacked and more is to come, but memory has room for "

@@ -18,6 +18,9 @@ from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.errors import BadValue, FklError, require
 
+INTEGER = re.compile(r"[+-]?\d+")
+EXACT = 2.0**53
+"""Up to here float64 holds every integer."""
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 TEXTS = ("refuse", "drop", "code", "one_hot")
 
@@ -229,7 +232,18 @@ class TableFile:
             row = int(bad.argmax())
             cell = short(column.word(row))
             raise FklError(f"{file.place(row)}, column {short(name)}: {cell!r} is not a finite number")
+        if name != self.time:  # whose order alone counts
+            self._require_exact(name, column, file)
         return column.numbers
+
+    def _require_exact(self, name: str, column: Column, file: Columns) -> None:
+        """Refuse an integer that float64 would round."""
+        for row in np.flatnonzero(np.abs(column.numbers) > EXACT).tolist():
+            cell = column.word(row)
+            if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
+                where = f"{file.place(row)}, column {short(name)}"
+                rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
+                raise FklError(f"{where}: {short(cell)} is {rounded}; subtract a constant, or leave the column out")
 
     def _targets(
         self, column: Column, file: Columns, keep: NDArray[np.bool_], rows: NDArray[np.int64]

@@ -1,4 +1,4 @@
 """Real sites: a ServerApp and a ClientApp of Flower around the functions of the contract.
 
-Only `apps`, `hub`, `site` and `records` need flwr, which comes with fkl[flower]; nothing else of fkl imports these.
+Only `apps`, `hub`, `site` and `records` need flwr, of the extra flower; nothing else of fkl imports these.
 """

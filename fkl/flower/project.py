@@ -24,7 +24,7 @@ name = "{name}"
 version = "1.0.0"
 description = "{label} at real sites, played by fkl"
 license = "Apache-2.0"
-dependencies = ["fkl[flower]=={version}"]
+dependencies = ["federated-kernel-learning[flower]=={version}"]
 
 [tool.hatch.build.targets.wheel]
 packages = ["sites"]
@@ -63,7 +63,7 @@ README = """\
 
 Written by `fkl flower init {words}`.
 
-Where the server is, and at every site: `pip install 'fkl[flower]=={version}'`. Then
+Where the server is, and at every site: `pip install -e '.[flower]'` in a checkout of fkl {version}. Then
 
     flower-superlink --ssl-ca-certfile ca.crt --ssl-certfile server.crt --ssl-keyfile server.key \\
         --enable-supernode-auth --disable-runtime-dependency-installation --host 0.0.0.0 --port 8000

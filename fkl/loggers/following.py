@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from fkl.config import Run
 from fkl.errors import printable
+from fkl.files import CannotWriteError
 from fkl.results.folder import read_summary
 from fkl.results.records import Tables, rounds_so_far
 from fkl.simulation import Chunk, Experiment
@@ -71,6 +72,9 @@ class Following:
         for name, logger in list(self._loggers.items()):
             try:
                 getattr(logger, method)(*told)
+            except CannotWriteError:  # a hole that nobody would look for
+                del self._loggers[name]
+                raise
             except Exception as error:  # whatever it is: a log is less than the run
                 said = " ".join(f"{type(error).__name__}: {error}".split())
                 print(printable(f"fkl: logger.{name} is told no more of this run: {said}"), file=sys.stderr)
@@ -85,5 +89,6 @@ def following(run: Run, whole: Callable[[], Experiment], tables: Tables) -> Iter
     try:
         yield loggers
     except BaseException as error:
-        loggers.each("fail", str(error) or type(error).__name__)
+        with suppress(CannotWriteError):  # what ended the run is what is said
+            loggers.each("fail", str(error) or type(error).__name__)
         raise

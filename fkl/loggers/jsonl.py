@@ -8,13 +8,15 @@ from typing import Any
 
 from fkl.config import Run, decisive
 from fkl.errors import FklError
+from fkl.files import writing
 
 
 @dataclass
 class JsonLines:
     """One JSON object a line: one for the run, one a round, one for the end.
 
-    A run that was interrupted goes on in its file; one that is made again begins it anew.
+    A run that was interrupted goes on in its file; one that is made again begins it anew. Where the file cannot be
+    written, as on a full disk, the run ends; the same command goes on with both.
 
     Parameters
     ----------
@@ -28,19 +30,21 @@ class JsonLines:
         """Open the file, which may be of this run's first part."""
         path = Path(run.paths.outputs) / "logs" / f"{run.folder.name}.jsonl" if self.file is None else Path(self.file)
         begun = {"event": "begin", "run": run.digest, "config": decisive(run.resolved)}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab+") as stream:
-            stream.seek(0)
-            lines = stream.read().splitlines(keepends=True)
-            if lines and lines[0] != _line(begun):
-                raise FklError(f"{path}: not a log of this run")
-            whole = [line for line in lines if line.endswith(b"\n")]  # all but one that was cut off
-            known = [json.loads(line) for line in whole]
-            if known and known[-1]["event"] == "end":
-                whole, known = [], []
-            stream.truncate(sum(map(len, whole)))
+        self._path = path
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab+") as stream:
+                stream.seek(0)
+                lines = stream.read().splitlines(keepends=True)
+                if lines and lines[0] != _line(begun):
+                    raise FklError(f"{path}: not a log of this run")
+                whole = [line for line in lines if line.endswith(b"\n")]  # all but one that was cut off
+                known = [json.loads(line) for line in whole]
+                if known and known[-1]["event"] == "end":
+                    whole, known = [], []
+                stream.truncate(sum(map(len, whole)))
+            self._stream = path.open("ab")
         self._known = {(*event["replicates"], event["round"]) for event in known if event["event"] == "round"}
-        self._stream = path.open("ab")
         if not whole:
             self._write(begun)
 
@@ -61,8 +65,9 @@ class JsonLines:
         self._stream.close()
 
     def _write(self, event: dict[str, Any]) -> None:
-        self._stream.write(_line(event))
-        self._stream.flush()
+        with writing(self._path):
+            self._stream.write(_line(event))
+            self._stream.flush()
 
 
 def _line(event: dict[str, Any]) -> bytes:

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -274,8 +274,13 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
     fkl.errors.FklError
         Says what is wrong with it.
     """
-    if not folder.is_dir():
-        raise FklError("not a folder")
+    try:
+        if not folder.is_dir():
+            raise FklError("not a folder")
+        with suppress(FileNotFoundError):
+            (folder / LAST_FILE).stat()
+    except OSError as error:
+        raise FklError(f"cannot be read ({error.strerror})") from None
     if (reason := damage(folder, only)) is not None:
         raise FklError(reason)
     with _reading(LAST_FILE):
@@ -327,12 +332,20 @@ def _yaml(file: Path) -> Any:
     size = file.stat().st_size
     require(size <= LARGEST_CONFIG, "size", size, f"at most {LARGEST_CONFIG} bytes")
     text = file.read_text(encoding="utf-8")
+    try:
+        _require_shallow(text, LOADER)
+    except yaml.YAMLError:  # which the compiled parser raises for deep nesting, too, from PyYAML 6.0.4 on
+        _require_shallow(text, yaml.SafeLoader)
+    return yaml.load(text, LOADER)
+
+
+def _require_shallow(text: str, loader: Any) -> None:
+    """Refuse nesting deeper than `DEEPEST`, and aliases."""
     levels = 0
-    for event in yaml.parse(text, LOADER):
+    for event in yaml.parse(text, loader):
         levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if levels > DEEPEST or isinstance(event, yaml.AliasEvent):
             raise FklError("is nested without end, or has aliases")
-    return yaml.load(text, LOADER)
 
 
 def _require_types(values: Any, types: dict[str, type]) -> None:

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_info
 
 from fkl import __version__
 from fkl.config import Run
-from fkl.errors import require
+from fkl.errors import FklError, require
 from fkl.files import CannotWriteError, flush_to_disk, require_files_in, sha256_of, write_text, writing
 
 LAST_FILE = "provenance.json"
@@ -62,7 +62,7 @@ def alone(folder: Path) -> Iterator[None]:
     ------
     fkl.errors.FklError
     """
-    folder = folder.resolve()
+    folder = _place(folder)
     lock = FileLock(_beside(folder, "lock"), is_singleton=False)
     with made(folder.parent):
         with writing(folder):
@@ -115,9 +115,7 @@ def finished(run: Run) -> bool:
         When the folder holds something else, which is never overwritten.
     """
     folder = run.folder
-    require(
-        folder.resolve() != Path.cwd(), "out", folder, "a folder other than the current one, which is replaced whole"
-    )
+    require(_place(folder) != Path.cwd(), "out", folder, "a folder other than the current one, which is replaced whole")
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
     require(_is_mine(run), "out", folder, "a new or empty folder, or one with this same run")
@@ -184,7 +182,7 @@ def workspace(run: Run) -> Iterator[Path]:
     ------
     fkl.errors.FklError
     """
-    folder = _beside(run.folder.resolve(), "partial")
+    folder = _beside(_place(run.folder), "partial")
     usable = not folder.is_symlink() and (not folder.exists() or (folder.is_dir() and _is_fkls_or_empty(folder)))
     require(usable, "out", run.folder, f"a folder beside which no {folder.name} lies that is not fkl's")
     with writing(run.folder):
@@ -249,7 +247,7 @@ def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
 
 def moved(run: Run) -> bool:
     """Whether the run was made whole by a process that was killed before it moved it to its place: this does so."""
-    folder = _beside(run.folder.resolve(), "partial")
+    folder = _beside(_place(run.folder), "partial")
     if folder.is_symlink() or provenance(folder).get("digest") != run.digest or damage(folder) is not None:
         return False
     with writing(run.folder):
@@ -271,7 +269,7 @@ def _move(folder: Path, run: Run) -> None:
     """Move a finished workspace to its place; what is damaged there is set aside, never deleted."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
     _remove_of_ranks(folder / CHECKPOINTS)
-    place = run.folder.resolve()
+    place = _place(run.folder)
     if place.exists() and any(place.iterdir()):
         if damage(place) is None and _is_mine(run):  # by a process on a file system that knows no locks
             shutil.rmtree(folder)
@@ -338,6 +336,15 @@ def forget_failed(folder: Path, digest: str) -> None:
             for name in LEFT_BY_A_FAILURE:
                 (folder / name).unlink(missing_ok=True)
             folder.rmdir()  # unless the user has put something there
+
+
+def _place(folder: Path) -> Path:
+    """Where links lead; one that leads back to itself is refused."""
+    place = Path(os.path.realpath(folder))
+    for one in (place, *place.parents):
+        if one.is_symlink():  # of which nothing else is left
+            raise FklError(f"{one}: cannot be written (a link that leads back to itself)")
+    return place
 
 
 def _beside(folder: Path, kind: str) -> Path:

@@ -1,6 +1,7 @@
 """`fkl compare`: which runs, how they are named, what is written, and what is refused."""
 
 import io
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -126,6 +127,26 @@ def test_a_run_that_has_changed_is_left_out_and_named(
     (changed / "summary.csv").write_text("replicate,mse\n0,0.1\n")
     assert compare().pivot.methods == ["Raker"]
     assert f"{changed}: summary.csv has changed since the run ended" in capsys.readouterr().err
+
+
+def test_a_run_that_may_not_be_read_is_left_out_and_named(
+    runs: Callable, fkl: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root reads all files, the system's answer is put in its place."""
+    runs("POF-MKL", "air", [0.5])
+    locked, told = runs("Raker", "air", [0.5]), Path.stat
+
+    def denied(path: Path, **keys: bool) -> os.stat_result:
+        if path.parent.name == locked.name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return told(path, **keys)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", denied)
+        answer = fkl("compare")
+    assert answer.code == 0
+    assert answer.err.endswith(f"mend one: {locked}: cannot be read (Permission denied)\n")
+    assert "POF-MKL" in answer.out and "Raker" not in answer.out
 
 
 @pytest.fixture(scope="module")

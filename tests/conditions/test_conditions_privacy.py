@@ -287,7 +287,7 @@ def test_nobody_makes_an_epsilon_up(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = Central(clip=1.0, noise=2.0)
     assert noise.columns(SimpleNamespace(exchanges=1), problem([1, 1])) == {}
     [said] = noise.warnings()
-    assert "fkl[privacy]" in said
+    assert "'.[privacy]'" in said
     assert "\n" not in said
     assert Central(clip=1.0).warnings() == ()
 

@@ -1,12 +1,20 @@
 """Composition: a data set brings its partition along, and the command line has the last word."""
 
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
+from fkl.composing import loader
+from fkl.config import load
+from fkl.data.store import Store
+from fkl.tasks import samples
+
+DATA = os.environ.get("FKL_DATA") or "../shared/data"
 CONF = Path(__file__).parents[2] / "conf"
 NODES = sorted(path for group in ("dataset", "partition") for path in (CONF / group).glob("*.yaml"))
 
@@ -47,6 +55,35 @@ def composed(tmp_path):
 def test_partition_that_comes_with_a_data_set(composed, overrides, expected):
     partition = instantiate(composed(*overrides).partition)
     assert vars(partition) == expected
+
+
+@pytest.mark.parametrize("rows", ["even", "odd"])
+@pytest.mark.parametrize("dataset", ["air", "diabetes", "naval", "synthetic", "uji", "wave_farm", "wec"])
+def test_half_of_the_rows_fit_the_partition_that_a_data_set_brings(dataset, rows):
+    """As many clients as on all rows, and half of the rounds."""
+    whole, half = (
+        load(loader.compose(f"dataset={dataset}", f"paths.data={DATA}", *words)) for words in ((), (f"rows={rows}",))
+    )
+    missing = [file.name for file in half.dataset.files if Store(Path(DATA)).find(file) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not in {DATA} (set FKL_DATA)")
+    generator = np.random.default_rng(0)
+    of_all, of_half = (samples.split(run, samples.read(run, generator), generator) for run in (whole, half))
+    assert (of_half.clients, of_half.rounds) == (of_all.clients, of_all.rounds // 2)
+    assert of_half.rows_left_out < 50
+
+
+def test_a_run_says_that_half_of_the_rows_bring_half_of_the_rounds(fkl):
+    """What the user asks for stays what it is, and is refused where the rows are too few."""
+    words = ("run", "dataset=diabetes", "kernels.D=4", "replicates=1", "rows=odd")
+    said = "half of the rows, and of the rounds that a partition has by default"
+    assert f"4 clients, 50 rounds, 10 features, 0 rows left out (rows=odd: {said})\n" in fkl(*words).out
+    answer = fkl(*words, "partition.rounds=100")
+    assert (answer.code, answer.err) == (
+        2,
+        "fkl: partition.clients=4: must be at most 2 (each takes 100 of the data set's 200 rows)\n",
+    )
+    assert "partition.rounds=500 " in fkl("describe", "iid").out
 
 
 @pytest.mark.parametrize("path", NODES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -4,6 +4,7 @@ import bz2
 import csv
 import gzip
 import io
+import itertools
 import lzma
 import re
 import tempfile
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fkl.data import own_file
-from fkl.data.csv_file import DELIMITERS, MISSING, PER_CELL
+from fkl.data.csv_file import DELIMITERS, MISSING, PER_CELL, PER_ROW
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 from fkl.errors import BadValue, FklError
@@ -242,13 +243,28 @@ def test_a_table_that_memory_cannot_hold_is_refused_before_it_is_cut_into_cells(
     refused(content, said, delimiter="comma", target="2")
 
 
+@pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
+def test_a_bomb_that_memory_could_hold_is_refused_early(tmp_path, suffix, monkeypatch):
+    """Before it is cut into cells, which takes minutes; a small file may be as repetitive as it likes."""
+    monkeypatch.setattr(own_file, "SURELY_MEANT", 2**20)
+    path = tmp_path / f"own.csv{suffix}"
+    path.write_bytes(PACK[suffix](b"a,y\n" + b"0,1\n1,2\n" * 10_000))
+    assert len(TableFile(path=str(path), target="y").load(None, None).y) == 20_000
+    path.write_bytes(PACK[suffix](b"a,y\n" + b"0,1\n1,2\n" * 3_000_000))
+    monkeypatch.setattr("fkl.data.csv_file._records", None)
+    with pytest.raises(FklError, match=r"own\.csv.* unpack to more than 100 times as much; if that is meant, unpack"):
+        TableFile(path=str(path), target="y").load(None, None)
+
+
 def test_memory_is_not_asked_for_more_than_a_table_takes(tmp_path):
     """What `load` counts on is what it takes, from one digit a cell to seventeen."""
     rng = np.random.default_rng(0)
     path = tmp_path / "own.csv"
-    for cell in (lambda: str(rng.integers(10)), lambda: str(rng.integers(10, 99)), lambda: repr(rng.random())):
-        path.write_text("".join(",".join(cell() for _ in range(10)) + "\n" for _ in range(2000)))
-        needed = own_file.PER_BYTE * path.stat().st_size + PER_CELL * 20_000
+    cells = (lambda: str(rng.integers(10)), lambda: str(rng.integers(10, 99)), lambda: repr(rng.random()))
+    for cell, columns in itertools.product(cells, (2, 10)):
+        rows = 20_000 // columns
+        path.write_text("".join(",".join(cell() for _ in range(columns)) + "\n" for _ in range(rows)))
+        needed = own_file.PER_BYTE * path.stat().st_size + PER_CELL * 20_000 + PER_ROW * rows
         taken = peak_bytes(lambda: TableFile(path=str(path), target="1").load(None, None))
         assert needed / 3 < taken < 1.3 * needed
 

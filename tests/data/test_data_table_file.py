@@ -169,6 +169,21 @@ def test_arrays_that_are_no_columns_are_refused(tmp_path, arrays, said):
         TableFile(path=str(tmp_path / "own.npz"), target="y").load(None, None)
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("target", ["a", "y"])
+def test_integers_that_float64_would_round_are_refused(tmp_path, suffix, target):
+    """As features and as the target; those that it holds are read, and the order of a time needs no last digit."""
+    path, large = tmp_path / f"own{suffix}", 2**60 + 256 * np.arange(8)
+    frame = pd.DataFrame({"a": large, "b": np.arange(8), "y": 0.5 * np.arange(8)})
+    assert len(load(path, frame, target=target).y) == 8
+    frame.loc[5, "a"] += 1
+    place = "line 7" if suffix == ".csv" else "row 6"
+    rounded = r"1152921504606848257 is an integer above 2\^53, which would be rounded to 1152921504606848256;"
+    with pytest.raises(FklError, match=f"{place}, column a: {rounded}"):
+        load(path, frame, target=target)
+    assert load(path, frame, target="y", time="a").y.tolist() == frame["y"].tolist()
+
+
 def test_an_npz_that_unpacks_to_more_than_memory_holds_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "own.npz", y=np.zeros(1_000_000))
     monkeypatch.setattr("fkl.memory.available_bytes", lambda: 10_000_000)
@@ -179,7 +194,7 @@ def test_an_npz_that_unpacks_to_more_than_memory_holds_is_refused(tmp_path, monk
 def test_without_pyarrow_its_formats_name_the_extra(tmp_path, monkeypatch):
     path = write(tmp_path / "own.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(FklError, match=r"own\.parquet: needs pyarrow, which comes with pip install 'fkl\[files\]'"):
+    with pytest.raises(FklError, match=r"own\.parquet: needs pyarrow, which comes with pip install -e '\.\[files\]'"):
         TableFile(path=path, target="stay").load(None, None)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-pytest.importorskip("flwr", reason="needs fkl[flower]")
+pytest.importorskip("flwr", reason="needs the extra flower")
 from engines.sites import RUN, InProcess, script
 from flwr.app import ArrayRecord, Message
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("flwr", reason="needs fkl[flower]")
+pytest.importorskip("flwr", reason="needs the extra flower")
 from engines.sites import script
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import ALGORITHMS
 
-pytest.importorskip("flwr", reason="needs fkl[flower]")
-from fkl.errors import BadValue, FklError
+pytest.importorskip("flwr", reason="needs the extra flower")
+from fkl.errors import BadValue, FklError, install_hint
 from fkl.flower.configuration import run_of
 from fkl.flower.project import init
 
@@ -96,4 +96,4 @@ def test_the_number_of_sites_is_one_at_least(fkl: Callable) -> None:
 def test_without_flower_one_line_names_the_extra(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "flwr", None)
     told = fkl("flower", "init", "new", "--sites", "3", *GOOD)
-    assert (told.code, told.err) == (2, "fkl: flower: needs flwr, which comes with pip install 'fkl[flower]'\n")
+    assert (told.code, told.err) == (2, f"fkl: flower: needs flwr, which comes with {install_hint('flower')}\n")

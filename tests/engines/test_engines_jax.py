@@ -13,14 +13,14 @@ from conftest import ALGORITHMS, Answer
 from fkl.checkpoint import Checkpoint
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.errors import BadValue, FklError
+from fkl.errors import BadValue, FklError, install_hint
 from fkl.execution import prepare
 from fkl.kernels import Dictionary
 from fkl.results.folder import provenance
 from fkl.simulation import Chunk, DivergedError, simulate
 from fkl.streams import Streams
 
-jax = pytest.importorskip("jax", reason="needs fkl[jax]")
+jax = pytest.importorskip("jax", reason="needs the extra jax")
 JaxBank = pytest.importorskip("fkl.kernels.jax_bank").JaxBank
 SMALL = ("dataset=diabetes", "kernels.N=5", "kernels.D=4", "replicates=2", "partition.rounds=13")
 """4 clients; rounds that no scan has as many of."""
@@ -228,7 +228,7 @@ def test_without_jax_the_extra_is_named(fkl: Callable[..., Answer], monkeypatch:
     for name in ("fkl.scanned", "fkl.kernels.jax_bank"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     answer = fkl("run", *CASES["pof_mkl"], "engine=jax")
-    assert (answer.code, answer.err) == (2, "fkl: engine=jax: needs jax, which comes with pip install 'fkl[jax]'\n")
+    assert (answer.code, answer.err) == (2, f"fkl: engine=jax: needs jax, which comes with {install_hint('jax')}\n")
 
 
 def test_nobody_else_imports_jax() -> None:

@@ -20,9 +20,9 @@ from fkl.execution import execute
 from fkl.results.folder import provenance
 from fkl.results.records import TIMING_COLUMNS
 
-pytest.importorskip("mpi4py", reason="needs fkl[mpi]")
+pytest.importorskip("mpi4py", reason="needs the extra mpi")
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
-WITH_MPI = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs the mpiexec of fkl[mpi]")
+WITH_MPI = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs the mpiexec of the extra mpi")
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
 """Methods that ranks can play."""
 SMALL = ("dataset=synthetic", "dataset.rows=9000", "partition=quantity_skew", "partition.rounds=8", "kernels.D=6")

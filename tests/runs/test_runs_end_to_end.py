@@ -161,6 +161,26 @@ def test_a_finished_run_is_not_done_again(fkl: Callable) -> None:
     assert len(list(Path("outputs/runs").iterdir())) == 2
 
 
+def test_a_key_that_is_removed_names_the_run_with_its_default(fkl: Callable, tmp_path: Path) -> None:
+    """Of the run itself and of a group; what the run writes of itself has them, too."""
+    words = ("run", *SMALL, "kernels.N=5", "algo.M=5")
+    assert fkl(*words).code == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    for word in ("~seed", "~rows", "~algo.local_steps", "~network.loss"):
+        assert "is finished already" in fkl(*words, word).out
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    assert fkl(*words, "~seed", "out=here").code == 0
+    config = yaml.safe_load((tmp_path / "here" / "config.yaml").read_text())
+    assert config["seed"] == 0
+
+
+def test_a_way_through_a_folder_that_is_not_there_leads_to_the_run(fkl: Callable, tmp_path: Path) -> None:
+    words = ("run", *SMALL, "kernels.N=5")
+    answer = fkl(*words, "out=new/../here")
+    assert (answer.code, [path.name for path in tmp_path.iterdir()]) == (0, ["here"])
+    assert "is finished already" in fkl(*words, "out=here").out
+
+
 def test_a_folder_with_something_else_is_never_overwritten(fkl: Callable) -> None:
     """`out` may be new, empty, or hold this same run."""
     Path("mine").mkdir()

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from conftest import SMALL, small
 from fkl import simulation
 from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.errors import install_hint
 from fkl.loggers import following
 from fkl.results.records import TIMING_COLUMNS
 
@@ -206,6 +208,48 @@ def test_a_log_goes_on_after_an_interruption_and_is_made_anew_with_its_run(fkl, 
     assert lines(tmp_path / "log")[:-1] == went_on[:-1]
 
 
+@pytest.mark.parametrize("nth", [0, 1, 2, 40])
+def test_a_log_has_no_hole_on_a_full_disk(fkl, tmp_path, monkeypatch, at_once, nth):
+    """Opening it, or its n-th line, is refused: the run ends with one line, and the same command makes both whole."""
+    words, opened = (*RUN, "logger=jsonl", "logger.jsonl.file=log"), Path.open
+    assert fkl(*words, "out=whole").code == 0
+    expected = lines(tmp_path / "log")[:-1]
+    (tmp_path / "log").unlink()
+
+    class Full:
+        left = nth
+
+        def __init__(self, stream):
+            self.stream = stream
+            self.write()
+
+        def write(self, line=b""):
+            if Full.left == 0:
+                raise OSError(28, "No space left on device")
+            Full.left -= 1
+            self.stream.write(line)
+
+        def flush(self):
+            self.stream.flush()
+
+        def close(self):
+            self.stream.close()
+
+    def refuse(path, mode="r", *rest, **more):
+        stream = opened(path, mode, *rest, **more)
+        return Full(stream) if (path.name, mode) == ("log", "ab") else stream
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        answer = fkl(*words, "out=here")
+    assert answer.code == 2
+    told = [line for line in answer.err.splitlines() if "fkl: " in line]
+    assert [line[line.index("fkl: ") :] for line in told] == ["fkl: log: cannot be written (No space left on device)"]
+    assert not (tmp_path / "here").exists()
+    assert fkl(*words, "out=here").code == 0
+    assert lines(tmp_path / "log")[:-1] == expected
+
+
 def test_a_file_that_is_not_the_run_s_log_stays_as_it_is(fkl, tmp_path):
     (tmp_path / "diary.txt").write_text("mine\n")
     answer = fkl(*RUN, "logger=jsonl", "logger.jsonl.file=diary.txt")
@@ -243,7 +287,7 @@ def test_a_logger_s_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, n
     monkeypatch.setitem(sys.modules, library, None)
     answer = fkl("run", *SMALL, f"logger={name}")
     assert answer.code == 2
-    assert answer.err == f"fkl: logger={name}: needs {library}, which comes with pip install 'fkl[{name}]'\n"
+    assert answer.err == f"fkl: logger={name}: needs {library}, which comes with {install_hint(name)}\n"
     assert list(tmp_path.iterdir()) == []
 
 

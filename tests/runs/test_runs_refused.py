@@ -43,6 +43,7 @@ REFUSED = {
     "network.latency_s=1": "network.latency_s=1.0: must be given together with bandwidth_bytes_per_s",
     "seed=": "seed=: must be an integer",
     "out=''": "out=: must be a folder, or null",
+    "paths.cache=~no.body": "paths.cache=~no.body: must be a folder; nobody of this name has a home folder",
     "paths.outputs=/proc/none": "/proc/none/runs: cannot be written (No such file or directory)",
     "out=/proc/here": "/proc: cannot be written (No such file or directory)",
     "out=/sys/here": "/sys: cannot be written (",
@@ -85,6 +86,15 @@ def test_refused_in_one_line_with_exit_code_2_and_nothing_written(fkl: Callable,
     assert len(lines) == 1, answer.err
     assert f"fkl: {REFUSED[override]}" in lines[0]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("word", ["out=loop", "out=loop/here", "paths.outputs=loop", "paths.outputs=loop/here"])
+def test_a_link_that_leads_back_to_itself_is_refused_before_the_run(fkl: Callable, tmp_path: Path, word: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    answer = fkl("run", *SMALL, word)
+    said = f"fkl: {tmp_path / 'loop'}: cannot be written (a link that leads back to itself)\n"
+    assert (answer.code, answer.out, answer.err) == (2, "", said)
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
 
 def test_data_that_are_missing_name_folder_files_and_the_way_out(

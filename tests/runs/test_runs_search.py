@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from fkl.composing import search
+from fkl.errors import install_hint
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -112,10 +113,10 @@ def test_a_job_that_its_launcher_lost_is_said_and_the_search_goes_on(tmp_path, c
             ("run", "-m", *SMALL, "hydra/sweeper=optuna", "objective=mse", "algo.eta=interval(0.1,1)"),
             "optuna",
             None,
-            "hydra/sweeper=optuna: needs optuna, which comes with pip install 'fkl[sweeps]'",
+            f"hydra/sweeper=optuna: needs optuna, which comes with {install_hint('sweeps')}",
         ),
-        (("report",), "jinja2", "fkl.report.page", "report: needs jinja2, which comes with pip install 'fkl[report]'"),
-        (("report",), "PIL", "fkl.report.pictures", "report: needs PIL, which comes with pip install 'fkl[report]'"),
+        (("report",), "jinja2", "fkl.report.page", f"report: needs jinja2, which comes with {install_hint('report')}"),
+        (("report",), "PIL", "fkl.report.pictures", f"report: needs PIL, which comes with {install_hint('report')}"),
     ],
 )
 def test_an_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, words, module, reader, said):

@@ -1,0 +1,17 @@
+"""The first lines of the `fkl` command: an interruption while the rest is imported is said in one line, too."""
+
+import sys
+
+
+def main() -> None:
+    """Entry point."""
+    try:
+        from fkl import cli
+    except KeyboardInterrupt:
+        print("fkl: interrupted", file=sys.stderr)
+        sys.exit(130)
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

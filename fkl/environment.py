@@ -1,0 +1,8 @@
+"""Variables of the environment."""
+
+import os
+
+
+def variable(name: str, default: str) -> str:
+    """Value of a variable; one that is empty counts as unset."""
+    return os.environ.get(name) or default
