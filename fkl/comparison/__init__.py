@@ -57,9 +57,12 @@ class Comparison:
         """Means of the metric by method and data set."""
         larger = self.metric in LARGER_IS_BETTER
         values = self.cells.values(self.metric, -np.inf if larger else np.inf)
-        baselines = self.cells.baselines(self.metric)
-        whole = self.metric, values, self.cells.methods, self.cells.datasets, larger, baselines
+        whole = self.metric, values, self.cells.methods, self.cells.datasets, larger, self._baselines[0]
         return Pivot(*whole, self.cells.set_in_all)
+
+    @cached_property
+    def _baselines(self) -> tuple[dict[Cell, "pd.Series[float]"], list[str]]:
+        return self.cells.baselines(self.metric)
 
     @cached_property
     def _tested(self) -> tuple[pd.DataFrame, list[str]]:
@@ -85,7 +88,8 @@ class Comparison:
         every = self.cells.every
         failed = sum(bool(run.diverged.any()) for run in every)
         said = [f"{failed} of {len(every)} runs diverged."] if failed else []
-        return [*said, *self.pivot.conclusions, *about_steps(self.cells, self.pivot), *self.notes, *self.cells.notes]
+        said += [*self.pivot.conclusions, *self._baselines[1], *about_steps(self.cells, self.pivot)]
+        return [*said, *self.notes, *self.cells.notes]
 
     @cached_property
     def remarks(self) -> list[str]:

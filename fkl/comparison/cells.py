@@ -71,17 +71,26 @@ class Cells:
         """A column of the summaries, indexed by `PAIR`, with `worst` where a replicate diverged."""
         return {cell: _by_pair(runs, [run.values(metric, worst) for run in runs]) for cell, runs in self.runs.items()}
 
-    def baselines(self, metric: str) -> dict[Cell, "pd.Series[float]"]:
-        """Errors of what predicts without learning, by its name and data set, indexed by `PAIR`."""
+    def baselines(self, metric: str) -> tuple[dict[Cell, "pd.Series[float]"], list[str]]:
+        """Errors of what predicts without learning, by its name and data set, indexed by `PAIR`.
+
+        Runs of one data set have the same, unless clients are absent in some of them: then there is none, which a
+        sentence says.
+        """
         found: dict[Cell, pd.Series[float]] = {}
+        notes = {}
         for name, words in CONSTANTS.get(metric, {}).items():
             for dataset in self.datasets:
                 on_data = [cell for cell in self.runs if cell.dataset == dataset]
                 having = [run for cell in on_data for run in self.finished(cell) if name in run.summary]
-                if having:
-                    every = _by_pair(having, [run.summary[name].to_numpy(float) for run in having])
+                if not having:
+                    continue
+                every = _by_pair(having, [run.summary[name].to_numpy(float) for run in having])
+                if (every.groupby(level=PAIR).nunique() > 1).any():
+                    notes[dataset] = f"{dataset}: the methods saw other samples, so no baseline is that of all."
+                else:
                     found[Cell(words, dataset)] = every[~every.index.duplicated()]
-        return found
+        return found, [*notes.values()]
 
     def frame(self, shared: Mapping[str, "pd.Index[Any] | None"]) -> pd.DataFrame:
         """All summaries, one row for each run, replicate and metric.

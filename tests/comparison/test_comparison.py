@@ -305,6 +305,15 @@ def test_baselines_stand_below_the_methods(runs: Callable, fkl: Callable) -> Non
     ]
 
 
+def test_baselines_of_other_samples_are_no_rows(runs: Callable, fkl: Callable) -> None:
+    """Where clients are absent in the runs of one method alone, the mean target so far is not the same for all."""
+    runs("POF-MKL", "air", [0.6, 0.7], columns={"mse_running_mean": 0.5})
+    runs("Raker", "air", [0.8, 0.9], columns={"mse_running_mean": 0.4})
+    made = compare()
+    assert not made.pivot.baselines
+    assert "air: the methods saw other samples, so no baseline is that of all." in made.conclusions
+
+
 def test_a_key_that_was_set_by_hand_stays_in_the_name(runs: Callable, fkl: Callable) -> None:
     """Of three steps one survived: its row says which; what was set for all runs stands below the table."""
     for algorithm in ("POF-MKL", "Raker"):
