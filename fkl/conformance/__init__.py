@@ -37,6 +37,7 @@ from fkl.network.messages import OnLinks, Ragged, Selected, Shared, kinds, on_li
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.simulation import Chunk, Experiment, make_world, simulate
 from fkl.tasks import task_of
+from fkl.tasks.samples import told_before
 from fkl.tasks.task import Probe
 
 __all__ = ["PROMISES", "BrokenPromiseError", "Conformance", "scenario", "small"]
@@ -460,15 +461,16 @@ PROMISES = (
 
 
 def _with_absence(overrides: Sequence[str], folder: str | Path | None) -> tuple[Run, Experiment]:
-    """A scenario in which somebody is absent, or out of reach as the overrides say; of a method that allows it."""
-    if not any(override.startswith(("participation", "links")) for override in overrides):
-        with suppress(BadValue):
-            run = scenario(*overrides, *ABSENCE, folder=folder)
-            given = prepare(run)
-            given.algorithm.init(make_world(given, (0,))[0])  # which may refuse it, too
-            return run, given
+    """A scenario in which somebody is absent now and then, where its method allows it; as it is where somebody is."""
     run = scenario(*overrides, folder=folder)
-    return run, prepare(run)
+    given = prepare(run)
+    if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
+        with suppress(BadValue), told_before():
+            thinned = scenario(*overrides, *ABSENCE, folder=folder)
+            of_some = prepare(thinned)
+            of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may refuse it, too
+            return thinned, of_some
+    return run, given
 
 
 class _InterruptedError(Exception):

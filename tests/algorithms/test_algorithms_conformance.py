@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import cheats
@@ -389,7 +390,9 @@ def test_an_outcome_of_another_shape_is_named() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
+def _as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A flaw leaves nothing behind."""
+    monkeypatch.chdir(tmp_path)
     yield
     Outside.rounds = 0
+    Path(cheats.ByFileOfAll.folder, cheats.FILE).unlink(missing_ok=True)
