@@ -95,21 +95,18 @@ Read = TypeVar("Read", bound=Letter)
 
 
 def posted(letter: Letter, receiver: int) -> Posted:
-    """A letter on its way.
+    """A letter on its way; one without entries arrives with shape (0,), since another would say something for nothing.
 
     Raises
     ------
     TypeError
-        If its numbers are not of the type that its class says, so that they would not be what arrives, or there are
-        none, and its shape would say something.
+        If its numbers are not of the type that its class says, so that they would not be what arrives.
     """
     values, dtype = np.asarray(letter.values), np.dtype(letter.dtype)
     if values.dtype.kind != "V" if dtype.kind == "V" else values.dtype != dtype:
         raise TypeError(f"{type(letter).__name__} holds {values.dtype}, where its class says {letter.dtype}")
-    if values.size == 0 and values.ndim > 1:
-        raise TypeError(f"{type(letter).__name__} has shape {values.shape}: without entries it says something by it")
     body = np.packbits(values).tobytes() if values.dtype == np.bool_ else values.tobytes()
-    return Posted(receiver, type(letter), values.shape, letter.about, body)
+    return Posted(receiver, type(letter), values.shape if values.size else (0,), letter.about, body)
 
 
 def read(post: Posted) -> Letter:

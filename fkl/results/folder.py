@@ -114,11 +114,11 @@ def finished(run: Run) -> bool:
     fkl.errors.FklError
         When the folder holds something else, which is never overwritten.
     """
-    folder = run.folder
-    require(_place(folder) != Path.cwd(), "out", folder, "a folder other than the current one, which is replaced whole")
+    folder, given = run.folder, Path(run.settings.out or run.folder)
+    require(_place(folder) != Path.cwd(), "out", given, "a folder other than the current one, which is replaced whole")
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
-    require(_is_mine(run), "out", folder, "a new or empty folder, or one with this same run")
+    require(_is_mine(run), "out", given, "a new or empty folder, or one with this same run")
     return damage(folder) is None
 
 

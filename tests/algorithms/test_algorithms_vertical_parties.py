@@ -164,7 +164,7 @@ def test_letters_arrive_as_they_were_sent_and_weigh_what_their_class_says(flags:
         assert (post.scalars, len(post.body)) == (len(flags), type(letter).size(len(flags)))
         arrived = read(post)
         assert type(arrived) is type(letter) and arrived.about == letter.about
-        np.testing.assert_array_equal(arrived.values, letter.values)
+        np.testing.assert_array_equal(arrived.values, letter.values if flags else np.zeros(0))
 
 
 def test_a_letter_of_other_numbers_than_its_class_says_is_refused() -> None:
