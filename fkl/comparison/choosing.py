@@ -48,8 +48,9 @@ def choose(where: Iterable[str | PathLike[str]]) -> Collected:
         found.add(folder, VERIFIED)
     if not found.whole:
         found.warn()
-        why = f"all {len(found.diverged)} runs diverged" if found.diverged else "no finished run there"
-        raise FklError(f"{', '.join(map(shown, places))}: {why}; fkl run makes one")
+        diverged = len(found.diverged)
+        why = f"{diverged} diverged; lower the step size" if diverged else "fkl run makes one"
+        raise FklError(f"{', '.join(map(shown, places))}: no finished run there; {why}")
     found.whole.sort(key=lambda run: run.ended)
     ended: list[EndedRun] = [*found.diverged, *found.whole]
     for word in filters:

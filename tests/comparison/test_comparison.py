@@ -285,7 +285,7 @@ def test_diverged_runs_stay_in_the_table(runs: Callable, fkl: Callable) -> None:
 def test_all_runs_that_diverged_are_refused_with_their_number(runs: Callable, fkl: Callable) -> None:
     runs("Raker", "air", [0.1], diverged=True)
     Path("outputs/runs").mkdir()
-    assert fkl("compare").err == "fkl: outputs: all 1 runs diverged; fkl run makes one\n"
+    assert fkl("compare").err == "fkl: outputs: no finished run there; 1 diverged; lower the step size\n"
 
 
 def test_baselines_stand_below_the_methods(runs: Callable, fkl: Callable) -> None:
