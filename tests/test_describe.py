@@ -129,3 +129,10 @@ def test_the_command_tells_and_imports_nothing_heavy(fkl: Callable) -> None:
         code = f"import sys; sys.argv = ['fkl', *{words!r}]; from fkl.cli import main; main(); "
         code += "assert not {'numpy', 'numba', 'hydra'} & set(sys.modules)"
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", ["fomd_oms", "nco_oms"])
+def test_list_and_describe_name_the_authors_rates(fkl: Callable, name: str) -> None:
+    """Those of theory, the default, lose a factor of 26 and 2.7."""
+    for answer in (fkl("list"), fkl("describe", name)):
+        assert f"+as_published={name}" in answer.out
