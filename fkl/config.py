@@ -81,7 +81,7 @@ class Paths:
         try:
             Path(self.cache).expanduser()
         except RuntimeError:
-            raise BadValue("cache", self.cache, "a folder; nobody of this name has a home folder") from None
+            raise BadValue("cache", self.cache, "a folder; there is no user of this name") from None
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,7 @@ class Comparison:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """All summaries, one row for each run, replicate and metric, see `fkl.comparison.cells.Cells.frame`."""
-        pairs = {name: unit.shared for name, unit in self.pivot.units.items()}
-        return self.cells.frame(pairs)
+        return self.cells.frame({name: unit.shared for name, unit in self.pivot.units.items()})
 
     @cached_property
     def pivot(self) -> Pivot:

@@ -74,8 +74,8 @@ class Cells:
     def baselines(self, metric: str) -> tuple[dict[Cell, "pd.Series[float]"], list[str]]:
         """Errors of what predicts without learning, by its name and data set, indexed by `PAIR`.
 
-        Runs of one data set have the same, unless clients are absent in some of them: then there is none, which a
-        sentence says.
+        Runs on one data set have the same baselines, unless clients are absent in some of them. Then there is none, and
+        a sentence says so.
         """
         found: dict[Cell, pd.Series[float]] = {}
         notes = {}
@@ -87,7 +87,9 @@ class Cells:
                     continue
                 every = _by_pair(having, [run.summary[name].to_numpy(float) for run in having])
                 if (every.groupby(level=PAIR).nunique() > 1).any():
-                    notes[dataset] = f"{dataset}: the methods saw other samples, so no baseline is that of all."
+                    notes[dataset] = (
+                        f"{dataset}: the methods saw different samples, so no baseline holds for all of them."
+                    )
                 else:
                     found[Cell(words, dataset)] = every[~every.index.duplicated()]
         return found, [*notes.values()]

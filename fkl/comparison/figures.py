@@ -153,7 +153,7 @@ def _baselines(pivot: Pivot, axes: Axes, dataset: str) -> None:
     """A dashed line for each baseline."""
     on_data = [(cell.method, mean) for cell, mean in pivot.baseline_means.items() if cell.dataset == dataset]
     for number, (name, mean) in enumerate(on_data):
-        axes.axhline(mean, color=GREYS[number], linestyle="--", linewidth=1, label=name, zorder=0)
+        axes.axhline(mean, color=GREYS[number], linestyle="--", linewidth=1, label=f"{name}, at the end", zorder=0)
 
 
 def _curves(

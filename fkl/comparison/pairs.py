@@ -57,7 +57,7 @@ def paired_tests(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
             tested = [row | {"p": np.nan} for row in tested]
         elif chance < pairs:
             notes.append(
-                f"{dataset}: {pairs - chance} of {pairs} pairs are {NOT_TESTED}: no chance has a part in them."
+                f"{dataset}: {pairs - chance} of {pairs} pairs are {NOT_TESTED}: their differences do not vary."
             )
         corrected = holm(np.array([row["p"] for row in tested], float))
         rows += [row | {"p_holm": p, "verdict": _verdict(p)} for row, p in zip(tested, corrected, strict=True)]

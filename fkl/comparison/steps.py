@@ -19,8 +19,8 @@ def about_steps(cells: Cells, pivot: Pivot) -> list[str]:
     if not alone or len(pivot.methods) < 2:
         return at_end
     return [
-        f"No step size was searched for {', '.join(alone)}: the order may be that of the defaults, which can cost "
-        f"2 to 27 times the error. Sweep {' and '.join(dict.fromkeys(keys[name] for name in alone))}.",
+        f"No step size was searched for {', '.join(alone)}: the defaults may decide the order, and have cost "
+        f"up to 26 times the error. Sweep {' and '.join(dict.fromkeys(keys[name] for name in alone))}.",
         *at_end,
     ]
 

@@ -95,7 +95,7 @@ Read = TypeVar("Read", bound=Letter)
 
 
 def posted(letter: Letter, receiver: int) -> Posted:
-    """A letter on its way; one without entries arrives with shape (0,), since another would say something for nothing.
+    """A letter on its way; one without entries arrives with shape (0,), since no other shape is paid for.
 
     Raises
     ------

@@ -101,9 +101,9 @@ def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str)
     wanted = tuple(axes[letter] for letter in letters)
     if shape[: len(wanted)] != wanted:
         named = f"({', '.join(letters)}{',' * (len(letters) == 1)})"
-        raise ValueError(f"has shape {shape}, must begin with {named} = {wanted}, as {kind} has it")
+        raise ValueError(f"has shape {shape}; the first axes of {kind} must be {named} = {wanted}")
     if 0 in shape[len(wanted) :]:
-        raise ValueError(f"has shape {shape}: without entries it says something by its shape; leave it out")
+        raise ValueError(f"has shape {shape}: an array without entries tells by its shape alone; leave it out")
 
 
 def received_message(message: Any, axes: Axes, width: int) -> Any:

@@ -134,7 +134,7 @@ def test_what_no_chance_decides_is_not_tested() -> None:
     fixed = pivot_of({("a", "air"): [1.0] * 9, ("b", "air"): [2.0] * 9})
     tests, notes = paired_tests(fixed)
     assert np.isnan(tests["p"]).all() and set(tests["verdict"]) == {"not tested"}
-    assert notes == ["air: 1 of 1 pairs are not tested: no chance has a part in them."]
+    assert notes == ["air: 1 of 1 pairs are not tested: their differences do not vary."]
     assert signed_ranks(np.zeros(4)) == (0, 1)
 
 

@@ -83,7 +83,7 @@ def test_what_is_right_runs(mine: Callable[..., Answer]) -> None:
 
 
 SHOWN = "Outcome(y_hat, None"
-AXES = "must begin with (R, K) = (1, 4), as Each has it"
+AXES = "; the first axes of Each must be (R, K) = (1, 4)"
 LAM = "algo: Mine has no field lam, the weight of the regulariser; write lam: float = 0.0 for none"
 
 
@@ -94,8 +94,8 @@ LAM = "algo: Mine has no field lam, the weight of the regulariser; write lam: fl
         (SHOWN, "Outcome(y_hat[0], None", "Outcome.y_hat has shape (4,), must be (R, K) = (1, 4)"),
         (SHOWN, "Outcome(y_hat[:1], None", "Outcome.y_hat has shape (1, 4), must be (R, K) = (2, 4)"),
         (SHOWN, "Outcome(y_hat, y_hat", "Outcome.loss has shape (1, 4), must be (R, K, any) = (1, 4, any)"),
-        ("Each(target)", "Each(target[0])", f"Up.target has shape (4,), {AXES}"),
-        ("Shared(server.total / (turn.t + 1))", "Each(server.total)", f"Down.mean has shape (1,), {AXES}"),
+        ("Each(target)", "Each(target[0])", f"Up.target has shape (4,){AXES}"),
+        ("Shared(server.total / (turn.t + 1))", "Each(server.total)", f"Down.mean has shape (1,){AXES}"),
         ("Up(Each(target))", "Up(target)", "Up.target is ndarray, which is no payload"),
         ("    lam: float = 0.0\n", "", LAM),
     ],

@@ -43,7 +43,7 @@ REFUSED = {
     "network.latency_s=1": "network.latency_s=1.0: must be given together with bandwidth_bytes_per_s",
     "seed=": "seed=: must be an integer",
     "out=''": "out=: must be a folder, or null",
-    "paths.cache=~no.body": "paths.cache=~no.body: must be a folder; nobody of this name has a home folder",
+    "paths.cache=~no.body": "paths.cache=~no.body: must be a folder; there is no user of this name",
     "paths.outputs=/proc/none": "/proc/none/runs: cannot be written (No such file or directory)",
     "out=/proc/here": "/proc: cannot be written (No such file or directory)",
     "out=/sys/here": "/sys: cannot be written (",
