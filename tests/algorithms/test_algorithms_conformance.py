@@ -305,11 +305,14 @@ CHEATS = [
         for promise in (LEDGER, APART)
         for cheat, said in (
             (cheats.ByShape, "^Target.target has rows of shapes .*: both ends know one shape"),
-            (cheats.ByShapeOfEach, "^Target.target has shape .*: without entries it says something by its shape"),
+            (cheats.ByShapeOfEach, "^Target.target has shape .*: an array without entries tells by its shape alone"),
             (cheats.ByByteOrder, "^Target.target is ndarray of >f8, must be an array of numbers in native byte order"),
             (cheats.ByItemSize, r"^Target.target is ndarray of \|S[0-9]+, must be an array of numbers"),
             (cheats.BySubclass, "^Target.target is Knows of <f8, must be an array of numbers"),
-            (cheats.OneForAll, r"^Parameters.theta has shape \(.*\), must begin with \(R, K\) = \([15], 4\), as Each"),
+            (
+                cheats.OneForAll,
+                r"^Parameters.theta has shape \(.*\); the first axes of Each must be \(R, K\) = \([15], 4\)$",
+            ),
         )
     ],
     (cheats.ByType, APART, "uplink of party . in round .: Target has another shape or type than those of others"),
