@@ -387,7 +387,7 @@ def report() -> None:
 @click.argument("words", nargs=-1, metavar="fdskl [KEY=VALUE ...]")
 def audit(words: tuple[str, ...]) -> None:
     """Which share of others' features each of its masks lets an attacker have."""
-    from fkl.audit import write_audit
+    from fkl.papers.fdskl.audit import write_audit
 
     print(write_audit([*words], Path("outputs")))
 

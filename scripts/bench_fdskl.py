@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fkl.bench.fdskl import FEATURES, KERNEL, PASS, ROWS, WORKERS, cases, literal, make_problem, run_seconds
 from fkl.bench.floor import THREADS
-from fkl.contract.apart import AsObject
-from fkl.contract.isolated_parties import play
+from fkl.conformance.isolated_vertical import play_apart
+from fkl.conformance.party_process import PartyObject
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 from fkl.streams import Streams
@@ -73,7 +73,7 @@ def message_by_message(iterations: int, common: Common, problem: Vertical) -> tu
     method = literal(iterations)
     _, parties = method.dealt(common, problem)
     start = time.perf_counter()
-    _, sent = play(method, parties, AsObject)
+    _, sent = play_apart(method, parties, PartyObject)
     return time.perf_counter() - start, float(sum(int(count[:, 1].sum()) for count in sent.values()))
 
 

@@ -26,7 +26,8 @@ import pandas as pd
 
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.contract.isolated import Played, shown, together
+from fkl.conformance.played import Played, play_together
+from fkl.contract.lone_party import shown_arrays
 from fkl.execution import prepare
 from fkl.experiment import make_world
 
@@ -85,7 +86,7 @@ def simulated(
     problem = experiment.problem
     present = np.repeat(there, per_site, axis=1) & problem.present
     world, _ = make_world(replace(experiment, problem=problem.thinned(present)), (0,))
-    return together(experiment.algorithm, world, shown), present, problem.scale
+    return play_together(experiment.algorithm, world, shown_arrays), present, problem.scale
 
 
 def compared(

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,10 @@ LAYERS = {
         "fkl.execution",
         "fkl.sweep",
         "fkl.papers.frontier.search",
+        "fkl.papers.fdskl.attack",
         "fkl.papers.frontier.__main__",
         "fkl.job",
-        "fkl.audit",
+        "fkl.papers.fdskl.audit",
         "fkl.conformance",
         "fkl.source_docs",
         "fkl.describe",
@@ -103,6 +105,13 @@ def test_no_module_imports_a_higher_one(module: str) -> None:
     for line, other in imported(MODULES[module]):
         above = f"{module}, line {line}: {NAMES[own]} imports {other} of {NAMES[layer(other)]}"
         assert layer(other) <= own, above
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    graph = TopologicalSorter(
+        {module: {other for _, other in imported(file)} - {module} for module, file in MODULES.items()}
+    )
+    graph.prepare()  # raises CycleError, which names the circle
 
 
 def test_what_is_a_layer_is_there() -> None:

@@ -14,6 +14,7 @@ import pandas as pd
 from fkl.comparison import pairs
 from fkl.comparison.cells import Cell, Cells, arrange
 from fkl.comparison.choosing import VERIFIED, choose
+from fkl.comparison.courses import course
 from fkl.comparison.pivot import Pivot
 from fkl.comparison.steps import about_steps
 from fkl.errors import FklError
@@ -106,10 +107,8 @@ class Comparison:
     def course(self, cell: Cell) -> pd.DataFrame:
         """Metric over rounds and costs of what counts in a cell: one curve a seed or replicate below the other.
 
-        Those that diverged are left out. Columns as of `fkl.comparison.figures.course`.
+        Those that diverged are left out. Columns as of `fkl.comparison.courses.course`.
         """
-        from fkl.comparison.figures import course
-
         if cell not in self._courses:
             curves = [course(run, self.metric) for run in self.cells.finished(cell)]
             whole = pd.concat(curves) if curves else pd.DataFrame()
@@ -126,7 +125,7 @@ class Comparison:
         """
         from fkl.comparison.figures import draw
 
-        return draw(self, dark)
+        return draw(self.pivot, self.cells, self.ranks, self.course, dark)
 
     def text(self, terminal: bool = False) -> str:
         """The pivot, who is told apart from the best, and the notes.

@@ -1,8 +1,8 @@
 """Figures of a comparison: curves with bands, error against bytes with its Pareto front, and critical differences."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -13,28 +13,20 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from fkl.comparison import pairs
-from fkl.comparison.cells import Cell
+from fkl.comparison.cells import Cell, Cells
+from fkl.comparison.courses import traffic
 from fkl.comparison.forks import in_forks
 from fkl.comparison.pivot import Pivot
 from fkl.comparison.statistics import LEVEL, pareto_front
 from fkl.report.figures import DARK, canvas, rendered, shade, shaded
-from fkl.results.collect import FinishedRun
-from fkl.results.folder import damage
 from fkl.results.metrics import WORDS
-
-if TYPE_CHECKING:
-    from fkl.comparison import Comparison
 
 MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
 """Methods and data sets that a figure shows, and panels beside each other."""
-MOST_POINTS = 200
-"""Of a curve."""
 MARKERS = "osD^vP*X"
 SPREAD = "mean ± 1 sd over"
 GREYS = ("0.35", "0.65")
 """Of the baselines."""
-ON_WIRES = ("uplink", "downlink", "link")
-"""Directions whose counts make all that was sent, as in `fkl.network.ledger`, which takes a second to import."""
 FEW = 100
 """Bytes below which an axis is linear, so that methods that send nothing are shown, too."""
 AXES = {
@@ -47,11 +39,22 @@ EVENLY = "\n(evenly over the rounds)"
 """What is said of seconds where the rounds have none."""
 AT_THE_END = "bytes sent in all, a client's share"
 
+Course = Callable[[Cell], pd.DataFrame]
 
-def draw(made: "Comparison", dark: bool = False) -> dict[str, dict[str, bytes]]:
-    """All figures by name, each as PNG and PDF."""
+
+def draw(
+    pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course, dark: bool = False
+) -> dict[str, dict[str, bytes]]:
+    """All figures of a comparison by name, each as PNG and PDF.
+
+    Parameters
+    ----------
+    pivot, cells, ranks, course : see `fkl.comparison.Comparison`
+    dark : bool
+        On a dark background, as for slides.
+    """
     with matplotlib.rc_context(DARK if dark else None):  # type: ignore[arg-type]  # of matplotlib's own names
-        drawn = in_forks(_figures(made))
+        drawn = in_forks(_figures(pivot, cells, ranks, course))
         return {name: files for name, files in drawn.items() if files is not None}
 
 
@@ -63,14 +66,10 @@ def front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> 
     axes.step(x, y, where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front")
 
 
-def traffic(names: Sequence[str], unit: str) -> list[str]:
-    """Columns of what went over wires, each message once."""
-    return [name for direction in ON_WIRES if (name := f"{direction}_{unit}") in names]
-
-
-def _figures(made: "Comparison") -> dict[str, Callable[[], dict[str, bytes] | None]]:
+def _figures(
+    pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course
+) -> dict[str, Callable[[], dict[str, bytes] | None]]:
     """What draws each figure."""
-    pivot = made.pivot
     looks = {pivot.methods[i]: shade(number) for number, i in enumerate(pivot.best_first[:MOST_METHODS])}
     shown = [cell for cell in pivot.values if cell.method in looks]
     told = f"{SPREAD} {pivot.over}" if pivot.several else pivot.over
@@ -79,15 +78,15 @@ def _figures(made: "Comparison") -> dict[str, Callable[[], dict[str, bytes] | No
     datasets = pivot.datasets[:MOST_PANELS]
     if len(datasets) < len(pivot.datasets):
         told += f"; the first {len(datasets)} of {len(pivot.datasets)} data sets"
-    courses = in_forks({cell: partial(made.course, cell) for cell in shown if cell.dataset in datasets})
+    courses = in_forks({cell: partial(course, cell) for cell in shown if cell.dataset in datasets})
     work: dict[str, Callable[[], dict[str, bytes] | None]] = {}
     for name, words in AXES.items():
         panel = partial(_curves, pivot, courses, name, looks)
-        work[f"curves_over_{name}"] = partial(_panels, datasets, panel, made.metric, words, told)
-    panel = partial(_points, made, looks)
-    work["error_against_bytes"] = partial(_panels, datasets, panel, made.metric, AT_THE_END, told)
-    if len(made.ranks) and not pairs.why_no_diagram(made.ranks):
-        work["critical_difference"] = partial(_critical_difference, made.ranks)
+        work[f"curves_over_{name}"] = partial(_panels, datasets, panel, pivot.metric, words, told)
+    panel = partial(_points, pivot, cells, looks)
+    work["error_against_bytes"] = partial(_panels, datasets, panel, pivot.metric, AT_THE_END, told)
+    if len(ranks) and not pairs.why_no_diagram(ranks):
+        work["critical_difference"] = partial(_critical_difference, ranks)
     return work
 
 
@@ -105,41 +104,6 @@ def _panels(
         if number % ACROSS == 0:
             axes.set_ylabel(WORDS.get(metric, metric))
     return rendered(figure, told)
-
-
-def course(run: FinishedRun, metric: str) -> pd.DataFrame:
-    """Metric and costs of some rounds, a row a replicate and round; empty where rounds do not tell it.
-
-    Returns
-    -------
-    DataFrame
-        seed, replicate, rounds, metric; scalars, bytes: so far, over the number of clients; seconds so far, and
-        whether these are `evenly` spread over the rounds, since the run tells their sum alone.
-    """
-    T, file = int(run.provenance["rounds"]), run.folder / "rounds.csv"
-    with file.open(encoding="utf-8") as stream:
-        there = stream.readline().rstrip("\n").split(",")
-    if metric not in there or damage(run.folder, {file.name}) is not None:
-        return pd.DataFrame()
-    sent = {unit: traffic(there, unit) for unit in ("scalars", "bytes")}
-    timed = ["runtime_s"] if "runtime_s" in there else []
-    wanted = ["round", "replicate", metric, *timed, *sent["scalars"], *sent["bytes"]]
-    table = pd.read_csv(file, usecols=wanted)[wanted].to_numpy(np.float64)
-    table = table[~run.diverged[table[:, 1].astype(np.int64)]]
-    even = np.concatenate([np.geomspace(1, T, MOST_POINTS // 2), np.linspace(1, T, MOST_POINTS // 2)])
-    column = dict(zip(wanted, table[np.isin(table[:, 0], np.round(even))].T, strict=True))
-    told = np.full(len(column["round"]), run.config["seed"]), column["replicate"].astype(np.int64)
-    made = {"seed": told[0], "replicate": told[1], "rounds": column["round"], "metric": column[metric]}
-    made["evenly"] = np.full(len(column["round"]), not timed)
-    for unit, names in sent.items():
-        if names:
-            made[unit] = sum(column[name] for name in names) / run.provenance["clients"]
-    if timed:
-        return pd.DataFrame({**made, "seconds": column["runtime_s"]})
-    whole = dict(zip(run.summary["replicate"], run.summary["runtime_s"], strict=True))
-    return pd.DataFrame(
-        {**made, "seconds": np.vectorize(whole.get, otypes=[float])(column["replicate"]) * column["round"] / T}
-    )
 
 
 def _named(pivot: Pivot, method: str) -> str:
@@ -186,17 +150,17 @@ def _curves(
     return drawn
 
 
-def _points(made: "Comparison", looks: dict[str, tuple[str, str]], axes: Axes, dataset: str) -> bool:
+def _points(pivot: Pivot, cells: Cells, looks: dict[str, tuple[str, str]], axes: Axes, dataset: str) -> bool:
     """A point a method, and the front; False where nobody sends anything."""
     found: dict[str, tuple[float, float, float]] = {}
     for method in looks:
-        runs = made.cells.finished(Cell(method, dataset))
+        runs = cells.finished(Cell(method, dataset))
         if not runs or not all(traffic([*run.summary], "bytes") for run in runs):
             continue
         share = [
             run.summary[traffic([*run.summary], "bytes")].sum(axis=1).mean() / run.provenance["clients"] for run in runs
         ]
-        judged = made.pivot.judged[Cell(method, dataset)]
+        judged = pivot.judged[Cell(method, dataset)]
         if len(values := judged[np.isfinite(judged)]):
             spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
             found[method] = float(np.mean(share)), float(values.mean()), spread
@@ -206,10 +170,10 @@ def _points(made: "Comparison", looks: dict[str, tuple[str, str]], axes: Axes, d
     for number, (method, (colour, _)) in enumerate(looks.items()):
         if method in found:
             x, y, spread = found[method]
-            label = _named(made.pivot, method)
+            label = _named(pivot, method)
             axes.errorbar(x, y, spread, fmt=MARKERS[number % len(MARKERS)], color=colour, label=label, capsize=2)
-    _baselines(made.pivot, axes, dataset)
-    if not made.pivot.larger_is_better:
+    _baselines(pivot, axes, dataset)
+    if not pivot.larger_is_better:
         front(axes, cost, error)
     if (error > 0).all():
         axes.set_yscale("log")

@@ -153,10 +153,6 @@ class OnStar(Inside, Federated):
         """As the method's."""
         return self.method.given(world, t)  # type: ignore[no-any-return]
 
-    def require_apart(self, world: Any, party: Any) -> None:
-        """As the method's, of this one."""
-        type(self.innermost).require_apart(self, world, party)
-
     def init(self, world: World) -> Star:
         """All parties before the first round, with data that suit the condition."""
         self.condition.require_samples(world.problem)

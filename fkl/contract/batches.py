@@ -1,6 +1,5 @@
 """Methods of a star whose clients have all their samples from the start, and which are judged on held-out ones."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -27,12 +26,6 @@ class OnBatches(Federated):
         """All samples in every round, and an equal share for each client that is present."""
         here = world.problem.present[t]
         return replace(world.held, present=here), here / max(int(here.sum()), 1)
-
-    def require_apart(self, world: Callable[[], World], party: Any) -> None:
-        """Compare parties on their own with all at once; see `fkl.contract.isolated_batches.require_alone`."""
-        from fkl.contract.isolated_batches import require_alone
-
-        require_alone(self, world, party)
 
     def judged_in(self, world: World) -> tuple[Any, Any] | None:
         """The training and the test samples as `Rows` of the space that theta is of; None: random features."""

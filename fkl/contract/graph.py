@@ -1,6 +1,6 @@
 """Methods on a graph: agents without a server, each a function of what it holds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
@@ -94,12 +94,6 @@ class Decentralized:
         """The theta (R, K, P) that agents hold."""
         theta: Array = own.theta
         return theta
-
-    def require_apart(self, world: Callable[[], World], party: Any) -> None:
-        """Compare agents on their own with all at once; see `fkl.contract.isolated_agents.require_alone`."""
-        from fkl.contract.isolated_agents import require_alone
-
-        require_alone(self, world, party)
 
     def init(self, world: World) -> Agents:
         """All agents before the first iteration."""

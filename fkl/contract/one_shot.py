@@ -85,12 +85,6 @@ class OneShot(Federated):
         """What a run records of the states after the last exchange: figures (R,), and figures of clients (R, K)."""
         raise NotImplementedError
 
-    def require_apart(self, world: Callable[[], World], party: Any) -> None:
-        """Compare parties on their own with all at once; see `fkl.contract.isolated_once.require_alone`."""
-        from fkl.contract.isolated_once import require_alone
-
-        require_alone(self, world, party)
-
     def init(self, world: World) -> Predictors:  # type: ignore[override]
         """Nothing is learned yet."""
         return ()

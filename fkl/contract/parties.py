@@ -2,7 +2,7 @@
 
 The pooled path computes what the parties' sums come to at once, with all features in one array, and counts the letters
 that they would send. The actors are the protocol itself: each holds its own features, and labels if it is active, and
-knows of the others what a letter says. `require_apart` plays both, and they must agree.
+knows of the others what a letter says. `fkl.conformance` plays both, and they must agree.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -157,12 +157,6 @@ class VerticalMethod:
     def assembled(self, parts: list[Any], held: Held) -> Any:
         """The model that the parties' parts are together, with `decision`: `held` has the samples that it refers to."""
         raise NotImplementedError
-
-    def require_apart(self, world: Callable[[], World], party: Any) -> None:
-        """Compare actors on a wire with the pooled path; see `fkl.contract.isolated_parties.require_alone`."""
-        from fkl.contract.isolated_parties import require_alone
-
-        require_alone(self, world, party)
 
 
 @dataclass

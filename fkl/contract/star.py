@@ -1,6 +1,5 @@
 """Methods of a star: a server and its clients, each a function of what it holds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -153,12 +152,6 @@ class Federated:
         The share is 0 of whoever is absent, or was too late.
         """
         raise NotImplementedError
-
-    def require_apart(self, world: Callable[[], World], party: Any) -> None:
-        """Compare parties on their own with all at once; see `fkl.contract.isolated.require_alone`."""
-        from fkl.contract.isolated import require_alone
-
-        require_alone(self, world, party)
 
     def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
         """What `client` is given of a round as samples, and each client's share (K,) in a mean."""

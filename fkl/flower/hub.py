@@ -18,7 +18,7 @@ from flwr.serverapp import Grid, ServerApp
 from fkl.conditions import accountant
 from fkl.conditions.privacy import Central
 from fkl.config import Run
-from fkl.contract.isolated import ServerAlone
+from fkl.contract.lone_party import LoneServer
 from fkl.errors import FklError, counted, require
 from fkl.files import write_sealed, write_text
 from fkl.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_columns, run_of
@@ -122,7 +122,7 @@ class Hub:
         """Play all rounds, and call `after` at the end of each."""
         known = self._gather()
         self._words, self.known = words_of(known), known
-        self.server = ServerAlone(method := method_of(self._run), known.common(self._run), known.clients)
+        self.server = LoneServer(method := method_of(self._run), known.common(self._run), known.clients)
         self._exchanges, self._hears_silence = method.exchanges, method.hears_silence
         there = f"{counted(self._sites, 'site')}, {counted(known.clients, 'client')}"
         rounds = f"{counted(known.rounds, 'round')}, {counted(known.dimension, 'feature')}"

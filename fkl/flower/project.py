@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from fkl import __version__
-from fkl.contract.isolated import ServerAlone
+from fkl.contract.lone_party import LoneServer
 from fkl.data.scale import Scale
 from fkl.data_summary import composed
 from fkl.errors import FklError, extra, inside, require
@@ -112,7 +112,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     require_fits(run)
     with inside("algo"):  # that the server would refuse, when all sites are there
         known = Known(sites, clients_per_site, 1, 1, Scale())
-        ServerAlone(method_of(run), known.common(run), known.clients)
+        LoneServer(method_of(run), known.common(run), known.clients)
     with writing(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise FklError(f"{folder}: is there already, and is not empty")

@@ -15,7 +15,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordD
 from flwr.clientapp import ClientApp
 
 from fkl.config import Run
-from fkl.contract.isolated import ClientAlone
+from fkl.contract.lone_party import LoneClient
 from fkl.data.problem import Table
 from fkl.errors import FklError, refuse, require
 from fkl.files import write_text
@@ -102,7 +102,7 @@ def turn(site: Site, message: Message) -> tuple[Told, RecordDict]:
     states = memory.begin(t, exchange, int(about["heard"]))
     forms, content = [], RecordDict()
     for number, form in zip(known.present(site.number, len(table.y), t), about["forms"], strict=True):
-        client = ClientAlone(method, common, number, *known.samples(site.run, table, number))
+        client = LoneClient(method, common, number, *known.samples(site.run, table, number))
         client.state = states.get(number, client.state)
         down = from_records(message.content[arrays_of(number)], form)
         up, shown = client.play(t, exchange, down, int(about["together"]))

@@ -16,7 +16,8 @@ from literal.worlds import Size, assert_close, make_dictionary, make_problem
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, World
-from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, outcomes, scenario
+from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, scenario
+from fkl.conformance.promises import outcomes
 from fkl.execution import prepare
 from fkl.kernels.threads import wake_for
 from fkl.network import Network

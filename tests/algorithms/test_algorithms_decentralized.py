@@ -21,7 +21,8 @@ from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.conditions.around import Held, OnGraph, around
 from fkl.conditions.compression import Uniform
-from fkl.contract.apart import AsObject
+from fkl.conformance.isolated import require_parties_agree
+from fkl.conformance.party_process import PartyObject
 from fkl.contract.graph import Agents
 from fkl.data.problem import Batch, Problem
 from fkl.errors import BadValue, BrokenPromiseError, FklError
@@ -390,13 +391,13 @@ def test_agents_alone_do_what_all_at_once_do(method: Consensus, loss: float, gra
     if isinstance(method, OnGraph) and loss:
         return  # is refused
     given = experiment(method, make_batch(len(graph)), graph, network=Network(loss=loss))
-    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+    require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
 
 @pytest.mark.parametrize("method", [Dkla(loss="logistic"), few_bits(Coke(loss="logistic", v=0.3), 3)], ids=str)
 def test_agents_alone_find_the_same_logistic_minimum(method: Consensus) -> None:
     given = experiment(method, make_batch(classes=True))
-    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+    require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
 
 class ReadsOthers(Dkla):
@@ -447,7 +448,7 @@ class Understates(Cta):
 def test_agents_who_cheat_are_refused(method: Consensus, said: str) -> None:
     given = experiment(method, make_batch())
     with pytest.raises(BrokenPromiseError, match=said):
-        method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+        require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)

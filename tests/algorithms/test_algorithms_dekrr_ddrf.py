@@ -12,7 +12,7 @@ from scipy.stats import norm
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.decentralized.dekrr_ddrf import DekrrDdrf
 from fkl.conformance import Conformance, scenario
-from fkl.contract.apart import AsObject
+from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
 from fkl.errors import BadValue
 from fkl.execution import prepare
@@ -155,7 +155,7 @@ def test_parties_of_other_sizes_see_only_their_own() -> None:
     suite = Conformance.of("algo=dekrr_ddrf", *UNEQUAL, "algo.iterations=8")
     sizes = np.bincount(suite.experiment.problem.part(True)[2])
     assert len(set(sizes.tolist())) > 1
-    suite._require_apart(AsObject)
+    suite.require_parties_agree(PartyObject)
     suite.ledger_books_every_message()
 
 

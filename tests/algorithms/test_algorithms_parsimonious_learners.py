@@ -13,7 +13,8 @@ from fkl.algorithms.parsimonious.centralized import Centralized
 from fkl.algorithms.parsimonious.federated import Federated
 from fkl.algorithms.parsimonious.learner import Parsimonious
 from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, PooledMachine
-from fkl.contract.apart import AsObject
+from fkl.conformance.isolated import require_parties_agree
+from fkl.conformance.party_process import PartyObject
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import Batch, PerReplicate, Problem, Table
@@ -241,7 +242,7 @@ def test_parties_on_their_own_are_all_at_once(kind: type, rule: str) -> None:
     keys = {"gamma": 1.0, "eps": 0.1, "steps": 50, "centres": 196, "rule": rule}
     method = kind(**keys) if issubclass(kind, Parsimonious) else kind(C=10.0)
     given = Experiment(ellipses(method, replicates=1), Dictionary(), Network(), method, 0, 1, "float64")
-    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+    require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
 
 def test_a_target_of_one_value_is_refused() -> None:

@@ -16,7 +16,7 @@ from fkl.algorithms.decentralized.qc_odkla import QcOdkla
 from fkl.conditions.around import around
 from fkl.conditions.compression import Uniform
 from fkl.conformance import Conformance, scenario
-from fkl.contract.apart import AsObject
+from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Problem
 from fkl.errors import BadValue, BrokenPromiseError
 from fkl.execution import prepare
@@ -260,7 +260,7 @@ def test_who_looks_at_a_target_before_predicting_it_is_found() -> None:
         ).labels_are_not_known_before_they_are_shown()
     seen = replace(suite, experiment=replace(suite.experiment, algorithm=Sees()))
     with pytest.raises(BrokenPromiseError, match="y_hat of agent"):
-        seen._require_apart(AsObject)
+        seen.require_parties_agree(PartyObject)
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fkl.algorithms.vertical import dsg
-from fkl.algorithms.vertical.attack import Heard, listen
 from fkl.algorithms.vertical.dsg import TURN, Dsg, phi_of
-from fkl.algorithms.vertical.fdskl import MASKS, Fdskl, Worker
+from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.algorithms.vertical.fdskl_counts import Counts, seconds
 from fkl.algorithms.vertical.fdskl_letters import MASK, MASKED, FunctionPart, Index
+from fkl.algorithms.vertical.fdskl_worker import Worker
 from fkl.algorithms.vertical.sums import gathered, told
-from fkl.contract.apart import AsObject
-from fkl.contract.isolated_parties import Mail, PartyInSight, play
+from fkl.conformance.isolated_vertical import ActorInSight, Mail, play_apart
+from fkl.conformance.party_process import PartyObject
 from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common
 from fkl.data.libsvm import numbered
@@ -45,6 +45,7 @@ from fkl.network.trees import (
     star,
     totally_different,
 )
+from fkl.papers.fdskl.attack import Heard, listen
 from fkl.simulation import Experiment, make_world
 from fkl.streams import Role, Streams
 
@@ -83,7 +84,7 @@ def known(problem: Vertical, dictionary: Dictionary | None = None, precision: st
 def played(method: Fdskl, common: Common, problem: Vertical) -> tuple[dict[int, Array], Array, Counts]:
     """Run the protocol: alpha (D,) of each draw, f of the rows that are tested on, and what was sent."""
     held, parties = method.dealt(common, problem)
-    parts, sent = play(method, parties, AsObject)
+    parts, sent = play_apart(method, parties, PartyObject)
     alpha = {s: one for part in parts for s, (_, one) in part.features.items()}
     tested = method.learner(common, problem).split.test
     f = method.assembled(parts, held).decision(problem.x[tested])
@@ -426,7 +427,7 @@ def test_sums_are_sums_and_each_sends_once(make: type[Tree], workers: int) -> No
 
     def heard(part: Callable[[Own, Wire], Actor]) -> tuple[list[Array | None], list[Heard]]:
         wires, letters = [Wire() for _ in owned], []
-        actors = [PartyInSight(part(own, wire), wire) for own, wire in zip(owned, wires, strict=True)]
+        actors = [ActorInSight(part(own, wire), wire) for own, wire in zip(owned, wires, strict=True)]
         return Mail(actors, letters).deliver(), letters
 
     sums, letters = heard(lambda own, wire: gathered(tree, own, wire, FunctionPart, np.array([1.0, own.number**2])))

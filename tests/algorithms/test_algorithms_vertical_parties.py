@@ -23,8 +23,9 @@ from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Vertical
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import SecureBoost
 from fkl.conformance import Conformance
-from fkl.contract.apart import AsObject
-from fkl.contract.isolated_parties import play, require_sent
+from fkl.conformance.isolated import require_parties_agree
+from fkl.conformance.isolated_vertical import play_apart, require_sent
+from fkl.conformance.party_process import PartyObject
 from fkl.contract.parties import Booked, counter, dealt
 from fkl.contract.world import Common
 from fkl.data.problem import Table
@@ -84,7 +85,7 @@ def test_parties_with_their_own_features_are_the_pooled_path(
     pooled = method.fit(X, Y, groups, active, np.random.default_rng(1), counter(booked, len(groups)))
     held = Held(X, Y, groups, active)
     parties = dealt(held, method.generators(np.random.default_rng(1), len(groups), active[0]))
-    parts, sent = play(method, parties, AsObject)
+    parts, sent = play_apart(method, parties, PartyObject)
     require_sent(booked, sent)
     x = np.random.default_rng(2).uniform(0, 1, (60, D))
     np.testing.assert_allclose(method.assembled(parts, held).decision(x), pooled.decision(x), rtol=1e-9, atol=1e-9)
@@ -113,7 +114,7 @@ def test_fdskl_s_workers_are_its_fast_path(masks: str, method: Fdskl, q: int, ac
     table = Table.of_one_site(np.hstack([X[:16], X[16:32]]), Y[:16], tuple("abcdefghij"))
     problem = FeatureGroups(q, active=min(active, q)).split(table, np.random.default_rng(1))
     given = Experiment(replace(problem, rounds=method.rounds), ONE_KERNEL, Network(), method, 5, 1, "float64")
-    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+    require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
 
 @pytest.mark.parametrize("algo", sorted(VERTICAL))
@@ -132,7 +133,7 @@ def test_parties_send_ciphertexts_that_only_the_active_one_reads(cipher: Cipher)
     groups, x, y = (np.arange(2), np.arange(2, 3), np.arange(3, D)), X[:16], Y[:16]
     held, booked = Held(x, y, groups, (0,)), {}
     pooled = boost.fit(x, y, groups, (0,), None, counter(booked, len(groups)))
-    parts, sent = play(boost, dealt(held, [None] * len(groups)), AsObject)
+    parts, sent = play_apart(boost, dealt(held, [None] * len(groups)), PartyObject)
     require_sent(booked, sent)
     assert np.array_equal(boost.assembled(parts, held).decision(X), pooled.decision(X))
     assert ("key" in sent) == isinstance(cipher, Paillier)
@@ -269,7 +270,7 @@ def apart(method: Any) -> None:
     table = Table.of_one_site(X, Y, tuple("abcde"))
     problem = FeatureGroups(2, active=1).split(table, np.random.default_rng(1))
     given = Experiment(replace(problem, rounds=method.rounds), ONE_KERNEL, Network(), method, 0, 1, "float64")
-    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+    require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
 
 def test_an_honest_method_is_not_blamed() -> None:

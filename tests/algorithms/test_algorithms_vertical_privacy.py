@@ -11,19 +11,19 @@ from literal.worlds import assert_close
 from numpy.typing import NDArray
 from scipy.stats import kstest
 
-from fkl.algorithms.vertical.attack import FITS, listen, solve, split_equations
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, MASKED, PART, SHARE
 from fkl.algorithms.vertical.fdskl_split import SplitWorker
-from fkl.audit import OUTSIDER, Played, audit, write_audit
-from fkl.contract.apart import AsObject
-from fkl.contract.isolated_parties import play
+from fkl.conformance.isolated_vertical import play_apart
+from fkl.conformance.party_process import PartyObject
 from fkl.contract.parties import Wire
 from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.errors import FklError
 from fkl.kernels import Dictionary
+from fkl.papers.fdskl.attack import FITS, listen, solve, split_equations
+from fkl.papers.fdskl.audit import OUTSIDER, Played, audit, write_audit
 from fkl.streams import Streams
 
 ONE = Streams(5, (1,))
@@ -64,7 +64,7 @@ def test_split_angles_give_the_pooled_method_and_its_ledger(method: Fdskl, q: in
     problem = make_problem(q=q, rows=16)
     common = known(problem)
     held, parties = method.dealt(common, problem)
-    parts, counted = play(method, parties, AsObject)
+    parts, counted = play_apart(method, parties, PartyObject)
     booked = {kind: count[:, :2] for kind, count in counted.items()}
     fast, sent = method.learner(common, problem), []
     for until in (method.iterations // 3, method.iterations):

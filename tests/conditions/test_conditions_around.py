@@ -9,7 +9,7 @@ from conftest import ALGORITHMS
 from numpy.typing import NDArray
 
 from fkl.conditions import OnMessages, around
-from fkl.conformance import Conformance, play, require_same, scenario
+from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.graph import Decentralized
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fkl.conditions import around
 from fkl.conditions.compression import Compression, Memory, Sign, TopK, Uniform
-from fkl.conformance import Conformance, play, require_same, scenario
+from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
 from fkl.errors import BadValue
 from fkl.execution import prepare

@@ -14,7 +14,7 @@ from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.algorithms.federated.ofskl import Ofskl
 from fkl.conditions import around
 from fkl.conditions.late import LateLabels, LateUpdates
-from fkl.conformance import Conformance, Trace, play, require_same, scenario
+from fkl.conformance.promises import Conformance, Trace, play, require_same, scenario
 from fkl.contract.star import Turn
 from fkl.errors import BadValue
 from fkl.execution import prepare

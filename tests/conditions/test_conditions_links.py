@@ -19,7 +19,8 @@ from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.algorithms.decentralized.link_dkla import LinkDkla
 from fkl.conformance import Conformance, scenario
-from fkl.contract.apart import AsObject
+from fkl.conformance.isolated import require_parties_agree
+from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
 from fkl.errors import BadValue
 from fkl.execution import prepare
@@ -181,14 +182,14 @@ def test_agents_alone_do_what_all_at_once_do(
 ) -> None:
     """Also what they hold of links that were down; and bytes that travel are bytes that are booked."""
     given = experiment(method, links, loss, iterations=8, share=share)
-    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+    require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
 
 @pytest.mark.parametrize("graph", [nx.empty_graph(1), nx.path_graph(2)], ids=["one agent", "two"])
 def test_few_agents_alone(graph: nx.Graph) -> None:
     for links in (None, Failing(p=0.4), Gossip(awake="edge")):
         given = experiment(METHODS[-1], links, iterations=8, graph=graph)
-        METHODS[-1].require_apart(lambda given=given: make_world(given, (0,))[0], AsObject)
+        require_parties_agree(METHODS[-1], lambda given=given: make_world(given, (0,))[0], PartyObject)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from scipy.stats import kstest, norm
 
 from fkl.conditions import accountant, around
 from fkl.conditions.privacy import Central, Local, NoisyMean, gaussian
-from fkl.conformance import PROMISES, Conformance, play, require_same, scenario
+from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
 from fkl.errors import BadValue
 from fkl.execution import prepare

@@ -13,7 +13,8 @@ from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.algorithms.decentralized.push_cta import PushCta
 from fkl.conformance import Conformance, scenario
-from fkl.contract.apart import AsObject
+from fkl.conformance.isolated import require_parties_agree
+from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
 from fkl.errors import BadValue
 from fkl.execution import prepare
@@ -134,7 +135,7 @@ def test_one_way_moves_cta_s_fixed_point_and_not_that_of_push_sum() -> None:
 def test_agents_alone_do_what_all_at_once_do(method: Cta, links: Links | None) -> None:
     """And bytes that travel, the weight's among them, are those that are booked."""
     given = experiment(method, links=links, T=6)
-    method.require_apart(lambda: make_world(given, (0,))[0], AsObject)
+    require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
 
 def test_promises_over_links_that_fail() -> None:

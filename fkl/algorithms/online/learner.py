@@ -72,9 +72,6 @@ class Learner:
             state = self.play(world, state, slice(t, min(t + self.block, world.problem.rounds)))
         return state, state.played.outcome(b)
 
-    def require_apart(self, world: Any, party: Any) -> None:
-        """Nobody is there to be told anything, since `require_one` lets one client in."""
-
     def play(self, world: World, state: Any, rounds: slice) -> Any:
         """Play a block of rounds and return the state after it."""
         raise NotImplementedError

@@ -1,33 +1,30 @@
 """FDSKL: Algorithms 1 to 3 of Gu et al., Federated Doubly Stochastic Kernel Learning for Vertically Partitioned Data.
 
-`Worker` is the method at one worker, which has its own features and what letters say. `Fdskl` computes the same f as
-DSG does, which is Lemma 1, and `fdskl_counts` counts what the workers would have sent.
+`Fdskl` computes the same f as DSG does, which is Lemma 1. `fdskl_worker` is one worker, which has its own features and
+the letters that it is sent, and `fdskl_counts` counts what the workers would have sent.
 """
 
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Scored, World
-from fkl.algorithms.vertical.dsg import TURN, Dsg, State, phi_of
+from fkl.algorithms.vertical.dsg import Dsg, State, phi_of
 from fkl.algorithms.vertical.fdskl_counts import CountedLearner, SplitTraffic, Traffic, seconds
-from fkl.algorithms.vertical.fdskl_letters import SCALAR_BYTES, FunctionPart, Index, MaskedSum, MaskSum, Shrink
+from fkl.algorithms.vertical.fdskl_letters import SCALAR_BYTES
+from fkl.algorithms.vertical.fdskl_split import SplitWorker
+from fkl.algorithms.vertical.fdskl_worker import Holder, Pairs, Worker
 from fkl.algorithms.vertical.messages import SCALAR
-from fkl.algorithms.vertical.sums import Part, gathered, told
 from fkl.contract.parties import Actor, Held, Own, Wire, book
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 from fkl.errors import require
-from fkl.losses import LOSSES
-from fkl.network.trees import Tree, all_masks_tree, mask_trees, rooted
 from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
-Pairs = dict[tuple[str, int, int], np.random.Generator]
 
 MASKS = ("paper", "reduced", "fresh", "split")
 
@@ -114,8 +111,6 @@ class Fdskl(Dsg):
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """Algorithms 1 to 3 at one worker."""
-        from fkl.algorithms.vertical.fdskl_split import SplitWorker
-
         assert isinstance(own, Holder)
         return (SplitWorker if self.masks == "split" else Worker)(self, own, wire).play()
 
@@ -133,177 +128,11 @@ class Fdskl(Dsg):
         return np.where(after == asking, (apart + 2) % problem.parties, after)
 
 
-@dataclass(frozen=True)
-class Holder(Own):
-    """What one worker holds, and what all know: the seed of directions and duties.
-
-    Parameters
-    ----------
-    common : Common
-        Of one replicate, with streams that give it its own phases and no others.
-    duties : (T, 2) int
-        As of `Dsg.duties`.
-    batches : (T, B) int or None
-        Rows of the iterations that a worker may ask in; None for one that is not active.
-    dealers : (T,) int
-        As of `Fdskl.dealers`.
-    pairs : dict of (str, int, int) to numpy.random.Generator
-        Of seeds that this worker and one other share.
-    """
-
-    common: Common
-    duties: Rows
-    batches: Rows | None
-    dealers: Rows
-    pairs: Pairs
-
-
 def seeds_of_pairs(rng: np.random.Generator, parties: int) -> Pairs:
     """Of every pair, and of every dealer with those whom it deals to as l and as l'."""
     roles = (("mask", 0), ("l", 1), ("l'", 1))
     names = [(what, j, k) for what, both in roles for j in range(parties) for k in range(parties) if j < k or both]
     return dict(zip(names, rng.spawn(len(names)), strict=True))
-
-
-class Learned(NamedTuple):
-    """What one worker knows in the end.
-
-    Attributes
-    ----------
-    features : dict of int to ((D, d), (D,))
-        Directions and coefficients of the features that it asked for.
-    stays : dict of int to (D,)
-        Its phases of those whose mask stays with it.
-    """
-
-    features: dict[int, tuple[Array, Array]]
-    stays: dict[int, Array]
-
-
-@dataclass
-class Worker:
-    """One worker at work.
-
-    All know the rows of every batch, once they are told, so they know which angles are asked for again.
-    """
-
-    method: Fdskl
-    own: Holder
-    wire: Wire
-    alpha: dict[int, Array] = field(default_factory=dict)
-    """Coefficients (D,) of the features that were drawn where it asked, Lambda."""
-    angles: dict[int, Any] = field(default_factory=dict)
-    """Angles (rows, D) of these features, of the rows in `known`."""
-    known: dict[int, Rows] = field(default_factory=dict)
-    """Rows whose angles are saved, of the features of all workers."""
-
-    def play(self) -> Actor:
-        """All iterations; what it has learned."""
-        for t in range(self.method.iterations):
-            yield from self.iterate(t)
-        drawn = range(self.method.draws)
-        stays = {s: self.phases(s) for s in drawn if self.own.duties[s, 1] == self.own.number}
-        return Learned({s: (self.directions(s), alpha) for s, alpha in self.alpha.items()}, stays)
-
-    def iterate(self, t: int) -> Part:
-        """Algorithm 1, one iteration: rows are sent as their numbers, followed by the seed."""
-        method, own, s = self.method, self.own, t % self.method.draws
-        root = int(own.duties[t, 0])
-        tree, asks = rooted(own.parties, root), own.number == root
-        index = np.array([*own.batches[t], t], np.float64) if asks and own.batches is not None else None
-        told_rows = yield from told(tree, own, self.wire, Index, index)  # line 3
-        rows = told_rows[:-1].astype(np.int64)
-        before = sorted(self.known)  # features that have coefficients
-        angle = yield from self.asked(s, rows)  # lines 4 and 5
-        f = yield from self.f(before, rows, root)  # lines 6 and 7
-        slope = LOSSES[method.loss].derivative(f, own.labels[rows]) if asks else None
-        pull = yield from self.pull(s, angle, slope)  # line 8
-        gamma = method.gamma_at(t)
-        shrink = np.array([1 - gamma * method.lam]) if asks else None
-        [factor] = yield from told(tree, own, self.wire, Shrink, shrink)  # line 10
-        self.alpha = {number: factor * old for number, old in self.alpha.items()}
-        if asks:
-            self.alpha[s] = self.alpha.get(s, 0) - gamma * pull / (len(rows) * method.features)  # line 9
-
-    def pull(self, s: int, angle: Array | None, slope: Array | None) -> Part:
-        """Sum over the rows of L' phi, (D,), at the worker that asks, which alone has a slope."""
-        yield from ()
-        return None if slope is None or angle is None else slope @ (np.sqrt(2) * np.cos(angle))
-
-    def f(self, before: list[int], rows: Rows, root: int) -> Part:
-        """Sum over the workers of f^l, (rows,), as the root has it (Algorithm 1, lines 6 and 7)."""
-        part = np.zeros(len(rows))
-        for s in sorted(before, key=lambda number: (self.own.duties[number, 0], number)):
-            angle = yield from self.asked(s, rows)
-            if angle is not None:
-                part += np.sqrt(2) * np.cos(angle) @ self.alpha[s]  # Algorithm 2
-        total = yield from gathered(rooted(self.own.parties, root), self.own, self.wire, FunctionPart, part)
-        return total
-
-    def asked(self, s: int, rows: Rows) -> Part:
-        """Angles (rows, D) of feature s at the worker that holds it: what is saved is not asked for again."""
-        known = self.known.get(s, np.zeros(0, np.int64))
-        new = ~np.isin(rows, known)
-        found = None
-        if new.any():
-            found = yield from self.summed(s, rows[new])
-        first = s not in self.known
-        angle = self._together(s, rows, new, found) if found is not None or s in self.angles else None
-        if first or self.method.bank:  # all angles of a bank are saved
-            self.known[s] = np.concatenate([known, rows[new]])
-            if found is not None:
-                self.angles[s] = np.concatenate([self.angles[s], found]) if s in self.angles else found
-        return angle
-
-    def _together(self, s: int, rows: Rows, new: NDArray[np.bool_], found: Any) -> Any:
-        """Saved and new angles in the order of the rows."""
-        some = self.angles[s] if found is None else found
-        angle = np.empty((len(rows), self.method.features), some.dtype)
-        if found is not None:
-            angle[new] = found
-        if not new.all():
-            order = np.argsort(self.known[s])
-            angle[~new] = self.angles[s][order[np.searchsorted(self.known[s][order], rows[~new])]]
-        return angle
-
-    def summed(self, s: int, rows: Rows) -> Part:
-        """Angles w'x + b of feature s, (rows, D), at the worker that holds it (Algorithm 3)."""
-        own, fresh = self.own, self.method.masks == "fresh"
-        (root, apart), about = own.duties[s].tolist(), (s, *rows.tolist())
-        value = self.partial(s, rows)
-        b = self.mask(s, value.shape)  # line 2
-        if fresh and own.number == apart:
-            value = value + self.phases(s)  # in the other cases its b is not in T2, and so stays
-        t1, t2 = self.trees(root, apart)
-        xi = yield from gathered(t1, own, self.wire, MaskedSum, self._travelling(value + b), about)  # lines 3 and 5
-        masks = yield from gathered(t2, own, self.wire, MaskSum, self._travelling(b), about)
-        return self._travelling(xi - masks) if own.number == root else None  # line 7
-
-    def partial(self, s: int, rows: Rows) -> Array:
-        """Products (w)_G'(x)_G of its own features of these rows, (rows, D) (Algorithm 3, line 2)."""
-        return np.asarray(self.own.x[rows] @ self.directions(s)[:, self.own.features].T)
-
-    def mask(self, s: int, shape: tuple[int, ...]) -> Array:
-        """Uniform numbers from [0, 2 pi] (Algorithm 3, line 2): one a feature, or one a feature and row."""
-        assert self.own.rng is not None
-        fresh = self.method.masks == "fresh"
-        return self.own.rng.uniform(0, TURN, shape) if fresh else np.array(np.broadcast_to(self.phases(s), shape))
-
-    def directions(self, s: int) -> Array:
-        """W of a feature, (D, d), of the seed that all know."""
-        return self.method.directions(self.own.common, s)
-
-    def phases(self, s: int) -> Array:
-        """Its own phases b^j(s), (D,)."""
-        return self.method.phases(self.own.common, s, self.own.number)
-
-    def trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
-        """T1 and T2 of Algorithm 3, which all workers know."""
-        t1, t2 = mask_trees(self.own.parties, root, apart)
-        return t1, all_masks_tree(self.own.parties, root, apart) if self.method.masks == "fresh" else t2
-
-    def _travelling(self, angle: Array) -> Array:
-        return angle if self.method.masks == "paper" else angle % TURN
 
 
 class Function(NamedTuple):

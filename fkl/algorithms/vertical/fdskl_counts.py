@@ -1,7 +1,7 @@
-"""What FDSKL's workers send, and how long it takes, from counts alone: `fdskl.Worker` is the protocol itself."""
+"""What FDSKL's workers send, and how long it takes, from counts alone: `fdskl_worker` is the protocol itself."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,6 @@ from fkl.algorithms.vertical.dsg import Learner
 from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, INDEX, MASK, MASKED, PART, SHARE, SHRINK
 from fkl.network.ledger import CostModel
 from fkl.network.trees import all_masks_tree, mask_trees, rooted
-
-if TYPE_CHECKING:
-    from fkl.algorithms.vertical.fdskl import Fdskl
 
 Counts = dict[str, NDArray[np.int64]]
 """By kind of letter: messages and scalars that each worker sent, (q, 2)."""
@@ -28,7 +25,7 @@ class Traffic:
     Features of a bank are asked for a row once: whoever holds them saves all angles.
     """
 
-    method: "Fdskl"
+    method: Any  # fdskl.Fdskl
     workers: int
     samples: int
     batches: NDArray[np.int64]
@@ -166,7 +163,7 @@ class CountedLearner(Learner):
 
 
 def seconds(
-    method: "Fdskl", workers: int, begin: int, end: int, cost: CostModel, width: int = 8, angles: int | None = None
+    method: Any, workers: int, begin: int, end: int, cost: CostModel, width: int = 8, angles: int | None = None
 ) -> float:
     """Simulated communication time of iterations begin to end, on their critical path.
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import TURN
-from fkl.algorithms.vertical.fdskl import Rows, Worker
 from fkl.algorithms.vertical.fdskl_letters import DealtProduct, MaskedFactor, MaskedShare, Share, SharePart
+from fkl.algorithms.vertical.fdskl_worker import Rows, Worker
 from fkl.algorithms.vertical.sums import Part, gathered, received
 from fkl.network.trees import mask_trees, rooted
 

@@ -14,15 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fkl import conf_folder
-from fkl.algorithms.vertical.attack import (
-    Found,
-    Overheard,
-    equations,
-    gathered,
-    solve,
-    split_equations,
-    split_guesses,
-)
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.compose_errors import in_one_line
 from fkl.composing.loader import guarded
@@ -33,6 +24,15 @@ from fkl.errors import FklError, require
 from fkl.execution import prepare
 from fkl.experiment import make_world
 from fkl.memory import require_memory
+from fkl.papers.fdskl.attack import (
+    Found,
+    Overheard,
+    equations,
+    gathered,
+    solve,
+    split_equations,
+    split_guesses,
+)
 from fkl.report.tables import Table
 
 Array = NDArray[np.float64]

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import TURN, Dsg
-from fkl.algorithms.vertical.fdskl import Fdskl, Holder, Worker
+from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.algorithms.vertical.fdskl_letters import FACTOR, MASK, MASKED
 from fkl.algorithms.vertical.fdskl_split import SplitWorker, Whole, angle_of, factor_of
+from fkl.algorithms.vertical.fdskl_worker import Holder, Worker
 from fkl.algorithms.vertical.sums import Part
-from fkl.contract.isolated_parties import Heard, Mail, PartyInSight
+from fkl.conformance.isolated_vertical import ActorInSight, Heard, Mail
 from fkl.contract.parties import Actor, Wire
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
@@ -182,7 +183,7 @@ def _listener(split: bool, method: Fdskl, holder: Holder, rows: Integers) -> Lis
 def listen(workers: Iterable[Worker]) -> list[Heard]:
     """All letters of these workers' play."""
     heard: list[Heard] = []
-    Mail([PartyInSight(worker.play(), worker.wire) for worker in workers], heard).deliver()
+    Mail([ActorInSight(worker.play(), worker.wire) for worker in workers], heard).deliver()
     return heard
 
 

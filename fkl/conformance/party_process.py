@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-PRELOADED = ["fkl.conformance", "fkl.contract.isolated_agents", "fkl.kernels.compiled", "sklearn.svm"]
+PRELOADED = ["fkl.conformance", "fkl.conformance.isolated_graph", "fkl.kernels.compiled", "sklearn.svm"]
 """What parties need is imported once, not once a party: numba alone takes 0.4 s of CPU."""
 
 
@@ -21,7 +21,7 @@ class PartyError(Exception):
     """A party that could not do its part."""
 
 
-class AsObject:
+class PartyObject:
     """A party that is an object of this process, made of copies: nothing is shared by accident."""
 
     apart = "alone"
@@ -46,7 +46,7 @@ class AsObject:
         self._folder.cleanup()
 
 
-class AsProcess:
+class PartyProcess:
     """A party in a process of its own, that is asked through a pipe."""
 
     apart = "in processes"
@@ -90,6 +90,10 @@ class AsProcess:
         if isinstance(answer, PartyError):
             raise answer
         return answer
+
+
+Apart = type[PartyObject] | type[PartyProcess]
+"""How parties are kept apart."""
 
 
 def _live(pipe: Any, search_path: list[str], folder: str) -> None:

@@ -1,6 +1,5 @@
 """Agents of a graph on their own: each with its own samples, what it knows of the graph, and messages as bytes."""
 
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import is_dataclass, replace
 from typing import Any
@@ -8,18 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.conformance.party_process import Apart
+from fkl.conformance.played import Carrier, Played, samples_of_rounds
 from fkl.contract.graph import Decentralized
-from fkl.contract.isolated import (
-    Alone,
-    Apart,
-    Carrier,
-    Played,
-    Shown,
-    require_equal,
-    samples_of_rounds,
-    shown,
-    together,
-)
+from fkl.contract.lone_party import LoneParty, Shown, shown_arrays
 from fkl.contract.samples import BatchSamples, OwnSamples
 from fkl.contract.star import Samples
 from fkl.contract.world import Common, World
@@ -33,15 +24,15 @@ from fkl.streams import Role
 Array = NDArray[Any]
 
 
-class AgentAlone(Alone):
+class LoneAgent(LoneParty):
     """One agent.
 
     Parameters
     ----------
-    method, common, number : as of `Alone`
+    method, common, number : see `LoneParty`
     neighbours : Neighbours
     samples : Any
-        Its own, as `_of_round` takes them.
+        Its own, as `samples_of_round` takes them.
     """
 
     who = "an agent"
@@ -55,20 +46,20 @@ class AgentAlone(Alone):
         self._samples = samples
         self._shown: Shown = {}
 
-    def _of_round(self, t: int) -> Any:
+    def samples_of_round(self, t: int) -> Any:
         """Its samples of a round."""
         raise NotImplementedError
 
     def send(self, t: int, awake: Awake | None) -> list[Packet | None]:
         """What goes to all neighbours, or one after another to each; None for nothing."""
-        self._inbox, samples = replace(self._inbox, awake=awake), self._of_round(t)
-        with self._reading(own := self._own, self._inbox.held, self._samples):
+        self._inbox, samples = replace(self._inbox, awake=awake), self.samples_of_round(t)
+        with self._unchanged(own := self._own, self._inbox.held, self._samples):
             self._own, outcome = self._method.learn(self._common, own, self._inbox, samples, self._turn(t))
-        self._shown = {} if outcome is None else shown(outcome)
-        with self._reading(own := self._own, self._inbox.held, self._samples):
+        self._shown = {} if outcome is None else shown_arrays(outcome)
+        with self._unchanged(own := self._own, self._inbox.held, self._samples):
             self._own, message, sends = self._method.send(self._common, own, self._inbox, samples, self._turn(t))
         message = received_message(message, {"R": 1, "K": 1, "L": self._inbox.graph.copies}, self._width)
-        with self._reading(own := self._own, message, sends):
+        with self._unchanged(own := self._own, message, sends):
             self._own = self._method.sent(self._common, own, message, sends)
         messages = self._inbox.graph.copies if on_links(message) else 1
         return [self._packed(message, place) if sends[0, 0] else None for place in range(messages)]
@@ -80,13 +71,13 @@ class AgentAlone(Alone):
             message = unpacked([packet or came[0] for packet in packets])  # any, where none came: it is not looked at
             arrived = np.array([[packet is not None for packet in packets]])
             self._inbox = self._inbox.after(message, arrived, self._method.keep)
-        samples = self._of_round(t)
-        with self._reading(own := self._own, self._inbox.held, self._samples):
+        samples = self.samples_of_round(t)
+        with self._unchanged(own := self._own, self._inbox.held, self._samples):
             self._own, theta = self._method.receive(self._common, own, self._inbox, samples, self._turn(t))
-        return self._shown or _learned(theta)
+        return self._shown or shown_by_agents(theta)
 
 
-class OfBatch(AgentAlone):
+class LoneBatchAgent(LoneAgent):
     """One that holds its training samples x (n, d) and y (n,) from the start, and how many agents there are."""
 
     def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
@@ -94,12 +85,12 @@ class OfBatch(AgentAlone):
         x, y, loss, agents = own
         self._batch = BatchSamples.of(self._common.bank, x, y, LOSSES[loss], agents)
 
-    def _of_round(self, t: int) -> BatchSamples:
+    def samples_of_round(self, t: int) -> BatchSamples:
         """All of them."""
         return self._batch
 
 
-class OfOwn(AgentAlone):
+class LoneFeatureAgent(LoneAgent):
     """The same of one that makes features of its own."""
 
     def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
@@ -107,24 +98,27 @@ class OfOwn(AgentAlone):
         x, y, _, _ = own
         self._batch = OwnSamples.of(x, y, np.array([len(y)]))
 
-    def _of_round(self, t: int) -> OwnSamples:
+    def samples_of_round(self, t: int) -> OwnSamples:
         """All of them."""
         return self._batch
 
 
-class OfStream(AgentAlone):
+class LoneStreamAgent(LoneAgent):
     """One that sees a sample in every round: x (T, 1, d), y (T, 1) and whether it is there, (T, 1)."""
 
-    def _of_round(self, t: int) -> Samples:
+    def samples_of_round(self, t: int) -> Samples:
         """The round's."""
         x, y, present = self._samples
         return Samples(x[t], y[t], present[t])
 
 
-def alone(method: Decentralized, world: World, topology: Topology, party: Apart) -> Played:
-    """Every agent on its own; what one tells another goes through bytes."""
+def play_apart(method: Decentralized, world: World, party: Apart) -> Played:
+    """Play every agent on its own; what one tells another goes through bytes."""
+    topology = world.topology
+    assert topology is not None
     problem, common = world.problem, replace(world.common)  # without features that were drawn already
-    kind: type[AgentAlone] = OfStream if method.online else OfOwn if method.own_features else OfBatch
+    with_batch = LoneFeatureAgent if method.own_features else LoneBatchAgent
+    kind: type[LoneAgent] = LoneStreamAgent if method.online else with_batch
     samples = samples_of_rounds(world) if method.online else _of_agents(problem)
     with ExitStack() as ends:
         agents = []
@@ -142,7 +136,7 @@ def _of_agents(problem: Any) -> list[tuple[Any, ...]]:
 
 
 class Graph(Carrier):
-    """Between agents; it loses what the channel would, and has the same links up."""
+    """Carries packets between agents; it loses what the channel would, and has the same links up."""
 
     def __init__(self, world: World, topology: Topology, agents: list[Any]) -> None:
         super().__init__(world.problem, world.channel.ledger.tallies)
@@ -183,15 +177,6 @@ class Graph(Carrier):
         return {name: np.concatenate([one[name] for one in every]) for name in away}
 
 
-def require_alone(method: Decentralized, world: Callable[[], World], party: Apart) -> None:
-    """As `fkl.contract.isolated.require_alone`, of agents."""
-    expected = together(method, world(), _learned)
-    here = world()
-    topology = here.topology
-    assert topology is not None
-    require_equal(expected, lambda: alone(method, here, topology, party), here, party, "agent")
-
-
-def _learned(outcome: Any) -> Shown:
+def shown_by_agents(outcome: Any) -> Shown:
     """What an iteration shows, of the one replicate: theta (K, P), or the arrays of an outcome."""
-    return shown(outcome) if is_dataclass(outcome) else {"theta": np.array(outcome[0])}
+    return shown_arrays(outcome) if is_dataclass(outcome) else {"theta": np.array(outcome[0])}

@@ -1,4 +1,4 @@
-"""What `compare_commits.py` runs, as plain words that commits of different age understand."""
+"""Runs that `gate.py` compares: words of `fkl run`."""
 
 REPLICATES = "replicates=5"
 STREAM = ("dataset=diabetes",)
@@ -34,8 +34,6 @@ SMALL: dict[str, tuple[str, ...]] = {
     "secureboost": (*PARTIES, "algo.trees=20"),
 }
 """Regression scenario of every algorithm, by its name in conf/algo."""
-BY_BANK = ("pof_mkl", "ofmkl_avg", "ofskl", "vm_kofl", "em_kofl")
-"""Algorithms that engine=numpy plays by the very operations of float64 before there was a key for it."""
 
 DIFFICULT: dict[str, tuple[str, ...]] = {
     **{
@@ -52,6 +50,17 @@ DIFFICULT: dict[str, tuple[str, ...]] = {
     "fdskl, a bank": ("algo=fdskl", *STOCHASTIC, "algo.bank=24"),
     "fdskl, fresh masks, a fold": ("algo=fdskl", *STOCHASTIC, "algo.masks=fresh", "algo.fold=1"),
     "fdskl, one feature an iteration": ("algo=fdskl", *PARTIES, "algo.iterations=200"),
+    "pof_mkl, engine numpy": ("algo=pof_mkl", *FEDERATED, "engine=numpy"),
+    "pof_mkl, engine jax": ("algo=pof_mkl", *FEDERATED, "engine=jax"),
+    "coke, engine jax": ("algo=coke", *AGENTS, "algo.v=0.1", "engine=jax"),
+    "ofskl, noise": ("algo=ofskl", *FEDERATED, "privacy=local"),
+    "ofmkl_avg, sums behind masks": ("algo=ofmkl_avg", *FEDERATED, "secure=pairwise"),
+    "pof_mkl, updates late": ("algo=pof_mkl", *FEDERATED, "late=updates"),
+    "vm_kofl, few entries": ("algo=vm_kofl", *FEDERATED, "compression=top_k"),
+    "dkla, links failing": ("algo=dkla", *AGENTS, "links=failing"),
+    "cta, dropouts": ("algo=cta", *AGENTS, "participation=dropout"),
+    "push_cta, links of one direction": ("algo=push_cta", *AGENTS, "topology=directed"),
+    "raker, kernels around the median": ("algo=raker", *EXACT, "kernels=auto", "kernels.D=8"),
     "secureboost, a fold": ("algo=secureboost", *PARTIES, "algo.fold=0", "algo.trees=5"),
 }
 """Where there is more that can go wrong."""
@@ -64,10 +73,9 @@ WISDM = (
     *("dataset=wisdm", "scaling=none", "dataset.activity=walking", "dataset.against=jogging"),
     *("dataset.participants=10", "algo.eps=0.5", "algo.steps=500", "algo.centres=1728"),
 )
-# later commits have kernels.smallest for algo.sigma: compare_commits.py --rename algo.sigma kernels.smallest
 PHISHING = (
     *("dataset=phishing", "scaling=unit_box", "network.latency_s=1.0e-4", "network.bandwidth_bytes_per_s=1.25e+8"),
-    *("algo.sigma=1.5", "algo.gamma=100.0", "algo.lam=1.0e-6", "algo.batch=1024", "algo.features=128"),
+    *("kernels.smallest=1.5", "algo.gamma=100.0", "algo.lam=1.0e-6", "algo.batch=1024", "algo.features=128"),
     *("algo.iterations=320", "algo.marks=50"),
 )
 NAVAL = ("dataset=naval", "partition.order=shuffled", "network.uplink_budget=1000", "kernels.D=100")
@@ -81,19 +89,3 @@ TABLES: dict[str, tuple[str, ...]] = {
     "parsimonious functions, walking": ("algo=parsimonious_federated", *WISDM, "algo.gamma=120", "replicates=2"),
 }
 """A full run of each paper's main table; the last two with fewer replicates than the table has, others in float64."""
-
-SIZED: dict[str, tuple[str, ...]] = {
-    **{
-        algo: (f"algo={algo}", *FEDERATED[:1], "partition.rounds=5")
-        for algo, words in SMALL.items()
-        if words == FEDERATED
-    },
-    **{algo: (f"algo={algo}", *EXACT) for algo, words in SMALL.items() if words in (ALONE, EXACT)},
-    **{algo: (f"algo={algo}", *ENERGY, "algo.iterations=5") for algo in ("cta", "dkla", "coke")},
-    **{
-        algo: (f"algo={algo}", *words)
-        for algo, words in SMALL.items()
-        if words not in (FEDERATED, ALONE, EXACT, AGENTS)
-    },
-}
-"""What checkpoints are weighed of: as many features as by default, few rounds, one replicate."""

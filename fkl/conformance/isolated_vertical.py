@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.apart import PartyError
-from fkl.contract.isolated import TOLERANCE, Apart
+from fkl.conformance.party_process import Apart, PartyError
+from fkl.conformance.played import TOLERANCE
 from fkl.contract.parties import Actor, Booked, Own, VerticalMethod, Wire
 from fkl.contract.world import World
 from fkl.errors import BrokenPromiseError
@@ -18,7 +18,7 @@ from fkl.network import Channel
 from fkl.network.letters import Posted, read
 
 
-class PartyAlone:
+class LoneActor:
     """One party, with what it holds and nothing else."""
 
     who = "a party"
@@ -40,14 +40,14 @@ class PartyAlone:
         return posts, waits_for, learned
 
 
-class PartyInSight(PartyAlone):
+class ActorInSight(LoneActor):
     """A party that is at work in this process, where what it keeps can be read afterwards."""
 
     def __init__(self, actor: Actor, wire: Wire) -> None:
         self._actor, self._wire = actor, wire
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """As `AsObject.ask`."""
+        """As `PartyObject.ask`."""
         return getattr(self, name)(*arguments)
 
 
@@ -116,14 +116,14 @@ class Watched(Channel):
         super().record_messages(kind, messages, scalars, size, timed)
 
 
-def play(method: VerticalMethod, parties: list[Own], party: Apart) -> tuple[list[Any], Booked]:
+def play_apart(method: VerticalMethod, parties: list[Own], party: Apart) -> tuple[list[Any], Booked]:
     """What the parties learn on their own, and what they send."""
     with ExitStack() as ends:
-        mail = Mail([ends.enter_context(closing(party(PartyAlone, method, own))) for own in parties])
+        mail = Mail([ends.enter_context(closing(party(LoneActor, method, own))) for own in parties])
         return mail.deliver(), mail.sent
 
 
-def require_alone(method: VerticalMethod, world: Callable[[], World], party: Apart) -> None:
+def require_actors_agree(method: VerticalMethod, world: Callable[[], World], party: Apart) -> None:
     """Compare parties on their own with the pooled path: the same f, and all that is booked is sent, to the byte.
 
     Features are scaled to at most 1, so that no step is so long that the two paths' rounding grows without end.
@@ -133,7 +133,7 @@ def require_alone(method: VerticalMethod, world: Callable[[], World], party: Apa
     method : VerticalMethod
     world : callable
         Makes worlds of one replicate, in float64.
-    party : AsObject or AsProcess
+    party : PartyObject or PartyProcess
 
     Raises
     ------
@@ -150,7 +150,7 @@ def require_alone(method: VerticalMethod, world: Callable[[], World], party: Apa
         return
     held, parties = method.dealt(here.common, problem)
     try:
-        parts, sent = play(method, parties, party)
+        parts, sent = play_apart(method, parties, party)
     except PartyError as error:
         raise BrokenPromiseError(str(error)) from None
     found = method.assembled(parts, held).decision(problem.x[scored.rows[0]])

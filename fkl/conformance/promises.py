@@ -1,0 +1,524 @@
+"""What every algorithm promises besides its numbers, checked on a small scenario; also of an algorithm of your own.
+
+    python -m fkl.conformance --config-dir my_conf algo=mine
+
+Each promise is a method of `Conformance` that raises `BrokenPromiseError`, so a test of your own is as short:
+
+    Conformance.of("algo=mine", folder="my_conf").replicates_are_independent()
+"""
+
+import hashlib
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from fkl.checkpoint import Checkpoint
+from fkl.config import Run, load
+from fkl.conformance.isolated import require_parties_agree
+from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
+from fkl.contract.world import World
+from fkl.errors import BadValue, BrokenPromiseError, FklError
+from fkl.execution import prepare
+from fkl.kernels import threads
+from fkl.network import Channel
+from fkl.network.codes import Few, ForAll, Padding, Quantised, Residues
+from fkl.network.ledger import UNITS, Ledger
+from fkl.network.messages import OnLinks, Ragged, Selected, Shared, kinds, on_links
+from fkl.results.records import TIMING_COLUMNS, make_records
+from fkl.simulation import Chunk, Experiment, make_world, simulate
+from fkl.tasks import task_of
+from fkl.tasks.samples import told_before
+from fkl.tasks.task import Probe
+
+DATA = ("dataset", "partition", "scaling")
+REPLICATES = 5
+CHUNK = 3
+"""Replicates that run together, in chunks of 3 and 2."""
+ABSENCE = ("participation=share", "participation.share=0.8")
+"""So that somebody is absent now and then, of a method whose rounds clients can miss."""
+INTERRUPTED = 0.7
+"""Share of the replicates' rounds after which a run is interrupted: in its second chunk."""
+
+
+def small(algorithm: type) -> tuple[str, ...]:
+    """Overrides under which an algorithm of this class runs in a moment: its own kind of data, and few rounds."""
+    return task_of(algorithm).small(algorithm)
+
+
+def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
+    """Compose `overrides` upon what `small` says of their algorithm.
+
+    Parameters
+    ----------
+    overrides : str
+        As `fkl run` takes them; where they choose a data set, that comes as large as they say.
+    folder : path or None
+        A configuration folder beside fkl's own, `--config-dir` of `fkl run`.
+    """
+    from fkl.composing.loader import compose
+
+    search = () if folder is None else (f"hydra.searchpath=[file://{Path(folder).resolve()}]",)
+    chosen = [override for override in overrides if override.startswith("algo=")]
+    own_data = any(override.startswith("dataset=") for override in overrides)
+    algorithm = type(load(compose(*chosen, *search)).algo)
+    upon = [override for override in small(algorithm) if not (own_data and override.startswith(DATA))]
+    return load(compose(*upon, f"replicates={REPLICATES}", *overrides, *search))
+
+
+def outcomes(experiment: Experiment, world: World) -> Iterator[Any]:
+    """What the algorithm shows, round after round."""
+    state = experiment.algorithm.init(world)
+    for t in range(experiment.problem.rounds):
+        world.channel.open_round(t, experiment.problem.present[t])
+        state, outcome = experiment.algorithm.step(world, state, t)
+        yield outcome
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What an algorithm did, in digests that are equal where the bytes are.
+
+    Parameters
+    ----------
+    shown : dict
+        By replicate, what each round showed, by name.
+    last : Any
+        Outcome of the last round.
+    """
+
+    shown: dict[int, list[dict[str, str]]]
+    last: Any
+
+
+def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[World], object] = id) -> Trace:
+    """Play all rounds with some replicates; `watch` is called before the first round and after each."""
+    world, ledger = make_world(experiment, tuple(replicates))
+    watch(world)
+    shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
+    for t, outcome in enumerate(outcomes(experiment, world)):
+        told = experiment.task.shown(world, outcome)
+        told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
+        for r, rounds in enumerate(shown.values()):
+            rounds.append({name: digest(values[r]) for name, values in told.items()})
+        watch(world)
+    return Trace(shown, outcome)
+
+
+def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) -> None:
+    """Compare the replicates that both have, in the first rounds only where `rounds` says how many.
+
+    Raises
+    ------
+    BrokenPromiseError
+    """
+    for replicate in one.shown.keys() & other.shown.keys():
+        pairs = zip(one.shown[replicate][:rounds], other.shown[replicate][:rounds], strict=True)
+        for t, (mine, theirs) in enumerate(pairs):
+            differing = [name for name in mine | theirs if mine.get(name) != theirs.get(name)]
+            if differing:
+                names = ", ".join(differing)
+                raise BrokenPromiseError(f"{names} of replicate {replicate} differs in round {t + 1}: {why}")
+
+
+def digest(array: Any) -> str:
+    """Hash of an array's shape, type and bytes."""
+    values = np.ascontiguousarray(array)
+    return hashlib.blake2b(f"{values.shape} {values.dtype}".encode() + values.tobytes(), digest_size=16).hexdigest()
+
+
+def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
+    """All arrays in an object, with the names they go by: in its attributes, entries and what these hold."""
+    if isinstance(holder, np.ndarray):
+        yield name, holder
+    elif isinstance(holder, csr_array):
+        yield from arrays_of((holder.data, holder.indices), name)
+    elif isinstance(holder, tuple | list):
+        for number, entry in enumerate(holder):
+            yield from arrays_of(entry, f"{name}[{number}]")
+    elif is_dataclass(holder):
+        for key, entry in list(vars(holder).items()):  # attributes that are cached later are among them
+            yield from arrays_of(entry, f"{name}.{key}".lstrip("."))
+
+
+class Inputs:
+    """What an algorithm may read and not write: each array is hashed when it first appears.
+
+    Besides the data these are the drawn features and whatever else the world holds, which methods share.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str, NDArray[Any], str]] = {}
+
+    def look(self, world: World) -> None:
+        """Take note of arrays that were not there before."""
+        for name, array in arrays_of(world):
+            if id(array) not in self._known:
+                self._known[id(array)] = name, array, digest(array)
+
+    @property
+    def written(self) -> list[str]:
+        """Names of arrays that are not what they were."""
+        return [name for name, array, before in self._known.values() if digest(array) != before]
+
+
+class Recorder(Channel):
+    """A channel that also counts by itself what it is asked to pass, one message after another.
+
+    Parameters
+    ----------
+    channel : Channel
+    rounds : int
+    width : int
+        Bytes of a scalar.
+    """
+
+    def __init__(self, channel: Channel, rounds: int, width: int) -> None:
+        vars(self).update(vars(channel))
+        self._bytes = width
+        shape = (rounds, *channel.ledger.shape, len(UNITS))
+        self.counted = {str(direction): np.zeros(shape, np.int64) for direction in channel.ledger.tallies}
+        self.forms: list[tuple[str, Any]] = []
+
+    def down(self, message: Any) -> Any:
+        """As `Channel.down`."""
+        self._count("downlink", message, self._present)
+        return super().down(message)
+
+    def up(self, message: Any) -> Any:
+        """As `Channel.up`."""
+        self._count("uplink", message, self._present)
+        return super().up(message)
+
+    def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
+        """As `Channel.send_to_neighbours`."""
+        passing = sends[:, topology.links[:, 1]] & (True if awake is None else awake.up)
+        links = np.stack([np.bincount(topology.links[one, 1], minlength=topology.agents) for one in passing])
+        self._count("link", message, links)
+        self._count("broadcast", message, links if on_links(message) else sends & ((links > 0) | (awake is None)))
+        return super().send_to_neighbours(message, sends, topology, awake)
+
+    def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
+        """As `Channel.record_messages`."""
+        self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
+        super().record_messages(kind, messages, scalars, size, timed)
+
+    def _count(self, direction: str, message: Any, times: NDArray[Any]) -> None:
+        """Count what would travel, client by client, each so many times."""
+        self.forms.append((f"{direction} of round {self._t + 1}", form(message)))
+        messages = np.broadcast_to(times, self.ledger.shape)
+        for _, payloads in kinds(message):
+            parts = [payload.dense() for payload in payloads]
+            for r, k in np.argwhere(messages):
+                scalars, size = np.sum([_numbers(part, r, k, self._bytes) for part in parts], axis=0)
+                if scalars:
+                    self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
+
+
+def form(message: Any) -> Any:
+    """All that is known of a message without its numbers: classes, shapes but for rows of `Ragged`, types."""
+    return type(message).__name__, [(kind, [_form(part) for part in parts]) for kind, parts in kinds(message)]
+
+
+def _form(payload: Any) -> Any:
+    arrays = arrays_of(payload)
+    if isinstance(payload, Ragged):
+        return "Ragged", [(array.dtype.str, array.shape[1:]) for _, array in arrays]
+    return type(payload).__name__, [(name, array.dtype.str, array.shape) for name, array in arrays]
+
+
+def _numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
+    """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
+    if isinstance(part, Padding):
+        return -(-part.size // width), part.size
+    if isinstance(part, Residues):
+        return part.values[r, k].size, -(-part.values[r, k].size * part.bits // 8)
+    if isinstance(part, ForAll):
+        return _numbers(part.code, r, 0, width)
+    if isinstance(part, Few):
+        scalars, entries = int(part.kept[r, k].sum()), part.kept[r, k].size
+        positions = min(entries, scalars * int(np.ceil(np.log2(entries)))) if scalars else 0
+        return scalars, scalars * width + -(-positions // 8)
+    if isinstance(part, Quantised):
+        mask = np.ones(1, np.bool_) if part.chosen is None else part.chosen[r, k]
+        here = part.codes[r, k] if len(mask) == 1 else part.codes[r, k][mask]
+        codes, scales = (here.size, here.size // here.shape[-1]) if mask.any() else (0, 0)
+        told = -(-len(mask) // 8) if len(mask) > 1 and codes else 0
+        return codes + scales, -(-codes * part.bits // 8) + scales * width + told
+    if isinstance(part, Shared):
+        scalars, mask = part.values[r].size, 0
+    elif isinstance(part, Selected):
+        sent = part.chosen[r, k]
+        scalars, mask = part.values[r][sent].size, -(-len(sent) // 8) if len(sent) > 1 and sent.any() else 0
+    elif isinstance(part, OnLinks):
+        scalars, mask = part.values[r, 0].size, 0
+    elif isinstance(part, Ragged):
+        scalars, mask = part.values[r][k if len(part.values[r]) > 1 else 0].size, 0
+    elif part.chosen is None:
+        scalars, mask = part.values[r, k].size, 0
+    else:
+        n = part.chosen.shape[2]
+        chosen = np.broadcast_to(part.chosen[r, k], len(part.values[r, k]))
+        scalars, mask = part.values[r, k][chosen].size, -(-n // 8) if n > 1 and chosen.any() else 0
+    return scalars, scalars * width + mask
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """The promises of the algorithm of an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Of 5 replicates.
+    cache : Path or None
+        Keeps losses in hindsight, as `fkl run` does.
+    """
+
+    experiment: Experiment
+    cache: Path | None = None
+
+    @classmethod
+    def of(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
+        """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
+        run, given = _with_absence(overrides, folder)
+        if given.redraw is not None:  # of replicates that run together all have what is drawn for the first
+            problem, topology = given.redraw(0)
+            given = replace(
+                given, problem=problem, topology=given.topology if topology is None else topology, redraw=None
+            )
+        return cls(given, Path(run.paths.cache).expanduser())
+
+    @property
+    def everyone(self) -> range:
+        """All replicates."""
+        return range(self.experiment.replicates)
+
+    @cached_property
+    def together(self) -> Trace:
+        """All replicates at once."""
+        return play(self.experiment, self.everyone)
+
+    @cached_property
+    def tables(self) -> dict[str, str]:
+        """What a run leaves behind."""
+        return self._tables(simulate(self.experiment, None, CHUNK, _nobody))
+
+    def seeded_runs_repeat(self) -> None:
+        """The same seed gives the same bytes, in every round."""
+        require_same(self.together, play(self.experiment, self.everyone), "the same seed, played again")
+
+    def inputs_stay_as_they_are(self) -> None:
+        """Nothing is written into the data, the kernels, the drawn features or the graph."""
+        inputs = Inputs()
+        play(self.experiment, self.everyone, inputs.look)
+        if inputs.written:
+            raise BrokenPromiseError(f"written to: {', '.join(inputs.written)}")
+
+    def replicates_are_independent(self) -> None:
+        """A replicate's bytes are the same alone, beside others, and beside others in another order."""
+        *_, other, last = self.everyone
+        for some in ((other,), (last, 0, other)):
+            require_same(self.together, play(self.experiment, some), f"only replicates {some}, in this order")
+
+    def threads_and_chunks_do_not_matter(self) -> None:
+        """One thread and one replicate at a time give the tables that several of each do."""
+        self._require_tables(simulate(self.experiment, 1, 1, _nobody), "one thread, one replicate at a time")
+        with _all_threads_awake():
+            self._require_tables(simulate(self.experiment, 2, None, _nobody), "two threads that share every product")
+
+    def state_survives_save_and_load(self) -> None:
+        """A run that is interrupted, and goes on from its checkpoint in a new world, leaves the same tables."""
+        rounds = self.experiment.replicates * self.experiment.problem.rounds
+        with TemporaryDirectory() as scratch:
+            file = Path(scratch) / "checkpoint"
+            checkpoint = Checkpoint(file, 0.0, "")
+            ended: dict[int, Chunk] = {}
+            with suppress(_InterruptedError):
+                for chunk in simulate(self.experiment, None, CHUNK, _interrupting(INTERRUPTED * rounds), checkpoint):
+                    ended[chunk.first] = chunk
+            if checkpoint.place() is None:
+                raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
+            on = Checkpoint(file, None, "")
+            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _nobody, on)}
+        self._require_tables(ended.values(), "saved, loaded and played on")
+
+    def labels_are_not_known_before_they_are_shown(self) -> None:
+        """Other targets change nothing before they are revealed; those that are only tested on change nothing ever."""
+        for probe in self.experiment.task.probes(self.together.last):
+            some = self.everyone if probe.replicates is None else probe.replicates
+            before = self.together if probe.replicates is None else play(self.experiment, some)
+            after = play(replace(self.experiment, problem=probe.problem), some)
+            require_same(before, after, probe.why, probe.rounds)
+            self._require_hidden(probe, before, after)
+
+    def ledger_books_every_message(self) -> None:
+        """By round, client and kind, the ledger has what was sent, and a message says nothing but by its numbers."""
+        recorder, ledger = self._recorded(self.everyone)
+        self._require_known_forms()
+        for direction, tally in ledger.tallies.items():
+            counted = recorder.counted.get(direction)
+            if counted is None or direction == "lost":  # which messages are lost is the channel's own business
+                continue
+            of_kinds = sum(count for (way, _), count in ledger.kinds.items() if way == direction)
+            same = (
+                np.array_equal(tally.by_round, counted.sum(axis=2)),
+                np.array_equal(tally.by_client, counted.sum(axis=0)),
+                of_kinds == counted[..., UNITS.index("scalars")].sum(),
+            )
+            if not all(same):
+                books = [name for name, equal in zip(("rounds", "clients", "kinds"), same, strict=True) if not equal]
+                raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
+
+    def _recorded(self, replicates: Sequence[int], problem: Any = None) -> tuple[Recorder, Ledger]:
+        """What is sent, of this experiment or with other data."""
+        experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
+        world, ledger = make_world(experiment, tuple(replicates))
+        recorder = Recorder(world.channel, experiment.problem.rounds, np.dtype(experiment.precision).itemsize)
+        for _ in outcomes(experiment, replace(world, channel=recorder)):
+            pass
+        return recorder, ledger
+
+    def _require_known_forms(self) -> None:
+        """Messages of other samples have the same classes, shapes and types: none of these is paid for."""
+        one, other = (
+            self._recorded((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
+        )
+        for (where, mine), (_, theirs) in zip(one, other, strict=True):
+            if mine != theirs:
+                raise BrokenPromiseError(
+                    f"{where}: other samples give a message of another form: {mine}, then {theirs}"
+                )
+
+    def parties_see_what_they_hold_alone(self) -> None:
+        """Each party as an object with its own data, and messages as bytes, shows and sends what all at once do."""
+        self.require_parties_agree(PartyObject)
+
+    def parties_share_nothing_but_messages(self) -> None:
+        """The same with each party in a process of its own."""
+        self.require_parties_agree(PartyProcess)
+
+    def require_parties_agree(self, party: Apart) -> None:
+        """Compare parties on their own with all at once, in doubles and, of objects, in the run's precision."""
+        algorithm = self.experiment.algorithm
+        doubles = replace(self.experiment, problem=self.experiment.task.in_doubles(), precision="float64")
+        require_parties_agree(algorithm, lambda: make_world(doubles, (0,))[0], party)
+        if party is PartyObject and self.experiment.precision != doubles.precision:
+            require_parties_agree(algorithm, lambda: make_world(self.experiment, (0,))[0], party)
+
+    @staticmethod
+    def _require_hidden(probe: Probe, before: Trace, after: Trace) -> None:
+        """What may not differ in the round in which the probe begins."""
+        if probe.hidden is not None and probe.rounds is not None:
+            for mine, theirs in zip(before.shown.values(), after.shown.values(), strict=True):
+                if mine[probe.rounds][probe.hidden] != theirs[probe.rounds][probe.hidden]:
+                    begins = f"round {probe.rounds + 1}"
+                    raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
+
+    def _tables(self, chunks: Iterable[Chunk]) -> dict[str, str]:
+        records = make_records(self.experiment, chunks, self.cache)
+        without = {"columns": list(TIMING_COLUMNS), "errors": "ignore"}
+        return {name: table.drop(**without).to_csv(index=False) for name, table in vars(records).items()}
+
+    def _require_tables(self, chunks: Iterable[Chunk], why: str) -> None:
+        for name, text in self._tables(chunks).items():
+            pairs = zip(self.tables[name].splitlines(), text.splitlines(), strict=True)
+            for line, (expected, found) in enumerate(pairs):
+                if expected != found:
+                    heading = self.tables[name].splitlines()[0]
+                    said = f"{name}.csv differs in line {line + 1}: {why}\n{heading}\n{expected}\n{found}"
+                    raise BrokenPromiseError(said)
+
+
+PROMISES = (
+    Conformance.seeded_runs_repeat,
+    Conformance.inputs_stay_as_they_are,
+    Conformance.replicates_are_independent,
+    Conformance.threads_and_chunks_do_not_matter,
+    Conformance.state_survives_save_and_load,
+    Conformance.labels_are_not_known_before_they_are_shown,
+    Conformance.ledger_books_every_message,
+    Conformance.parties_see_what_they_hold_alone,
+    Conformance.parties_share_nothing_but_messages,
+)
+
+
+def _with_absence(overrides: Sequence[str], folder: str | Path | None) -> tuple[Run, Experiment]:
+    """A scenario in which somebody is absent now and then, where its method allows it; as it is where somebody is."""
+    run = scenario(*overrides, folder=folder)
+    given = prepare(run)
+    if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
+        with suppress(BadValue), told_before():
+            thinned = scenario(*overrides, *ABSENCE, folder=folder)
+            of_some = prepare(thinned)
+            of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may refuse it, too
+            return thinned, of_some
+    return run, given
+
+
+class _InterruptedError(Exception):
+    """What ends a run in the middle."""
+
+
+def _interrupting(most: float) -> Callable[[int], None]:
+    done = 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        if done > most:
+            raise _InterruptedError
+
+    return advance
+
+
+def _nobody(rounds: int) -> None:
+    """Hear how far a run is, and do nothing."""
+
+
+@contextmanager
+def _all_threads_awake() -> Iterator[None]:
+    """Share even the smallest work among threads."""
+    worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1
+    try:
+        yield
+    finally:
+        threads.ELEMENTS_A_THREAD = worth
+
+
+def main() -> None:
+    """Check the algorithm that the command line chooses; exit code 1 where a promise is broken, 2 for bad input."""
+    parser = ArgumentParser(prog="python -m fkl.conformance", description=__doc__.split("\n")[0])
+    parser.add_argument("overrides", nargs="+", metavar="KEY=VALUE", help="as `fkl run` takes them, algo=NAME at least")
+    parser.add_argument("--config-dir", "-cd", help="a configuration folder beside fkl's own")
+    arguments = parser.parse_args()
+    try:
+        conformance = Conformance.of(*arguments.overrides, folder=arguments.config_dir)
+        broken = sum([not _kept(conformance, promise) for promise in PROMISES])
+    except FklError as error:
+        print(f"fkl: {error}", file=sys.stderr)
+        sys.exit(2)
+    algorithm = conformance.experiment.algorithm
+    pooled = ", on pooled data: it has no parties" if getattr(algorithm, "pooled", False) else ""
+    print(f"{algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept{pooled}")
+    sys.exit(broken > 0)
+
+
+def _kept(conformance: Conformance, promise: Callable[[Conformance], None]) -> bool:
+    name = promise.__name__.replace("_", " ")
+    try:
+        promise(conformance)
+    except BrokenPromiseError as error:
+        print(f"  {name:44} BROKEN: {error}")
+        return False
+    print(f"  {name:44} ok")
+    return True

@@ -1,0 +1,143 @@
+"""A client or a server on its own: with what it holds, and with messages as bytes.
+
+A simulation plays all clients as one array. Here a party is one object, which sees no other client and, as a server, no
+samples. A site of Flower is such a party, and `fkl.conformance` compares such parties with the simulation.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.contract.star import Federated, Samples, Turn
+from fkl.contract.world import Common
+from fkl.network.packets import Packet, packed, unpacked
+
+Array = NDArray[Any]
+Shown = dict[str, Array]
+"""What one replicate's prediction showed, (K, ...) by name."""
+
+
+class LoneParty:
+    """A party, with what it holds and random numbers of its own.
+
+    Parameters
+    ----------
+    method : Federated or Decentralized
+    common : Common
+        Of one replicate.
+    number : int
+
+    Attributes
+    ----------
+    state : any
+        What it holds now.
+    """
+
+    who = "a party"
+    state: Any
+
+    def __init__(self, method: Any, common: Any, number: int) -> None:
+        self._method, self._number = method, number
+        self._common = replace(common, streams=common.streams.own(range(number, number + 1)))
+        self._width = np.dtype(common.precision).itemsize
+
+    def drawn_roles(self) -> set[Any]:
+        """Roles whose numbers of a client it has drawn."""
+        drawn: set[Any] = self._common.streams.drawn
+        return drawn
+
+    def _turn(self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None, together: int = 0) -> Turn:
+        own = range(self._number, self._number + 1)
+        return Turn(t, exchange, self._common.streams, own, senders, together)
+
+    @contextmanager
+    def _unchanged(self, *given: Any) -> Iterator[None]:
+        """Refuse a method that changes what it is given."""
+        before = _contents(given)
+        yield
+        if _contents(given) != before:
+            raise ValueError("it changes what it is given")
+
+    def _packed(self, message: Any, place: int = 0) -> Packet | None:
+        return packed(message, place, self._width)
+
+
+class LoneClient(LoneParty):
+    """One client, with its own samples and nothing else.
+
+    Parameters
+    ----------
+    method, common, number : see `LoneParty`
+    x, y, present : (T, 1, d), (T, 1), (T, 1)
+    """
+
+    who = "a client"
+
+    def __init__(self, method: Federated, common: Common, number: int, *samples: Any) -> None:
+        super().__init__(method, common, number)
+        self._samples = samples
+        _, self.state = method.start(self._common, 1)
+
+    def play(self, t: int, exchange: int, down: Packet | None, together: int = 0) -> tuple[Packet | None, Shown | None]:
+        """Hear what came down to so many clients; return what goes up and what was shown."""
+        message, samples = None if down is None else unpacked([down]), self.samples_of_round(t)
+        with self._unchanged(message, samples):
+            self.state, up, outcome = self._method.client(
+                self._common, self.state, message, samples, self._turn(t, exchange, together=together)
+            )
+        return self._packed(up), None if outcome is None else self.shown_arrays(outcome)
+
+    def samples_of_round(self, t: int) -> Any:
+        """Its samples of a round."""
+        x, y, present = self._samples
+        return Samples(x[t], y[t], present[t])
+
+    def shown_arrays(self, outcome: Any) -> Shown:
+        """What an outcome shows, by name."""
+        return shown_arrays(outcome)
+
+
+class LoneServer(LoneParty):
+    """The server of so many clients, with messages alone."""
+
+    who = "the server"
+
+    def __init__(self, method: Federated, common: Common, clients: int) -> None:
+        super().__init__(method, common, 0)
+        self.state, _ = method.start(self._common, clients)
+
+    def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
+        """What goes down to each of these clients, who are served together, or to the one whose turn it is."""
+        with self._unchanged(state := self.state):
+            turn = self._turn(t, exchange, together=len(clients))
+            self.state, message = self._method.tell(self._common, state, turn)
+        return [self._packed(message, 0 if self._method.in_turn else k) for k in clients]
+
+    def take(self, t: int, exchange: int, up: list[Packet], share: Array, senders: NDArray[np.int64]) -> None:
+        """Learn from what came up from the clients that are present."""
+        message = unpacked(up) if up else None
+        with self._unchanged(state := self.state, message, share):
+            turn = self._turn(t, exchange, senders, len(share))
+            self.state = self._method.server(self._common, state, message, share, turn)
+
+
+def _contents(given: Any) -> Any:
+    """The fields of states and messages; what these cache beside their fields may change."""
+    if isinstance(given, np.ndarray):
+        return given.tobytes()
+    if is_dataclass(given):
+        return [_contents(getattr(given, field.name)) for field in fields(given)]
+    if isinstance(given, tuple | list | dict):
+        return [_contents(part) for part in (given.values() if isinstance(given, dict) else given)]
+    return repr(given) if isinstance(given, int | float | str) else None
+
+
+def shown_arrays(outcome: Any) -> Shown:
+    """The arrays (R, K, ...) of an outcome, also those that its functions return, of the one replicate."""
+    values = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
+    known = {name: value() if callable(value) else value for name, value in values.items() if value is not None}
+    return {name: np.array(value[0]) for name, value in known.items()}
