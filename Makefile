@@ -55,7 +55,7 @@ bench: $(VENV)/ready
 	PYTHONPATH=tests $(BIN)/python scripts/bench_rf_gp.py
 
 reproduce-tables: $(VENV)/ready
-	$(BIN)/python scripts/reproduce_tables.py $(if $(READINGS),--readings) $(PAPER)
+	$(BIN)/fkl reproduce $(if $(READINGS),--readings) $(PAPER)
 
 # Writes the newest versions that pyproject.toml allows into requirements.lock, for all systems and Pythons.
 lock: $(BIN)/uv

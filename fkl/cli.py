@@ -355,6 +355,18 @@ def figure(words: tuple[str, ...]) -> None:
     print(write_figure(*_paper_and_number("figure", words), Path("outputs")))
 
 
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("papers", nargs=-1, metavar="[PAPER ...]")
+@click.option("--fail-fast", is_flag=True, help="Begin nothing more after a failure.")
+@click.option("--readings", is_flag=True, help="Also run other readings of the papers, which differences.md describes.")
+def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool) -> None:
+    """Run all tables and figures of a paper, or of all papers; then write the page. Takes up to an hour."""
+    from fkl.papers.reproduce import reproduce
+
+    if reproduce(papers, fail_fast, readings):
+        sys.exit(1)
+
+
 @commands.command()
 @click.argument("where", nargs=-1, metavar="[WHERE ...]")
 @click.option("--metric", metavar="NAME", help="A column of summary.csv; by default the error of most of the runs.")

@@ -43,6 +43,7 @@ LAYERS = {
         "fkl.sweep",
         "fkl.papers.frontier.search",
         "fkl.papers.fdskl.attack",
+        "fkl.papers.reproduce",
         "fkl.papers.frontier.__main__",
         "fkl.job",
         "fkl.papers.fdskl.audit",

@@ -1,28 +1,20 @@
-"""`make reproduce-tables`: what it calls, that it goes on, and what it says in the end."""
+"""`fkl reproduce`: what it calls, that it goes on, and what it says in the end."""
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
 from fkl.composing.experiments import experiments, not_needed
 from fkl.errors import FklError
-from fkl.papers import PAPERS
-
-FILE = Path(__file__).parents[2] / "scripts" / "reproduce_tables.py"
+from fkl.papers import PAPERS, reproduce
 
 
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """The script, where no data file is at hand."""
+@pytest.fixture(autouse=True)
+def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No data file is at hand."""
     monkeypatch.setenv("FKL_DATA", str(tmp_path))
-    spec = importlib.util.spec_from_file_location("reproduce_tables", FILE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _names(paper: str) -> set[str]:
@@ -31,10 +23,10 @@ def _names(paper: str) -> set[str]:
 
 
 @pytest.fixture
-def called(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[list[str]]]]:
+def called(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], list[list[str]]]]:
     """Call it with a command in fkl's place that fails where its arguments have one of these words."""
 
-    def call(*arguments: str, failing: tuple[str, ...] = ()) -> tuple[int, list[list[str]]]:
+    def call(*papers: str, failing: tuple[str, ...] = (), **options: bool) -> tuple[list[str], list[list[str]]]:
         calls: list[list[str]] = []
 
         def begin(command: list[str]) -> SimpleNamespace:
@@ -46,41 +38,42 @@ def called(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             assert options == 0
             return code, code << 8, SimpleNamespace(ru_utime=1.5, ru_stime=0.5)
 
-        monkeypatch.setattr(script.subprocess, "Popen", begin)
-        monkeypatch.setattr(script.os, "wait4", wait)
-        return script.main(*arguments), calls
+        monkeypatch.setattr(reproduce.subprocess, "Popen", begin)
+        monkeypatch.setattr(reproduce.os, "wait4", wait)
+        return reproduce.reproduce(papers, **options), calls
 
     return call
 
 
 def test_every_experiment_is_asked_for_once_and_the_page_last(called: Callable) -> None:
     """The page is what makes the tables and figures."""
-    code, calls = called("--readings")
-    assert (code, calls[-1]) == (0, ["report"])
+    failed, calls = called(readings=True)
+    assert (failed, calls[-1]) == ([], ["report"])
     sweeps = {f"+experiment={name}" for paper in PAPERS for name in _names(paper)}
     assert len(sweeps) > len(PAPERS)
     assert sorted(call[:3] for call in calls[:-1]) == sorted(["run", "-m", sweep] for sweep in sweeps)
 
 
-def test_the_longest_sweeps_begin_first(script: ModuleType) -> None:
+def test_the_longest_sweeps_begin_first() -> None:
     """In the order that they are named in; each is an experiment. A paper's others come as they did."""
-    names = [sweep.name for sweep in script._in_turn(list(PAPERS), ())]
-    longest = script.LONGEST
+    names = [sweep.name for sweep in reproduce.in_turn(list(PAPERS), ())]
+    longest = reproduce.LONGEST
     assert tuple(names[: len(longest)]) == longest
     assert len(names) == len({*names}) == sum(len(_names(paper)) for paper in PAPERS)
-    of_one = [sweep for sweep in script._in_turn(["fdskl"], ()) if sweep.name not in longest]
+    of_one = [sweep for sweep in reproduce.in_turn(["fdskl"], ()) if sweep.name not in longest]
     assert [sweep.runs for sweep in of_one] == sorted((sweep.runs for sweep in of_one), reverse=True)
-    assert not {*longest} & {sweep.name for sweep in script._in_turn(["coke"], ())}
+    assert not {*longest} & {sweep.name for sweep in reproduce.in_turn(["coke"], ())}
 
 
 def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code says so; time for each sweep with its tables, for the paper, in all; progress over the whole."""
     sweep = "+experiment=coke/censored"
-    code, calls = called("coke", failing=(sweep, "report"))
-    assert (code, calls[-1]) == (1, ["report"])
+    failed, calls = called("coke", failing=(sweep, "report"))
+    assert calls[-1] == ["report"]
     out = capsys.readouterr().out
     [first] = [call for call in calls if sweep in call]
-    assert out.splitlines()[-1] == f"failed: {' '.join(first)}; report"
+    assert failed == [" ".join(first), "report"]
+    assert out.splitlines()[-1] == f"failed: {'; '.join(failed)}"
     assert len(calls) == 8
     assert "2  coke/censored: COKE, all tables and figures: COKE as stated" in out
     papers = [line.split(maxsplit=1) for line in out.partition("CPU s    paper\n")[2].splitlines()[:4]]
@@ -91,8 +84,8 @@ def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest
 
 def test_fail_fast_ends_at_the_first_failure(called: Callable) -> None:
     """And sweeps are told, so that they do too; what runs beside it may still begin."""
-    code, calls = called("--fail-fast", "coke", failing=("--fail-fast",))
-    assert code == 1 and 1 <= len(calls) <= 2
+    failed, calls = called("coke", failing=("--fail-fast",), fail_fast=True)
+    assert failed and 1 <= len(calls) <= 2
     assert all("--fail-fast" in call for call in calls)
 
 
@@ -106,7 +99,7 @@ def test_readings_are_left_out_and_named(called: Callable, capsys: pytest.Captur
     all_of_them = _names("coke") | _names("pof_mkl")
     assert sorted(sweeps) == sorted(f"+experiment={name}" for name in all_of_them - {*left_out})
     for paper in PAPERS:
-        published = (FILE.parents[1] / "fkl" / "papers" / paper / "published.csv").exists()
+        published = (Path(reproduce.__file__).parent / paper / "published.csv").exists()
         assert {*not_needed(paper)} < _names(paper) if published else {*not_needed(paper)} <= _names(paper)
 
 
@@ -121,7 +114,7 @@ def test_missing_data_are_named_with_how_to_get_them(
     assert str(tmp_path) in out
 
 
-def test_an_unknown_paper_is_refused_before_anything_is_run(script: ModuleType) -> None:
+def test_an_unknown_paper_is_refused_before_anything_is_run() -> None:
     """With the ones there are."""
     with pytest.raises(FklError, match="paper=cook: must be one of pof_mkl, graph_omkl, coke"):
-        script.main("cook")
+        reproduce.reproduce(["cook"])

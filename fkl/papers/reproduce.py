@@ -1,8 +1,6 @@
-"""Run what the papers' tables and figures need, where data are at hand, then write them, and the page.
+"""`fkl reproduce`: run what the papers' tables and figures need, where data are at hand; then write the page.
 
-Usage: reproduce_tables.py [--fail-fast] [--readings] [PAPER ...], all papers where none is named. With --readings also
-what differences.md tells of other readings of the papers. Finished runs are left out, so an interrupted reproduction
-goes on with the same command.
+Finished runs are left out, so an interrupted reproduction goes on with the same command.
 """
 
 import os
@@ -10,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -24,10 +23,8 @@ from fkl.composing.grid import count
 from fkl.data import registry
 from fkl.data.store import Store
 from fkl.environment import variable
-from fkl.errors import FklError, refuse
 from fkl.papers import PAPERS, paper_module
 
-FAIL_FAST, READINGS = "--fail-fast", "--readings"
 AT_ONCE = min(2, cpu_count())
 """Sweeps side by side, so that no core waits while one begins or ends."""
 LONGEST = ("fdskl/svm_part", "fdskl/bank", "fdskl/svm", "fdskl/nystroem", "fdskl/ridge")
@@ -37,15 +34,34 @@ They took 218, 207, 198, 184 and 137 s of 5267 in all, in a run of everything on
 """
 
 
-def main(*arguments: str) -> int:
-    """Keep going past a failure; the exit code tells whether there was one."""
-    papers = [word for word in arguments if word not in (FAIL_FAST, READINGS)] or list(PAPERS)
+def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: bool = False) -> list[str]:
+    """Run all that these papers need, past failures, then write the page; print what it took and what is missing.
+
+    Parameters
+    ----------
+    papers : sequence of str
+        All papers where none is named.
+    fail_fast : bool
+        Whether nothing more begins after a failure.
+    readings : bool
+        Whether also what differences.md tells of other readings of the papers is run.
+
+    Returns
+    -------
+    list of str
+        The commands that failed.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        For a paper that there is not.
+    """
+    papers = papers or PAPERS
     for paper in papers:
-        paper_module(paper)  # which refuses a name that there is not
-    fail_fast = FAIL_FAST in arguments
-    left_out = () if READINGS in arguments else _readings(papers)
-    _told_what_is_missing(papers)
-    played = Played(sweeps := _in_turn(papers, left_out))
+        paper_module(paper)  # which refuses an unknown name
+    left_out = () if readings else tuple(name for paper in papers for name in experiments.not_needed(paper))
+    print_missing_data(papers)
+    played = Played(sweeps := in_turn(papers, left_out))
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         list(pool.map(partial(played.play, fail_fast=fail_fast), sweeps))
@@ -53,12 +69,12 @@ def main(*arguments: str) -> int:
         pool.shutdown(cancel_futures=True)
     if not (fail_fast and played.failed):
         played.call("page", "report", ["report"])
-    _told_what_it_took(played)
-    _told_what_is_missing(papers)
+    played.print_times()
+    print_missing_data(papers)
     if left_out:
-        print(f"left out: readings that no published number waits for, {READINGS} runs them: {', '.join(left_out)}")
+        print(f"left out: readings that no published number waits for, --readings runs them: {', '.join(left_out)}")
     print("failed: " + ("; ".join(played.failed) or "nothing"))
-    return bool(played.failed)
+    return played.failed
 
 
 @dataclass(frozen=True)
@@ -112,8 +128,12 @@ class Played:
         if fail_fast and self.failed:
             return
         self.begun += 1
-        print(f"== {self.begun} of {self.of}: fkl {' '.join(sweep.command)}{self._left()}", flush=True)
-        self.call(sweep.paper, sweep.about, [*sweep.command, *[FAIL_FAST] * fail_fast])
+        gone = (time.perf_counter() - self.start) / 60
+        # No guess of the time left: the longest runs go first, and it would be ten times too long until they are done.
+        left = f"{self.runs - self.done} of {self.runs} runs left after {gone:.0f} min" if self.done else ""
+        said = f"{' '.join(sweep.command)} ({left or f'{self.runs} runs in all'})"
+        print(f"== {self.begun} of {self.of}: fkl {said}", flush=True)
+        self.call(sweep.paper, sweep.about, [*sweep.command, *["--fail-fast"] * fail_fast])
         self.done += sweep.runs
 
     def call(self, paper: str, words: str, command: list[str]) -> None:
@@ -124,20 +144,21 @@ class Played:
         self.times.append((paper, words, used.ru_utime + used.ru_stime))
         self.failed += [" ".join(command)] * (child.returncode != 0)
 
-    def _left(self) -> str:
-        """No guess: the longest runs go first, so that it would be ten times too long until they are done."""
-        if not self.done:
-            return f" ({self.runs} runs in all)"
-        gone = (time.perf_counter() - self.start) / 60
-        return f" ({self.runs - self.done} of {self.runs} runs left after {gone:.0f} min)"
+    def print_times(self) -> None:
+        """Processor seconds of each sweep, with its tables, and of each paper; and how long all of it took."""
+        print("\nCPU s    sweep")
+        papers: Counter[str] = Counter()
+        for paper, words, seconds in sorted(self.times):
+            print(f"{seconds:7.0f}  {words}")
+            papers[paper] += round(seconds)
+        print("\nCPU s    paper")
+        for paper, total in papers.items():
+            print(f"{total:7.0f}  {paper}")
+        print(f"{papers.total():7.0f}  in all")
+        print(f"{time.perf_counter() - self.start:7.0f}  seconds from beginning to end, {AT_ONCE} sweeps at once")
 
 
-def _readings(papers: list[str]) -> tuple[str, ...]:
-    """Experiments that no published number waits for."""
-    return tuple(name for paper in papers for name in experiments.not_needed(paper))
-
-
-def _in_turn(papers: list[str], left_out: tuple[str, ...]) -> list[Sweep]:
+def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
     """All sweeps but some, papers in turn, so that what a paper runs twice is hardly run twice at the same time.
 
     The longest go first, and then those with the most runs: what is left at the end, when a core may have nothing to
@@ -151,21 +172,7 @@ def _in_turn(papers: list[str], left_out: tuple[str, ...]) -> list[Sweep]:
     return sorted(in_turn, key=lambda sweep: [*LONGEST, sweep.name].index(sweep.name))
 
 
-def _told_what_it_took(played: Played) -> None:
-    """Processor seconds of each sweep, with the tables it is for, and of each paper; and how long all of it took."""
-    print("\nCPU s    sweep")
-    papers: Counter[str] = Counter()
-    for paper, words, seconds in sorted(played.times):
-        print(f"{seconds:7.0f}  {words}")
-        papers[paper] += round(seconds)
-    print("\nCPU s    paper")
-    for paper, total in papers.items():
-        print(f"{total:7.0f}  {paper}")
-    print(f"{papers.total():7.0f}  in all")
-    print(f"{time.perf_counter() - played.start:7.0f}  seconds from beginning to end, {AT_ONCE} sweeps at once")
-
-
-def _told_what_is_missing(papers: list[str]) -> None:
+def print_missing_data(papers: Sequence[str]) -> None:
     """Name the papers' data sets that are not at hand, and how to get them."""
     store = Store(Path(variable("FKL_DATA", "data")))
     found = {listing.name: listing.found for listing in registry.describe(store)}
@@ -179,13 +186,3 @@ def _told_what_is_missing(papers: list[str]) -> None:
             if found.get(name) == "missing":
                 [first, *_] = registry.verify([name], store)
                 print(f"missing: {paper}: {name}: fkl data fetch {name}, or put {first.file} into {store.folder}")
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main(*sys.argv[1:]))
-    except FklError as wrong:
-        sys.exit(refuse(wrong))
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on from where it was", file=sys.stderr)
-        sys.exit(130)
