@@ -45,14 +45,10 @@ format: $(VENV)/ready
 docs: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-# Beside `fkl bench`, the times of literal transcriptions, and how times grow.
+# `fkl bench`, then how many times longer literal transcriptions of the papers take.
 bench: $(VENV)/ready
-	PYTHONPATH=tests $(BIN)/python scripts/bench_pof_mkl.py
-	PYTHONPATH=tests $(BIN)/python scripts/bench_graph_omkl.py
-	PYTHONPATH=tests $(BIN)/python scripts/bench_coke.py
-	PYTHONPATH=tests $(BIN)/python scripts/bench_parsimonious.py
-	PYTHONPATH=tests $(BIN)/python scripts/bench_fdskl.py
-	PYTHONPATH=tests $(BIN)/python scripts/bench_rf_gp.py
+	$(BIN)/fkl bench
+	PYTHONPATH=tests $(BIN)/python scripts/bench_literal.py
 
 reproduce-tables: $(VENV)/ready
 	$(BIN)/fkl reproduce $(if $(READINGS),--readings) $(PAPER)

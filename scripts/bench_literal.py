@@ -1,0 +1,119 @@
+"""How many times longer literal transcriptions of the papers take than fkl: what arrays and compiled loops gain.
+
+    PYTHONPATH=tests python scripts/bench_literal.py
+
+Each case of `fkl bench` here runs in turn with its transcription in tests/literal, in this one process. A transcription
+plays a few rounds of one replicate, which are multiplied up. Figures are medians of several turns.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from literal import decentralized, omkl_gf, pof_mkl, raker
+from literal.common import frequencies
+from tabulate import tabulate
+from threadpoolctl import threadpool_limits
+
+from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.algorithms.parsimonious.dual import Dual
+from fkl.bench import coke, graph_omkl, parsimonious
+from fkl.bench import pof_mkl as bench_pof_mkl
+from fkl.bench.case import Case
+from fkl.bench.floor import seconds
+from fkl.simulation import make_world
+from fkl.streams import Role, Streams
+
+Timed = tuple[Case, Callable[[], float]]
+"""A case, and the seconds that its transcription would take for all of it."""
+
+
+def of_pof_mkl(rounds: int = 2) -> Iterator[Timed]:
+    """Loops over clients and kernels, as in the paper."""
+    K, T, R = bench_pof_mkl.K, bench_pof_mkl.T, bench_pof_mkl.R
+    problem, method = bench_pof_mkl.make_problem(), bench_pof_mkl.ALGORITHM
+    streams = Streams(0, tuple(range(R)))
+    bank = bench_pof_mkl.DICTIONARY.bank(bench_pof_mkl.DIMENSION, streams, "float64")
+    uniform = np.stack([streams.uniform(Role.SELECTION, t, K)[0] for t in range(rounds)])
+    samples = problem.x[:rounds].astype(float), problem.y[:rounds], problem.present[:rounds]
+    keys = {"eta": T**-0.5, "eta_k": T**-0.5, "lam": method.lam, "step_factor": method.step_factor}
+
+    def play() -> None:
+        pof_mkl.run(*samples, bank.rho[0], bank.scale, uniform, M=method.M, xi=method.xi, **keys)
+
+    yield bench_pof_mkl.case(problem), lambda: seconds(play) * R * T / rounds
+
+
+def of_graph_omkl() -> Iterator[Timed]:
+    """Loops over kernels, one sample after another."""
+    T, R = graph_omkl.T, graph_omkl.R
+    problem = graph_omkl.make_problem(T, graph_omkl.DIMENSION)
+    x, y = problem.x[:, 0].astype(float), problem.y[:, 0]
+    streams = Streams(0, tuple(range(R)))
+    bank = graph_omkl.FEATURES.bank(graph_omkl.DIMENSION, streams, "float64")
+    omega = frequencies(bank.rho[0], bank.scale)
+    draws = next(iter(streams.generators(Role.SELECTION)))
+    graph_draws, node_draws = draws.random((300, 2, 10)), draws.random(T)
+    of_raker, of_gf = graph_omkl.cases()
+    yield of_raker, lambda: R * seconds(lambda: raker.run(x, y, omega, eta=0.1, lam=1e-3))
+    yield of_gf, lambda: R * seconds(lambda: omkl_gf.run(x, y, omega, graph_draws, node_draws, eta=0.1, lam=1e-3))
+
+
+def of_dkla(iterations: int = 5) -> Iterator[Timed]:
+    """One agent after another, with a system of equations solved in every iteration."""
+    graph = coke.graph()
+    experiment = coke.make_experiment(Dkla(), graph, coke.SIZE, coke.DIMENSION, coke.DICTIONARY, coke.R)
+    world, _ = make_world(experiment, (0,))
+    x, y, client = world.problem.part(True)
+    phi = world.bank.features(x)[0, 0].astype(float)
+    mine = [client == k for k in range(coke.K)]
+    samples = [phi[k] for k in mine], [y[k] for k in mine], [sorted(graph[k]) for k in range(coke.K)]
+    whole = coke.T * coke.R / iterations
+    yield coke.cases()[0], lambda: whole * seconds(lambda: decentralized.dkla(*samples, 1e-3, 1e-2, iterations))
+
+
+def of_parsimonious(steps: int = 10) -> Iterator[Timed]:
+    """Eqs. (8) to (12) with the whole kernel of one agent after another, in one thread."""
+    for words, problem in (parsimonious.ellipses() | parsimonious.three_features()).items():
+        yield parsimonious.case(words, problem), literal_ascent(problem, steps)
+
+
+def literal_ascent(problem: Dual, steps: int) -> Callable[[], float]:
+    """Seconds of the ascent, from a few steps of it."""
+    start = problem.random_start(np.random.default_rng(1))
+    threshold = np.sqrt(2 * problem.gamma)
+    rates = problem.N[:, 0] ** 2 / problem.smoothness()
+    matrices = [
+        np.einsum("wng,wnh->wghn", kernel.first, kernel.rest).reshape(problem.quadrature.size, -1)
+        for kernel in map(problem.kernel, range(len(start)))
+    ]
+
+    def work() -> None:
+        for K, here, y, lam, rate in zip(matrices, problem.present, problem.y, start, rates, strict=True):
+            lam, y, N = lam[here], y[here], here.sum()
+            for _ in range(steps):
+                alpha = K @ (lam * y) / N
+                alpha[np.abs(alpha) <= threshold] = 0.0
+                f = (alpha * problem.quadrature.weights) @ K
+                lam = np.maximum(lam + rate * (1 - problem.eps - y * f) / N, 0.0)
+
+    def timed() -> float:
+        with threadpool_limits(1, user_api="blas"):
+            return seconds(work) * parsimonious.STEPS / steps
+
+    return timed
+
+
+def main() -> None:
+    """Print the table."""
+    rows = []
+    for cases in (of_pof_mkl(), of_graph_omkl(), of_dkla(), of_parsimonious()):
+        for case, literal in cases:
+            ours, slow = np.transpose([(once, literal()) for once, _ in case.turns()])
+            figures = f"{np.median(ours):.3g}", f"{np.median(slow):.3g}", f"{np.median(slow / ours):.0f}"
+            rows.append((case.name, case.shape, *figures))
+            print(" ".join(rows[-1]), flush=True)
+    print(tabulate(rows, ("method", "case", "fkl, s", "literal, s", "literal / fkl"), tablefmt="github"))
+
+
+if __name__ == "__main__":
+    main()
