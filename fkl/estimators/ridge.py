@@ -2,16 +2,13 @@
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
 from fkl.errors import require
-from fkl.estimators.stream import dictionary, seed_of
+from fkl.estimators.base import Array, IncrementalRegressor, chosen_kernels, seed_of
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.streams import Streams
@@ -19,7 +16,7 @@ from fkl.streams import Streams
 KERNELS = Dictionary(N=3, smallest=1.0, largest=10.0, bandwidth_convention="deviation", D=60)
 
 
-class RffRidgeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class RffRidgeRegressor(IncrementalRegressor):
     """Ridge regression in random features: the best function of all samples seen, whatever their order.
 
     It minimises (1/n) sum_t (f(x_t) - y_t)^2 + lam |theta|^2 over f = theta'z + bias, z the random features of all
@@ -53,70 +50,20 @@ class RffRidgeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, kernels: Dictionary | None = None, lam: float = 1e-3, random_state: Any = 0) -> None:
         self.kernels, self.lam, self.random_state = kernels, lam, random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn from these samples.
+    def _begin(self, x: Array, whole: bool) -> None:
+        kernels = chosen_kernels(self.kernels, KERNELS, x)
+        self._bank = kernels.bank(x.shape[1], Streams(seed_of(self.random_state), (0,)), "float64")
+        self._equations = NormalEquations(self._bank.kernels * self._bank.width)
 
-        Parameters
-        ----------
-        X : (n, d)
-        y : (n,)
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        fkl.errors.FklError
-            For parameters that cannot be.
-        """
-        return self._learn(X, y, begin=True)
-
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from more samples, besides those before.
-
-        Parameters
-        ----------
-        X : (n, d)
-        y : (n,)
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        fkl.errors.FklError
-            As of `fit`.
-        """
-        return self._learn(X, y, begin=not hasattr(self, "_equations"))
-
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict samples.
-
-        Parameters
-        ----------
-        X : (n, d)
-
-        Returns
-        -------
-        (n,)
-        """
-        check_is_fitted(self)
-        return self._function.predict(validate_data(self, X, reset=False, dtype=np.float64))[0]
-
-    def _learn(self, X: ArrayLike, y: ArrayLike, begin: bool) -> Self:
-        x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
+    def _learn(self, x: Array, y: Array) -> int:
         require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
-        if begin:
-            kernels = dictionary(self.kernels, KERNELS, x)
-            self._bank = kernels.bank(x.shape[1], Streams(seed_of(self.random_state), (0,)), "float64")
-            self._equations = NormalEquations(self._bank.kernels * self._bank.width)
         for start in range(0, len(x), BLOCK):
             [z] = self._bank.features(x[start : start + BLOCK])
-            self._equations.add(np.concatenate([*z], axis=1), np.asarray(target[start : start + BLOCK], np.float64))
+            self._equations.add(np.concatenate([*z], axis=1), y[start : start + BLOCK])
         theta, bias = deepcopy(self._equations).solve(self.lam)
         of_kernels, equal = theta.reshape(1, self._bank.kernels, -1), np.ones((1, self._bank.kernels))
         self._function = replace(OnFeatures.of(self._bank, 0, of_kernels, equal), bias=np.array(bias))
-        self.n_samples_seen_ = self._equations.samples
-        return self
+        return int(self._equations.samples)
+
+    def _predict(self, x: Array) -> Array:
+        return self._function.predict(x)[0]

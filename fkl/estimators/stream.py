@@ -1,23 +1,19 @@
-"""What fkl's regressors share: a method of one learner, played on as far as the samples of its stream have come."""
+"""A method of one learner, played on as far as the samples of its stream have come."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from numpy.typing import NDArray
 
 from fkl.contract.world import World
 from fkl.diverged import blame
 from fkl.errors import FklError, require
+from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of
 from fkl.kernels import Dictionary
-from fkl.kernels.around_median import AroundMedian
 from fkl.streams import Streams
 
 Array = NDArray[np.floating]
-MOST_SEEDS = 2**31
 PRECISIONS = ("float32", "float64")
 
 
@@ -131,25 +127,8 @@ class Stream:
         return world
 
 
-def dictionary(kernels: Dictionary | None, default: Dictionary, x: Array) -> Dictionary:
-    """The kernels that a parameter asks for, around the median distance of these samples (n, d) if it does so."""
-    if kernels is None:
-        return replace(default)
-    require(isinstance(kernels, Dictionary), "kernels", kernels, "a fkl.kernels.Dictionary, or None")
-    if isinstance(kernels, AroundMedian):
-        return kernels.fitted(x[: kernels.samples])
-    return replace(kernels)  # a parameter stays as it was given, also what it has remembered of itself
-
-
-def seed_of(random_state: Any) -> int:
-    """An integer as it is, which is then the seed of `fkl run`; else one drawn as scikit-learn has it."""
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(MOST_SEEDS))
-
-
-class StreamRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A learner of one stream with scikit-learn's conventions; a subclass says in `_method` which.
+class StreamRegressor(IncrementalRegressor):
+    """A learner of one stream; a subclass says in `_method` which.
 
     Attributes
     ----------
@@ -178,66 +157,15 @@ class StreamRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """How many to foresee for a stream that begins with so many samples, or has no others."""
         return samples
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn from these samples once, in their order.
-
-        Parameters
-        ----------
-        X : (n, d)
-        y : (n,)
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        fkl.errors.FklError
-            For parameters that cannot be, or where the method diverges.
-        """
-        return self._learn(X, y, begin=True, whole=True)
-
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from more samples, after those before; parameters that are set meanwhile count from `fit` on.
-
-        Parameters
-        ----------
-        X : (n, d)
-        y : (n,)
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        fkl.errors.FklError
-            As of `fit`.
-        """
-        return self._learn(X, y, begin=not hasattr(self, "_stream"), whole=False)
-
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict as the method would predict the next sample of its stream.
-
-        Parameters
-        ----------
-        X : (n, d)
-
-        Returns
-        -------
-        (n,)
-        """
-        check_is_fitted(self)
-        return self._stream.predict(validate_data(self, X, reset=False, dtype=np.float64))
-
-    def _learn(self, X: ArrayLike, y: ArrayLike, begin: bool, whole: bool) -> Self:
-        x, y = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
-        stream = self._begun(x, self._rounds(len(x), whole)) if begin else self._stream
-        stream.learn(x, np.asarray(y, np.float64))
-        self._stream, self.n_samples_seen_ = stream, stream.t
-        return self
-
-    def _begun(self, x: Array, rounds: int) -> Stream:
+    def _begin(self, x: NDArray[np.float64], whole: bool) -> None:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
-        kernels, seed = dictionary(self.kernels, self._kernels, x), seed_of(self.random_state)
-        return Stream(self._method(), kernels, x.shape[1], seed, self.precision, rounds, self._keeps)
+        kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of(self.random_state)
+        rounds = self._rounds(len(x), whole)
+        self._stream = Stream(self._method(), kernels, x.shape[1], seed, self.precision, rounds, self._keeps)
+
+    def _learn(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
+        self._stream.learn(x, y)
+        return self._stream.t
+
+    def _predict(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._stream.predict(x)
