@@ -40,24 +40,23 @@ def _class(group: str, name: str) -> type:
     return getattr(import_module(module), attribute)
 
 
-@pytest.mark.parametrize(("group", "name"), CHOICES)
-def test_every_key_has_a_type_and_a_meaning(group: str, name: str) -> None:
+def test_every_key_has_a_type_and_a_meaning() -> None:
     """Its own, not that of another class that one would have to look up; so no YAML needs a comment for each."""
-    for key in of_choice(group, name).keys:
+    for key in (key for choice in CHOICES for key in of_choice(*choice).keys):
         assert key.type and key.meaning, key
         assert not POINTER.match(key.meaning), key
         assert "self" not in key.limits and "{" not in key.limits, key
 
 
-@pytest.mark.parametrize(("group", "name"), CHOICES)
-def test_keys_are_the_fields_of_the_class(group: str, name: str) -> None:
+def test_keys_are_the_fields_of_the_class() -> None:
     """With the defaults of the YAML, or the class's own where it has none."""
-    node, own = names.node(group, name), {field.name: field for field in fields(_class(group, name)) if field.init}
-    described = {key.name.rpartition(".")[2]: key for key in of_choice(group, name).keys}
-    assert set(described) == set(own) >= set(node) - {"_target_"}
-    for key in set(own) - set(node):
-        default = own[key].default_factory() if own[key].default is MISSING else own[key].default
-        assert described[key].default == str(default).replace("None", "null").replace("False", "false")
+    for choice in CHOICES:
+        node, own = names.node(*choice), {field.name: field for field in fields(_class(*choice)) if field.init}
+        described = {key.name.rpartition(".")[2]: key for key in of_choice(*choice).keys}
+        assert set(described) == set(own) >= set(node) - {"_target_"}, choice
+        for key in set(own) - set(node):
+            default = own[key].default_factory() if own[key].default is MISSING else own[key].default
+            assert described[key].default == str(default).replace("None", "null").replace("False", "false"), choice
 
 
 @pytest.mark.parametrize(("group", "name", "values"), BROKEN, ids=str)

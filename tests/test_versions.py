@@ -28,23 +28,22 @@ def test_the_lock_file_holds_exact_versions_and_nothing_else():
     assert [str(pin) for pin in LOCKED if pin.url or [part.operator for part in pin.specifier] != ["=="]] == []
 
 
-@pytest.mark.parametrize("wanted", RANGES, ids=str)
-def test_one_locked_version_lies_in_the_range(wanted: Requirement):
+def test_one_locked_version_lies_in_each_range():
     """Whatever the system and the Python, one line counts; if not, `make lock` mends it."""
-    for system, python in itertools.product(("linux", "darwin", "win32"), ("3.11", "3.12", "3.13")):
+    for wanted, system, python in itertools.product(RANGES, ("linux", "darwin", "win32"), ("3.11", "3.12", "3.13")):
         here = {"sys_platform": system, "python_version": python, "python_full_version": f"{python}.0"}
         if wanted.marker is not None and not wanted.marker.evaluate(here):
             continue  # not wanted there
         of_that_name = [pin for pin in LOCKED if canonicalize_name(pin.name) == canonicalize_name(wanted.name)]
         pins = [pin for pin in of_that_name if pin.marker is None or pin.marker.evaluate(here)]
-        assert len(pins) == 1, here
+        assert len(pins) == 1, (wanted, here)
         assert wanted.specifier.contains(str(pins[0].specifier).removeprefix("==")), str(pins[0])
 
 
-@pytest.mark.parametrize("wanted", RANGES, ids=str)
-def test_a_range_has_a_lower_end(wanted: Requirement):
+def test_each_range_has_a_lower_end():
     """`make lowest` installs it."""
-    assert [part.operator for part in wanted.specifier].count(">=") == 1
+    without = [str(one) for one in RANGES if [part.operator for part in one.specifier].count(">=") != 1]
+    assert not without
 
 
 def would_do(target: str, python: Path | str = sys.executable) -> str:

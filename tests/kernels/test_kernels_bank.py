@@ -84,9 +84,17 @@ def follow(bank: FeatureBank, pair: Pair) -> tuple[Array, Array, Array]:
     return bank.follow(pair.x, np.linspace(-1, 1, rounds), np.linspace(0.1, 0.01, rounds), 0.05, theta)
 
 
-@pytest.mark.parametrize("clients", [1, CLIENT_TILE - 1, CLIENT_TILE, CLIENT_TILE + 1, 600])
-@pytest.mark.parametrize("options", OPTIONS, ids=repr)
-@pytest.mark.parametrize(("engine", "precision"), [("numba", "float32"), ("numba", "float64"), ("numpy", "float32")])
+BANKS = [("numba", "float32"), ("numba", "float64"), ("numpy", "float32")]
+SIZES = [1, CLIENT_TILE - 1, CLIENT_TILE, CLIENT_TILE + 1, 600]
+PAIRWISE = [
+    (*BANKS[(i + j) % len(BANKS)], options, clients)
+    for i, options in enumerate(OPTIONS)
+    for j, clients in enumerate(SIZES)
+]
+"""Every pair of a bank, an option and a size is in one case at least."""
+
+
+@pytest.mark.parametrize(("engine", "precision", "options", "clients"), PAIRWISE, ids=repr)
 def test_a_bank_is_the_reference(engine: str, precision: str, options: dict[str, Any], clients: int) -> None:
     """All methods agree for every option, with tiles of clients full, short and several."""
     pair = make_pair(clients, precision=precision, engine=engine, **options)
