@@ -24,6 +24,7 @@ from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, Missi
 import fkl
 from fkl import __version__, source
 from fkl.composing import resolvers  # noqa: F401 # called when a configuration is resolved, also in a sweep's worker
+from fkl.data import renamed
 from fkl.data.normalise import SCALINGS
 from fkl.data.problem import PARTS_OF_ROWS
 from fkl.errors import BadValue, FklError, inside, require
@@ -240,6 +241,8 @@ def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, An
     network = keys.get("network")
     if isinstance(network, dict) and network.get("_target_") == "fkl.network.Network":  # whose null and 0 do nothing
         keys["network"] = {key: value for key, value in network.items() if value}
+    if isinstance(keys.get("dataset"), dict):
+        keys["dataset"] = renamed.identifying(keys["dataset"])
     for group in {key.partition(".")[0] for key in idle}:
         keys[group] = {key: value for key, value in keys[group].items() if f"{group}.{key}" not in idle}
     return keys
@@ -361,13 +364,14 @@ def instantiate(node: dict[str, Any] | None, group: str) -> Any:
     """Make the object that a node's `_target_` names."""
     if not isinstance(node, dict) or "_target_" not in node:
         raise BadValue("_target_", None, "the import path of a class")
+    node |= renamed.as_today(node)
     path = str(node["_target_"])
     target = _imported(path)
     lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
     values = {key: value for key, value in node.items() if key != "_target_"}
-    made = build(target, values, group)
+    made = build(target.with_keys(values) if hasattr(target, "with_keys") else target, values, group)
     node |= values
     return made
 
@@ -417,7 +421,11 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
     """
     schema = OmegaConf.structured(target)
     OmegaConf.set_readonly(schema, False)
+    nested = {one.name: one.type for one in fields(target) if isinstance(one.type, type) and is_dataclass(one.type)}
     for key, value in values.items():
+        if key in nested and isinstance(value, dict):
+            with inside(f"{group}.{key}"):
+                value = build(nested[key], {**value}, f"{group}.{key}")
         try:
             schema[key] = value
             _require_bool(schema[key], key, value)

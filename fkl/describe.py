@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fkl.composing import experiments, names
+from fkl.data.table_layout import options
 from fkl.errors import FklError
 from fkl.source_docs import POINTER, Class, found_class
 
@@ -22,6 +23,8 @@ NODES = {
     "paths": ("fkl.config.Paths", "paths", "Folders"),
 }
 """Parts of the configuration that have no choices: class, where its keys stand, and what it is."""
+TABLE_SET = "fkl.data.table_set.TableSet"
+"""Class of the data sets that their YAML describes."""
 OPTIONS = {
     "-m, --multirun": "Every combination of comma-separated values.",
     "--fail-fast": "With -m, leave out what has not begun once a run has failed.",
@@ -134,20 +137,27 @@ def _near(wanted: str) -> str:
 
 def of_choice(group: str, name: str) -> Description:
     """What a YAML of the configuration and the class that it names tell."""
-    node = names.node(group, name)
+    node, comments = names.node(group, name), names.comments(group, name)
     made = _class(str(node["_target_"]))
+    by_yaml = node["_target_"] == TABLE_SET
     place = f"{group}.{name}" if group == "logger" else group  # of which there can be several
     return Description(
         group=group,
         name=name,
         what=names.abouts(group)[name],
-        details=_plain(made.sections[""]),
+        details=comments[""] if by_yaml else _plain(made.sections[""]),
         paper=_paper(made) if group == "algo" else "",
         equations=_equations(made) if group == "algo" else "",
         brings=tuple(names.brought(group, name)),
-        usage=f"fkl run {group}={name}" + (f" [{place}.KEY=VALUE ...]" if len(node) > 1 else ""),
-        keys=tuple(_keys(place, made, node)),
+        usage=f"fkl run {group}={name}" + (f" [{place}.KEY=VALUE ...]" if len(node) > 1 + by_yaml else ""),
+        keys=tuple(_keys_of_table_set(node, comments) if by_yaml else _keys(place, made, node)),
     )
+
+
+def _keys_of_table_set(node: dict[str, Any], comments: dict[str, str]) -> Iterator[Key]:
+    """Keys of a data set that its YAML describes, with the comment over each."""
+    for name, option in options(node).items():
+        yield Key(f"dataset.{name}", option.told, _yaml(node[name]), option.allowed, comments.get(name, ""))
 
 
 def of_paper(group: str, name: str) -> Description:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from fkl.config import NOT_RESULTS
+from fkl.data import renamed
 from fkl.results.collect import EndedRun
 
 CLASS = "_target_"
@@ -19,7 +20,8 @@ def flat(config: dict[str, Any]) -> Flat:
     >>> flat({"seed": 0, "threads": 2, "algo": {"eta": 1.0}})
     {'seed': 0, 'algo.eta': 1}
     """
-    return dict(_flat({key: node for key, node in config.items() if key not in NOT_RESULTS}))
+    told = {"dataset": renamed.shown(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
+    return dict(_flat({key: node for key, node in (config | told).items() if key not in NOT_RESULTS}))
 
 
 def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

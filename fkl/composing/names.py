@@ -43,6 +43,22 @@ def _first_comment(file: Path) -> str:
         return next((line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line), "")
 
 
+def comments(group: str, name: str) -> dict[str, str]:
+    """What a choice's YAML says in comments: over a key by that key, and of the whole, below its first line, by ""."""
+    lines = files(group)[name].read_text(encoding="utf-8").splitlines()[1:]
+    found: dict[str, str] = {}
+    waiting: list[str] = []
+    for line in lines:
+        if line[:1] == "#":
+            waiting.append(line[1:].strip() or "\n\n")  # an empty one ends a paragraph
+            continue
+        key = "" if "" not in found else line.partition(":")[0]
+        if waiting or not key:
+            found[key] = "\n\n".join(" ".join(part.split()) for part in " ".join(waiting).split("\n\n")).strip()
+        waiting = []
+    return found
+
+
 @cache
 def node(group: str, name: str) -> dict[str, Any]:
     """Keys and values of a choice, those of the choices that it extends, too."""

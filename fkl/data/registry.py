@@ -2,8 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import yaml
 
 from fkl import conf_folder
 from fkl.errors import FklError, require
@@ -16,16 +20,30 @@ if TYPE_CHECKING:
 
 
 class Dataset(Protocol):
-    """What every data set class has; its fields are the keys of its configuration node.
+    """What every data set has; its fields are the keys of its configuration node.
 
     One that reads a file of the user's own has no `files` but a `fingerprint`, the file's SHA-256.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    files: ClassVar[tuple["DataFile", ...]]
-    licence: ClassVar[str]
-    shape: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """As a command line has it."""
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+
+    @property
+    def files(self) -> tuple["DataFile", ...]:
+        """All its files."""
+
+    @property
+    def licence(self) -> str:
+        """Licence of its files."""
+
+    @property
+    def shape(self) -> str:
+        """Rows x features."""
 
     def load(self, store: "Store", rng: "np.random.Generator") -> "Table":
         """Read or generate the table.
@@ -58,29 +76,57 @@ class FileState(NamedTuple):
     detail: str
 
 
-def targets(group: str = "dataset") -> dict[str, str]:
-    """Import path of every data set's class by its name, or of another group's: what the YAMLs of conf/dataset say."""
+def targets(group: str) -> dict[str, str]:
+    """Import path of the class of every choice of a group of conf/, by its name."""
     texts = {file.stem: file.read_text(encoding="utf-8") for file in sorted((conf_folder() / group).glob("*.yaml"))}
     return {name: re.findall(r"^_target_: *(\S+)", text, re.MULTILINE)[0] for name, text in texts.items()}
 
 
-def dataset_class(name: str) -> type[Dataset]:
-    """Class of a data set.
+def names() -> list[str]:
+    """Names of all data sets that fkl ships."""
+    return sorted(file.stem for file in (conf_folder() / "dataset").glob("*.yaml"))
+
+
+def node(name: str) -> dict[str, Any]:
+    """The node of a data set that fkl ships, as its YAML has it.
 
     Raises
     ------
     BadValue
         If there is none of this name.
     """
-    known = targets()
+    known = names()
     require(name in known, "dataset", name, f"one of {', '.join(known)}")
-    module, _, attribute = known[name].rpartition(".")
-    return cast(type[Dataset], getattr(import_module(module), attribute))
+    return {key: deepcopy(value) for key, value in _content(name).items() if key != "defaults"}
+
+
+@cache
+def _content(name: str) -> dict[str, Any]:
+    """What a YAML holds, read once."""
+    content: dict[str, Any] = yaml.safe_load((conf_folder() / "dataset" / f"{name}.yaml").read_text(encoding="utf-8"))
+    return content
+
+
+def dataset(name: str, **keys: Any) -> Dataset:
+    """A data set that fkl ships, with these keys in place of its YAML's.
+
+    Raises
+    ------
+    BadValue
+        If there is none of this name, or a key cannot have this value.
+    """
+    values = node(name) | keys
+    module, _, attribute = str(values.pop("_target_")).rpartition(".")
+    made = getattr(import_module(module), attribute)
+    if hasattr(made, "with_keys"):
+        made = made.with_keys(values)
+    built: Dataset = made(**values)
+    return built
 
 
 def describe(store: "Store") -> list[Listing]:
     """Every data set: what it is, where its files are found, how large they are, its licence."""
-    return [_listing(dataset_class(name), store) for name in targets()]
+    return [_listing(dataset(name), store) for name in names()]
 
 
 def fetch(names: list[str], store: "Store") -> Iterator[FileState]:
@@ -128,18 +174,18 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
             yield FileState(file.dataset, file.name, "ok", detail)
 
 
-def _files(names: list[str]) -> list["DataFile"]:
+def _files(wanted: list[str]) -> list["DataFile"]:
     """Files of these data sets, of all where none is named; all names are looked up before anything is done."""
-    return [file for name in names or targets() for file in dataset_class(name).files]
+    return [file for name in wanted or names() for file in dataset(name).files]
 
 
-def _listing(dataset: type[Dataset], store: "Store") -> Listing:
+def _listing(dataset: Dataset, store: "Store") -> Listing:
     return Listing(dataset.name, dataset.title, dataset.shape, _found(dataset, store), _size(dataset), dataset.licence)
 
 
-def _found(dataset: type[Dataset], store: "Store") -> str:
+def _found(dataset: Dataset, store: "Store") -> str:
     if not dataset.files:
-        return "dataset.path" if hasattr(dataset, "fingerprint") else "built in"
+        return "dataset.path" if hasattr(type(dataset), "fingerprint") else "built in"
     paths = [store.find(file) for file in dataset.files]
     missing = sum(path is None for path in paths)
     if missing:
@@ -147,7 +193,7 @@ def _found(dataset: type[Dataset], store: "Store") -> str:
     return ", ".join(sorted({str(path.parent) for path in paths if path is not None}))
 
 
-def _size(dataset: type[Dataset]) -> str:
+def _size(dataset: Dataset) -> str:
     if not dataset.files:
         return "-"
     sizes = [file.size for file in dataset.files if file.size is not None]

@@ -10,7 +10,7 @@ import pandas as pd
 import yaml
 
 from fkl.comparison.labels import flat, told, varying
-from fkl.data.registry import dataset_class, targets
+from fkl.data import registry
 from fkl.data.store import DataFile, Store
 from fkl.errors import FklError
 from fkl.report.pictures import REDUCED, Picture, embedded
@@ -150,9 +150,9 @@ def environments(runs: Iterable[FinishedRun]) -> list[Environment]:
 
 def data_source(name: str, store: Store) -> DataSource:
     """What is known of a data set; of one that fkl does not know, its name."""
-    if name not in targets():
+    if name not in registry.names():
         return DataSource(name, "", "", (), ())
-    found = dataset_class(name)
+    found = registry.dataset(name)
     missing = tuple(file for file in found.files if store.find(file) is None)
     return DataSource(name, found.title, found.licence, tuple(found.files), missing)
 

@@ -9,49 +9,41 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
+from omegaconf import OmegaConf
 from scipy.sparse import csr_array
+from without_hashes import put, small
 
-from fkl.data import gisette, libsvm, real_sim
-from fkl.data.a9a import A9a
-from fkl.data.cod_rna import CodRna
-from fkl.data.default_credit import FEATURES as CREDIT_FEATURES
-from fkl.data.default_credit import DefaultCredit
-from fkl.data.epsilon import Epsilon
-from fkl.data.gisette import Gisette
-from fkl.data.give_me_credit import FEATURES as BORROWER_FEATURES
-from fkl.data.give_me_credit import GiveMeCredit
-from fkl.data.ijcnn1 import Ijcnn1
-from fkl.data.phishing import Phishing
-from fkl.data.real_sim import RealSim
-from fkl.data.store import DataFile, Store
+from fkl.data import libsvm
+from fkl.data.registry import dataset
+from fkl.data.store import Store
+from fkl.data.table_set import TableSet
 from fkl.data.vertical import FeatureGroups
-from fkl.data.w8a import W8a
 from fkl.errors import BadValue, FklError
 
 CONF = Path(__file__).parents[2] / "conf"
 STORE = Store(Path(os.environ.get("FKL_DATA", "../shared/data")), offline=True)
-LIBSVM = {Phishing: 68, A9a: 123, W8a: 300, Ijcnn1: 22, CodRna: 8, Gisette: 5000, RealSim: 20958, Epsilon: 2000}
-ALL = (*LIBSVM, DefaultCredit, GiveMeCredit)
+LIBSVM = {
+    "phishing": 68,
+    "a9a": 123,
+    "w8a": 300,
+    "ijcnn1": 22,
+    "cod_rna": 8,
+    "gisette": 5000,
+    "real_sim": 20958,
+    "epsilon": 2000,
+}
+ALL = (*LIBSVM, "default_credit", "give_me_credit")
 
 
-def small_files(monkeypatch, dataset, folder, *contents):
-    """Stand-ins for the published files, with the same names and no hash; those of no content are not there."""
-    stand_ins = tuple(DataFile(file.dataset, file.name, file.url, instead=file.instead) for file in dataset.files)
-    for file, content in zip(stand_ins, contents, strict=False):
-        (folder / file.name).write_bytes(content)
-    monkeypatch.setattr(dataset, "files", stand_ins)
-    return Store(folder, offline=True)
+def load(one, store):
+    return one.load(store, np.random.default_rng(0))
 
 
-def load(dataset, store):
-    return dataset.load(store, np.random.default_rng(0))
-
-
-def real(dataset):
-    missing = [file.name for file in dataset.files if STORE.find(file) is None]
-    if len(missing) == len(dataset.files) or (missing and not isinstance(dataset, CodRna)):
+def real(one):
+    missing = [file.name for file in one.files if STORE.find(file) is None]
+    if len(missing) == len(one.files) or (missing and one.name != "cod_rna"):
         pytest.skip(f"{', '.join(missing)} not in {STORE.folder} (set FKL_DATA)")
-    return load(dataset, STORE)
+    return load(one, STORE)
 
 
 def counts(table):
@@ -66,30 +58,23 @@ def samples(*lines):
     return b"".join(line + b"\n" for line in lines)
 
 
-def make(dataset):
+def of_two_rows(name):
     """A data set that is content with two samples of its file."""
-    return dataset(rows=2) if dataset is Epsilon else dataset()
+    fields = {"gisette": {"rows": 2}, "real_sim": {"file_rows": 2}}
+    return small(name, fields.get(name), **({"rows": 2} if name == "epsilon" else {}))
 
 
-@pytest.fixture
-def two_rows(monkeypatch):
-    for module in (gisette, real_sim):
-        monkeypatch.setattr(module, "ROWS", 2)
-
-
-@pytest.mark.parametrize("dataset", LIBSVM)
-def test_libsvm_text_keeps_its_indices_and_gets_the_published_number_of_features(
-    monkeypatch, tmp_path, two_rows, dataset
-):
-    low = b"0" if dataset is Phishing else b"-1"
+@pytest.mark.parametrize("name", LIBSVM)
+def test_libsvm_text_keeps_its_indices_and_gets_the_published_number_of_features(tmp_path, name):
+    low = b"0" if name == "phishing" else b"-1"
     text = samples(low + b" 1:0.5 3:-2 8:1e-3 ", b"+1 ")
-    table = load(make(dataset), small_files(monkeypatch, dataset, tmp_path, *(text for _ in dataset.files)))
-    parts = 2 if dataset in (A9a, W8a) else 1
-    features = LIBSVM[dataset]
+    table = load(of_two_rows(name), put(tmp_path, name, [text, text]))
+    parts = 2 if name in ("a9a", "w8a") else 1
+    features = LIBSVM[name]
     assert table.x.shape == (2 * parts, features)
-    assert isinstance(table.x, csr_array if dataset is RealSim else np.ndarray)
+    assert isinstance(table.x, csr_array if name == "real_sim" else np.ndarray)
     assert table.x.dtype == table.y.dtype == np.float64
-    x = table.x.toarray() if dataset is RealSim else table.x
+    x = table.x.toarray() if name == "real_sim" else table.x
     expected = np.zeros((2, features))
     expected[0, [0, 2, 7]] = [0.5, -2, 1e-3]
     assert np.array_equal(x, np.tile(expected, (parts, 1)))
@@ -98,16 +83,16 @@ def test_libsvm_text_keeps_its_indices_and_gets_the_published_number_of_features
     assert table.site.tolist() == [0, 0] * parts
 
 
-def test_real_sim_stores_no_zeros(monkeypatch, tmp_path, two_rows):
+def test_real_sim_stores_no_zeros(tmp_path):
     text = samples(b"-1 5:0.25", b"1 20958:1")
-    table = load(RealSim(), small_files(monkeypatch, RealSim, tmp_path, text))
+    table = load(of_two_rows("real_sim"), put(tmp_path, "real_sim", [text]))
     assert table.x.nnz == 2
     assert table.x[0, 4] == 0.25
     assert table.x[1, 20957] == 1
     assert table.feature_names[4] == "x5"
 
 
-@pytest.mark.parametrize("dataset", LIBSVM)
+@pytest.mark.parametrize("name", LIBSVM)
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -127,50 +112,50 @@ def test_real_sim_stores_no_zeros(monkeypatch, tmp_path, two_rows):
         (b"nan 1:1", "line 2: label nan is neither (0|-1) nor 1"),
     ],
 )
-def test_damaged_lines_are_named(monkeypatch, tmp_path, two_rows, dataset, line, words):
-    low = b"0" if dataset is Phishing else b"-1"
+def test_damaged_lines_are_named(tmp_path, name, line, words):
+    low = b"0" if name == "phishing" else b"-1"
     text = samples(low + b" 1:1", line, b"1 1:1", low + b" 2:1")
-    store = small_files(monkeypatch, dataset, tmp_path, *(text for _ in dataset.files))
-    with pytest.raises(FklError, match=f"^{dataset.files[0].name}, {words}") as caught:
-        load(make(dataset), store)
+    store = put(tmp_path, name, [text, text])
+    with pytest.raises(FklError, match=f"^{dataset(name).files[0].name}, {words}") as caught:
+        load(of_two_rows(name), store)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("dataset", LIBSVM)
+@pytest.mark.parametrize("name", LIBSVM)
 @pytest.mark.parametrize("last", [b"", b"1"])
-def test_one_class_or_none_is_refused(monkeypatch, tmp_path, two_rows, dataset, last):
-    store = small_files(monkeypatch, dataset, tmp_path, *(samples(*[last + b" 1:1"] * 2) if last else b"",) * 2)
+def test_one_class_or_none_is_refused(tmp_path, name, last):
+    store = put(tmp_path, name, [samples(*[last + b" 1:1"] * 2) if last else b""] * 2)
     words = "no sample has the label (0|-1), where two classes|0 rows where 2 are"
-    with pytest.raises(FklError, match=rf"^{dataset.files[0].name}: ({words}) (are )?(expected|needed)"):
-        load(make(dataset), store)
+    with pytest.raises(FklError, match=rf"^{dataset(name).files[0].name}: ({words}) (are )?(expected|needed)"):
+        load(of_two_rows(name), store)
 
 
-@pytest.mark.parametrize("dataset", ALL)
-def test_missing_files_say_where_they_are_published(tmp_path, dataset):
-    with pytest.raises(FklError, match=rf"{dataset.name}: {dataset.files[0].name} is not in ") as caught:
-        load(dataset(), Store(tmp_path, offline=True))
-    address = "kaggle.com" if dataset in (DefaultCredit, GiveMeCredit) else "csie.ntu.edu.tw/~cjlin/libsvmtools"
+@pytest.mark.parametrize("name", ALL)
+def test_missing_files_say_where_they_are_published(tmp_path, name):
+    with pytest.raises(FklError, match=rf"{name}: {dataset(name).files[0].name} is not in ") as caught:
+        load(dataset(name), Store(tmp_path, offline=True))
+    address = "kaggle.com" if name in ("default_credit", "give_me_credit") else "csie.ntu.edu.tw/~cjlin/libsvmtools"
     assert address in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("dataset", "rows"), [(Gisette, 6000), (RealSim, 72309), (Epsilon, 400000)])
-def test_files_without_a_hash_must_have_the_published_number_of_rows(monkeypatch, tmp_path, dataset, rows):
-    store = small_files(monkeypatch, dataset, tmp_path, samples(b"-1 1:1", b"1 1:1"))
-    assert dataset.files[0].sha256 is None
-    with pytest.raises(FklError, match=f"^{dataset.files[0].name}: 2 rows where {rows} are (needed|expected)"):
-        load(dataset(), store)
+@pytest.mark.parametrize(("name", "rows"), [("gisette", 6000), ("real_sim", 72309), ("epsilon", 400000)])
+def test_files_without_a_hash_must_have_the_published_number_of_rows(tmp_path, name, rows):
+    store = put(tmp_path, name, [samples(b"-1 1:1", b"1 1:1")])
+    assert dataset(name).files[0].sha256 is None
+    with pytest.raises(FklError, match=f"^{dataset(name).files[0].name}: 2 rows where {rows} are (needed|expected)"):
+        load(dataset(name), store)
 
 
 def test_epsilon_takes_its_first_rows(monkeypatch, tmp_path):
-    store = small_files(monkeypatch, Epsilon, tmp_path, samples(b"-1 1:1", b"1 2:1", b"1 2000:1", b"1 1:1"))
+    store = put(tmp_path, "epsilon", [samples(b"-1 1:1", b"1 2:1", b"1 2000:1", b"1 1:1")])
     monkeypatch.setattr(libsvm, "BLOCK", 15)
-    table = load(Epsilon(rows=3), store)
+    table = load(small("epsilon", rows=3), store)
     assert table.x.shape == (3, 2000)
     assert np.argwhere(table.x).tolist() == [[0, 0], [1, 1], [2, 1999]]
     for rows in (1, 400001):
         with pytest.raises(BadValue, match=f"rows={rows}: must be an integer from 2 to 400000"):
-            Epsilon(rows=rows)
+            dataset("epsilon", rows=rows)
 
 
 @pytest.mark.parametrize("block", [1, 2, 7, 20, 1 << 20])
@@ -197,11 +182,11 @@ def test_text_in_pieces_is_read_as_in_one(monkeypatch, block, end):
         libsvm.read_dense(pieces(damaged), "file", 6, 50)
 
 
-def test_cod_rna_reads_either_file(monkeypatch, tmp_path):
+def test_cod_rna_reads_either_file(tmp_path):
     copy = b"-1 -766 128 0.140625 0.304688 0.234375 0.140625 0.304688 0\n1 -485 76 0.2 0.25 0.233766 0.197368 0.25 0\n"
-    store = small_files(monkeypatch, CodRna, tmp_path)
+    store = put(tmp_path, "cod_rna", [])
     (tmp_path / "cod-rna.train").write_bytes(copy)
-    table = load(CodRna(), store)
+    table = load(small("cod_rna"), store)
     assert table.x.tolist() == [
         [-766, 128, 0.140625, 0.304688, 0.234375, 0.140625, 0.304688, 0],
         [-485, 76, 0.2, 0.25, 0.233766, 0.197368, 0.25, 0],
@@ -214,9 +199,9 @@ def test_cod_rna_reads_either_file(monkeypatch, tmp_path):
     ):
         (tmp_path / "cod-rna.train").write_bytes(content)
         with pytest.raises(FklError, match=f"^cod-rna.train, ({words})"):
-            load(CodRna(), store)
+            load(small("cod_rna"), store)
     (tmp_path / "cod-rna").write_bytes(with_indices(copy))
-    again = load(CodRna(), store)
+    again = load(small("cod_rna"), store)
     assert np.array_equal(again.x, table.x)
     assert np.array_equal(again.y, table.y)
 
@@ -229,15 +214,15 @@ def with_indices(text):
     )
 
 
-def test_default_credit_leaves_out_the_number_and_keeps_codes(monkeypatch, tmp_path):
-    header = '"ID",' + ",".join(f'"{name}"' for name in CREDIT_FEATURES) + ',"default.payment.next.month"\n'
+def test_default_credit_leaves_out_the_number_and_keeps_codes(tmp_path):
+    header = ",".join(f'"{name}"' for name in dataset("default_credit").layout.all_columns) + "\n"
     rows = [[1, 1e5, *range(22), 1], [2, 2e4, *range(-2, 20), 0]]
     text = header + f"1,1e+05,{','.join(map(str, rows[0][2:]))}\n" + ",".join(map(str, rows[1])) + "\n"
-    store = small_files(monkeypatch, DefaultCredit, tmp_path, text.encode())
-    table = load(DefaultCredit(), store)
+    store = put(tmp_path, "default_credit", [text.encode()])
+    table = load(small("default_credit"), store)
     assert table.x.tolist() == [row[1:-1] for row in rows]
     assert table.y.tolist() == [1, -1]
-    assert table.feature_names == CREDIT_FEATURES
+    assert table.feature_names == dataset("default_credit").layout.features
     path = tmp_path / "UCI_Credit_Card.csv"
     for content, words in (
         (text + text.splitlines()[2][:-1] + "7\n", "line 4: label 7 is neither 0 nor 1"),
@@ -246,29 +231,29 @@ def test_default_credit_leaves_out_the_number_and_keeps_codes(monkeypatch, tmp_p
     ):
         path.write_text(content)
         with pytest.raises(FklError, match=f"^UCI_Credit_Card.csv, {words}"):
-            load(DefaultCredit(), store)
+            load(small("default_credit"), store)
 
 
 def borrowers(*rows):
-    lines = ["," + ",".join(["SeriousDlqin2yrs", *BORROWER_FEATURES])]
+    lines = ["," + ",".join(["SeriousDlqin2yrs", *dataset("give_me_credit").layout.features])]
     lines += [",".join([str(number), *map(str, row)]) for number, row in enumerate(rows, start=1)]
     return "\r\n".join([*lines, ""]).encode()
 
 
-def test_give_me_credit_fills_or_drops_what_is_missing(monkeypatch, tmp_path):
+def test_give_me_credit_fills_or_drops_what_is_missing(tmp_path):
     rows = [[label, *range(label + start, label + start + 10)] for label, start in ((0, 0), (1, 2), (0, 7), (0, 30))]
     rows[1][5] = rows[3][10] = "NA"
-    store = small_files(monkeypatch, GiveMeCredit, tmp_path, borrowers(*rows))
-    table = load(GiveMeCredit(), store)
+    store = put(tmp_path, "give_me_credit", [borrowers(*rows)])
+    table = load(small("give_me_credit"), store)
     rows[1][5], rows[3][10] = np.median([4, 11, 34]), np.median([9, 12, 16])
     assert table.x.tolist() == [row[1:] for row in rows]
     assert table.y.tolist() == [-1, 1, -1, -1]
-    assert table.feature_names == BORROWER_FEATURES
-    dropped = load(GiveMeCredit(missing="drop"), store)
+    assert table.feature_names == dataset("give_me_credit").layout.features
+    dropped = load(small("give_me_credit", missing="drop"), store)
     assert np.array_equal(dropped.x, table.x[[0, 2]])
     assert dropped.y.tolist() == [-1, -1]
     with pytest.raises(BadValue, match="missing=mean: must be median or drop"):
-        GiveMeCredit(missing="mean")
+        dataset("give_me_credit", missing="mean")
     path = tmp_path / "cs-training.csv"
     for row, words in (
         (["NA", *range(10)], "label nan is neither 0 nor 1"),
@@ -276,39 +261,39 @@ def test_give_me_credit_fills_or_drops_what_is_missing(monkeypatch, tmp_path):
     ):
         path.write_bytes(borrowers(*rows, row))
         with pytest.raises(FklError, match=f"^cs-training.csv, line 6: {words}"):
-            load(GiveMeCredit(), store)
+            load(small("give_me_credit"), store)
     path.write_bytes(borrowers(*rows, [0, "x", *range(9)]))
     with pytest.raises(FklError, match=r"^cs-training.csv, line 6, column Revolving.*: 'x' is not a finite number"):
-        load(GiveMeCredit(), store)
+        load(small("give_me_credit"), store)
 
 
-@pytest.mark.parametrize("dataset", ALL)
-def test_parties_that_share_the_features_are_the_partition(tmp_path, dataset):
+@pytest.mark.parametrize("name", ALL)
+def test_parties_that_share_the_features_are_the_partition(tmp_path, name):
     primary = "defaults: [{partition: by_site}, {dataset: wave_farm}, _self_]\n"
     (tmp_path / "primary.yaml").write_text(f"hydra: {{searchpath: ['file://{CONF}']}}\n{primary}")
     with initialize_config_dir(str(tmp_path), version_base="1.3"):
-        node = compose("primary", [f"dataset={dataset.name}"])
-    assert isinstance(instantiate(node.dataset), dataset)
+        node = compose("primary", [f"dataset={name}"])
+    assert TableSet.of(OmegaConf.to_container(node.dataset)).table == dataset(name).table
     assert instantiate(node.partition) == FeatureGroups()
 
 
 @pytest.mark.parametrize(
-    ("dataset", "shape", "expected"),
+    ("published", "shape", "expected"),
     [
-        (Phishing(), (11055, 68), {-1.0: 4898, 1.0: 6157}),
-        (A9a(), (48842, 123), {-1.0: 24720 + 12435, 1.0: 7841 + 3846}),
-        (W8a(), (64700, 300), {-1.0: 48270 + 14497, 1.0: 1479 + 454}),
-        (Ijcnn1(), (49990, 22), {-1.0: 45137, 1.0: 4853}),
-        (CodRna(), (59535, 8), {-1.0: 39690, 1.0: 19845}),
-        (DefaultCredit(), (30000, 23), {-1.0: 23364, 1.0: 6636}),
-        (GiveMeCredit(), (150000, 10), {-1.0: 139974, 1.0: 10026}),
-        (GiveMeCredit(missing="drop"), (120269, 10), {-1.0: 111912, 1.0: 8357}),
-        (Gisette(), (6000, 5000), {-1.0: 3000, 1.0: 3000}),
+        (dataset("phishing"), (11055, 68), {-1.0: 4898, 1.0: 6157}),
+        (dataset("a9a"), (48842, 123), {-1.0: 24720 + 12435, 1.0: 7841 + 3846}),
+        (dataset("w8a"), (64700, 300), {-1.0: 48270 + 14497, 1.0: 1479 + 454}),
+        (dataset("ijcnn1"), (49990, 22), {-1.0: 45137, 1.0: 4853}),
+        (dataset("cod_rna"), (59535, 8), {-1.0: 39690, 1.0: 19845}),
+        (dataset("default_credit"), (30000, 23), {-1.0: 23364, 1.0: 6636}),
+        (dataset("give_me_credit"), (150000, 10), {-1.0: 139974, 1.0: 10026}),
+        (dataset("give_me_credit", missing="drop"), (120269, 10), {-1.0: 111912, 1.0: 8357}),
+        (dataset("gisette"), (6000, 5000), {-1.0: 3000, 1.0: 3000}),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_published_shape_and_labels(dataset, shape, expected):
-    table = real(dataset)
+def test_published_shape_and_labels(published, shape, expected):
+    table = real(published)
     assert table.x.shape == shape
     assert len(table.feature_names) == shape[1]
     assert counts(table) == expected
@@ -316,35 +301,35 @@ def test_published_shape_and_labels(dataset, shape, expected):
 
 
 def test_published_real_sim():
-    table = real(RealSim())
+    table = real(dataset("real_sim"))
     assert isinstance(table.x, csr_array)
     assert table.x.shape == (72309, 20958)
 
 
 def test_published_values():
-    table = real(Phishing())
+    table = real(dataset("phishing"))
     assert set(np.unique(table.x)) == {0, 0.18257}
     assert ((table.x > 0).sum(axis=1) == 30).all()
-    table = real(A9a())
+    table = real(dataset("a9a"))
     assert set(np.unique(table.x)) == {0, 1}
     assert np.flatnonzero(table.x[32561]).tolist() == [0, 5, 16, 20, 34, 41, 53, 61, 70, 72, 73, 75, 79, 82]
-    table = real(W8a())
+    table = real(dataset("w8a"))
     assert set(np.unique(table.x)) == {0, 1}
     assert (table.x.sum(axis=1) == 0).sum() == 4203 + 1252
-    table = real(Ijcnn1())
+    table = real(dataset("ijcnn1"))
     assert table.x[0, [5, 10, 11, 21]].tolist() == [1, -0.731854, 0.173431, -0.00081]
-    table = real(DefaultCredit())
+    table = real(dataset("default_credit"))
     assert table.x[0, :6].tolist() == [20000, 2, 2, 1, 24, 2]
     assert table.y[0] == 1
-    table = real(GiveMeCredit())
+    table = real(dataset("give_me_credit"))
     assert table.x[0].tolist() == [0.766126609, 45, 2, 0.802982129, 9120, 13, 0, 6, 0, 2]
     assert np.median(table.x, axis=0)[[4, 9]].tolist() == [5400, 0]
 
 
 def test_cod_rna_with_indices_is_libsvm_s_file(tmp_path):
-    table = real(CodRna())
+    table = real(dataset("cod_rna"))
     assert table.x[0, :3].tolist() == [-766, 128, 0.140625]
-    official, copy = CodRna.files
+    official, copy = dataset("cod_rna").files
     if STORE.find(copy) is None:
         pytest.skip(f"{copy.name} not in {STORE.folder} (set FKL_DATA)")
     text = with_indices(STORE.read(copy))
@@ -353,28 +338,28 @@ def test_cod_rna_with_indices_is_libsvm_s_file(tmp_path):
     # What a script that downloads LIBSVM's file expects of it.
     assert hashlib.md5(text).hexdigest() == "cd14eab76f391e288e6e8e592ae658dd"
     (tmp_path / official.name).write_bytes(text)
-    again = load(CodRna(), Store(tmp_path, offline=True))
+    again = load(small("cod_rna"), Store(tmp_path, offline=True))
     assert np.array_equal(again.x, table.x)
     assert np.array_equal(again.y, table.y)
 
 
-@pytest.mark.parametrize("dataset", [A9a, W8a, Ijcnn1, Phishing, DefaultCredit, GiveMeCredit])
-def test_files_at_hand_have_their_hash(dataset):
-    for file in dataset.files:
+@pytest.mark.parametrize("name", ["a9a", "w8a", "ijcnn1", "phishing", "default_credit", "give_me_credit"])
+def test_files_at_hand_have_their_hash(name):
+    for file in dataset(name).files:
         if STORE.find(file) is None:
             pytest.skip(f"{file.name} not in {STORE.folder} (set FKL_DATA)")
         assert file.sha256 and file.size
         STORE.check(file)
 
 
-@pytest.mark.parametrize(("dataset", "pack"), [(A9a, bytes), (W8a, bytes), (Ijcnn1, bz2.compress)])
-def test_plain_and_compressed_files_are_fetched_and_found_again(monkeypatch, tmp_path, web, dataset, pack):
+@pytest.mark.parametrize(("name", "pack"), [("a9a", bytes), ("w8a", bytes), ("ijcnn1", bz2.compress)])
+def test_plain_and_compressed_files_are_fetched_and_found_again(tmp_path, web, name, pack):
     text = samples(b"-1 1:1", b"1 2:1")
-    small_files(monkeypatch, dataset, tmp_path)
-    web.pages.update({file.archive: pack(text) for file in dataset.files})
-    table = load(dataset(), Store(tmp_path, mirror=web.address))
+    published = small(name)
+    web.pages.update({file.archive: pack(text) for file in published.files})
+    table = load(published, Store(tmp_path, mirror=web.address))
     assert np.argwhere(table.x[:2]).tolist() == [[0, 0], [1, 1]]
-    assert len(web.requests) == len(dataset.files)
-    again = load(dataset(), Store(tmp_path, offline=True))
+    assert len(web.requests) == len(published.files)
+    again = load(published, Store(tmp_path, offline=True))
     assert np.array_equal(again.x, table.x)
-    assert sorted(path.name for path in (tmp_path / dataset.name).iterdir()) == [f.archive for f in dataset.files]
+    assert sorted(path.name for path in (tmp_path / name).iterdir()) == [f.archive for f in published.files]

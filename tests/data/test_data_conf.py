@@ -9,9 +9,10 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
-from fkl.composing import loader
+from fkl.composing import loader, names
 from fkl.config import load
 from fkl.data.store import Store
+from fkl.data.table_layout import options
 from fkl.tasks import samples
 
 DATA = os.environ.get("FKL_DATA") or "../shared/data"
@@ -89,10 +90,15 @@ def test_a_run_says_that_half_of_the_rows_bring_half_of_the_rounds(fkl):
 @pytest.mark.parametrize("path", NODES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_node_starts_with_one_comment_and_writes_out_its_class_s_keys(composed, path):
     first, second = path.read_text().splitlines()[:2]
-    assert first.startswith("# ")
-    assert not second.startswith("#")
     group = path.parent.name
     node = composed(f"{group}={path.stem}")[group]
+    by_yaml = "table" in node
+    assert first.startswith("# ")
+    assert second == "#" if by_yaml else not second.startswith("#")
+    if by_yaml:
+        assert {*options(node)} == {*node} - {"_target_", "table"}
+        assert all(names.comments(group, path.stem).values())
+        return
     schema = OmegaConf.structured(get_class(node._target_))
     assert {key for key in node if key != "_target_"} == set(schema)
     if group == "dataset":

@@ -7,47 +7,39 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from without_hashes import small
 
-from fkl.data import wec
-from fkl.data.air import Air
-from fkl.data.airfoil import Airfoil
-from fkl.data.airquality import RAW_FEATURES, AirQuality
-from fkl.data.bias import Bias
-from fkl.data.concrete import CONVERTED, Concrete
-from fkl.data.energy import Energy
-from fkl.data.naval import Naval
 from fkl.data.normalise import normalise
 from fkl.data.partition import BySite, Iid
+from fkl.data.readers import CONVERTED
+from fkl.data.registry import dataset
 from fkl.data.store import DataFile, Store
 from fkl.data.table_file import TableFile
-from fkl.data.toms_hardware import TomsHardware
-from fkl.data.twitter import Twitter
-from fkl.data.uji import Uji
 from fkl.data.wave_farm import WaveFarm
 
 STORE = Store(Path(os.environ.get("FKL_DATA", "../shared/data")), offline=True)
 
 
-def real(dataset):
-    missing = [file.name for file in dataset.files if STORE.find(file) is None]
+def real(one):
+    missing = [file.name for file in one.files if STORE.find(file) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} not in {STORE.folder} (set FKL_DATA)")
-    return dataset.load(STORE, np.random.default_rng(0))
+    return one.load(STORE, np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")
 def naval_table():
-    return real(Naval())
+    return real(dataset("naval"))
 
 
 @pytest.fixture(scope="module")
 def uji_table():
-    return real(Uji())
+    return real(dataset("uji"))
 
 
 @pytest.fixture(scope="module")
 def air_table():
-    return real(Air())
+    return real(dataset("air"))
 
 
 def test_naval(naval_table):
@@ -65,7 +57,7 @@ def test_naval_in_the_paper_s_split(naval_table):
 
 
 def test_naval_with_all_rows_and_its_decay(naval_table):
-    table = real(Naval(rows=11934, decay=True))
+    table = real(dataset("naval", rows=11934, decay=True))
     assert table.x.shape == (11934, 17)
     assert np.array_equal(table.x[:11500, :15], naval_table.x)
     assert table.x[:, 15:].min(axis=0).tolist() == [0.95, 0.975]
@@ -73,7 +65,7 @@ def test_naval_with_all_rows_and_its_decay(naval_table):
 
 
 def test_airfoil():
-    table = real(Airfoil())
+    table = real(dataset("airfoil"))
     assert table.x.shape == (1503, 5)
     assert table.x[0].tolist() == [800, 0, 0.3048, 71.3, 0.00266337]
     assert (table.y.min(), table.y.max()) == (103.38, 140.987)
@@ -84,7 +76,7 @@ def test_airfoil():
     [(True, "mean", 7752), (False, "mean", 7750), (True, "drop", 7590), (False, "drop", 7588)],
 )
 def test_bias(summary_rows, missing, rows):
-    table = real(Bias(summary_rows, missing))
+    table = real(dataset("bias", summary_rows=summary_rows, missing=missing))
     assert table.x.shape == (rows, 21)
     assert table.x[0, :2].tolist() == [28.7, 21.4]
     assert table.y[0] == 21.2
@@ -94,22 +86,22 @@ def test_bias(summary_rows, missing, rows):
 
 
 def test_concrete(tmp_path):
-    table = real(Concrete())
+    table = real(dataset("concrete"))
     assert table.x.shape == (1030, 8)
     assert table.x[0].tolist() == [540, 0, 0, 162, 2.5, 1040, 676, 28]
     assert table.y[0] == 79.98611076
-    rounded = real(Concrete(decimals=2))
+    rounded = real(dataset("concrete", decimals=2))
     assert rounded.y[0] == 79.99
     path = STORE.find(CONVERTED)
     if path is None:
         pytest.skip(f"{CONVERTED.name} not in {STORE.folder} (set FKL_DATA)")
     (tmp_path / path.name).write_bytes(path.read_bytes())
-    again = Concrete().load(Store(tmp_path, offline=True), np.random.default_rng(0))
+    again = dataset("concrete").load(Store(tmp_path, offline=True), np.random.default_rng(0))
     assert np.array_equal(again.x, table.x)
 
 
 def test_energy_as_published_is_the_scaled_rows_of_at_most_300_wh():
-    table, raw = real(Energy()), real(Energy(input="raw"))
+    table, raw = real(dataset("energy")), real(dataset("energy", input="raw"))
     assert raw.x.shape == (19735, 25)
     assert raw.x[0, :3].tolist() == [30, 19.89, 47.5966666666667]
     assert (raw.y[0], raw.y.min(), raw.y.max()) == (60, 10, 1080)
@@ -122,12 +114,12 @@ def test_energy_as_published_is_the_scaled_rows_of_at_most_300_wh():
 
 def test_energy_and_air_quality_as_dekrr_s_authors_scale_them():
     """All rows, holes and random columns with them; each feature in [0, 1], the target in [-1, 1]."""
-    energy, raw = real(Energy(input="dekrr")), real(Energy(input="raw"))
+    energy, raw = real(dataset("energy", input="dekrr")), real(dataset("energy", input="raw"))
     assert energy.x.shape == (19735, 27)
     assert energy.feature_names[25:] == ("rv1", "rv2")
     assert np.array_equal(energy.x[:, 25], energy.x[:, 26])
     assert np.allclose(energy.y, 2 * (raw.y - 10) / 1070 - 1, atol=1e-14)
-    air = real(AirQuality(input="dekrr"))
+    air = real(dataset("airquality", input="dekrr"))
     assert air.x.shape == (9357, 13)
     assert set((23 * air.x[:, 0]).round(9)) == set(range(24))
     assert air.feature_names[1] == "CO(GT)"
@@ -138,35 +130,35 @@ def test_energy_and_air_quality_as_dekrr_s_authors_scale_them():
 
 
 def test_airquality_as_published_has_the_mark_of_missing_values_as_a_value():
-    table = real(AirQuality())
+    table = real(dataset("airquality"))
     assert table.x.shape == (7322, 13)
     value = 2975 * table.x - 200
     hours, names = 24 * value[:, 0], list(table.feature_names)
     assert np.allclose(hours, hours.round(), atol=1e-9)
     assert set(hours.round()) == set(range(24))
     assert [int(np.isclose(value[:, names.index(name)], -200).sum()) for name in ("NMHC(GT)", "T")] == [6432, 330]
-    raw = real(AirQuality(input="raw", missing="previous"))  # all rows with a target
+    raw = real(dataset("airquality", input="raw", missing="previous"))  # all rows with a target
     assert np.allclose(11.8 * table.y + 0.1, raw.y[:7322], atol=1e-9)
     measured = ~np.isclose(value, -200)
-    for number, name in enumerate(RAW_FEATURES):
+    for number, name in enumerate(raw.feature_names):
         here = measured[:, names.index(name)]
         # UCI's text file is rounded, the sheet that was scaled is not.
         assert np.abs(value[here, names.index(name)] - raw.x[:7322][here, number]).max() < 0.51
 
 
 def test_raw_airquality():
-    table = real(AirQuality(input="raw"))
+    table = real(dataset("airquality", input="raw"))
     assert table.x.shape == (6941, 11)
     assert table.x[0].tolist() == [1360, 11.9, 1046, 166, 1056, 113, 1692, 1268, 13.6, 48.9, 0.7578]
     assert (table.y[0], table.y.min(), table.y.max()) == (2.6, 0.1, 11.9)
     assert table.x.min() == -1.9  # degrees
-    carried = real(AirQuality(input="raw", missing="previous"))
+    carried = real(dataset("airquality", input="raw", missing="previous"))
     assert carried.x.shape == (7674, 11)
     assert carried.x.min() == -1.9
 
 
 def test_toms_hardware_published_and_omkl_are_of_its_first_rows():
-    table, raw, published = (real(TomsHardware(input=name)) for name in ("omkl", "raw", "published"))
+    table, raw, published = (real(dataset("toms_hardware", input=name)) for name in ("omkl", "raw", "published"))
     assert published.x.shape == (11000, 96)
     assert (published.y.min(), published.y.max()) == (0, 1)
     assert published.y[0] == 4.5 / raw.y[:11000].max()  # whose least is 0
@@ -182,7 +174,7 @@ def test_toms_hardware_published_and_omkl_are_of_its_first_rows():
 
 
 def test_twitter():
-    table = real(Twitter())
+    table = real(dataset("twitter"))
     assert table.x.shape == (13813, 77)
     assert (table.x.min(), table.x.max(), table.y.min(), table.y.max()) == (0, 1, 0, 1)
     assert table.y[0] == pytest.approx(0.19846812)
@@ -191,13 +183,17 @@ def test_twitter():
 
 
 @pytest.mark.parametrize(
-    ("dataset", "target"),
-    [(Airfoil(), "6"), (Naval(rows=11934, decay=True), "1"), (Bias(False, "drop"), "Next_Tmin")],
+    ("published", "target"),
+    [
+        (dataset("airfoil"), "6"),
+        (dataset("naval", rows=11934, decay=True), "1"),
+        (dataset("bias", summary_rows=False, missing="drop"), "Next_Tmin"),
+    ],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_published_files_as_tables_of_one_s_own(dataset, target):
-    expected = real(dataset)
-    path = STORE.find(dataset.files[0])
+def test_published_files_as_tables_of_one_s_own(published, target):
+    expected = real(published)
+    path = STORE.find(published.files[0])
     if path.suffix == ".zip":
         pytest.skip(f"{path} is an archive")
     table = TableFile(path=str(path), target=target, missing="drop", text="drop").load(STORE, np.random.default_rng(0))
@@ -241,12 +237,11 @@ def wave_mat():
     return np.concatenate([content["X"].T, content["y"]], axis=1)
 
 
-def test_wec_reads_real_rows(monkeypatch, tmp_path, wave_mat):
+def test_wec_reads_real_rows(tmp_path, wave_mat):
     sites = wave_mat.reshape(4, 2300, 49)
-    for name, rows in zip(wec.SITES, sites, strict=True):
-        np.savetxt(tmp_path / f"{name}_Data.csv", rows, delimiter=",", fmt="%.17g")
-    monkeypatch.setattr(wec, "FILE_ROWS", 2300)
-    table = wec.Wec(rows_per_site=2000).load(Store(tmp_path, offline=True), np.random.default_rng(0))
+    for file, rows in zip(dataset("wec").layout.used, sites, strict=True):
+        np.savetxt(tmp_path / file["name"], rows, delimiter=",", fmt="%.17g")
+    table = small("wec", {"file_rows": 2300}, rows_per_site=2000).load(Store(tmp_path, offline=True), None)
     assert np.array_equal(table.x, sites[:, :2000, :48].reshape(-1, 48))
     assert np.array_equal(table.y, sites[:, :2000, 48].ravel())
 

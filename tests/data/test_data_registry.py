@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from fkl.data.naval import Naval
-from fkl.data.registry import dataset_class, describe, fetch, targets, verify
-from fkl.data.store import DataFile, Store
+from fkl.data import registry
+from fkl.data.registry import dataset, describe, fetch, names, verify
+from fkl.data.store import Store
 from fkl.errors import BadValue
 
 
@@ -18,18 +18,20 @@ from fkl.errors import BadValue
 def small_naval(monkeypatch):
     content = b"   1" * 18
     sha256 = hashlib.sha256(content).hexdigest()
-    monkeypatch.setattr(Naval, "files", (DataFile("naval", "data.txt", Naval.files[0].url, sha256, len(content)),))
+    node = registry.node("naval")
+    node["table"]["files"][0] |= {"sha256": sha256, "size": len(content)}
+    monkeypatch.setattr(registry, "node", {**{name: registry.node(name) for name in names()}, "naval": node}.get)
     return content
 
 
 def test_every_data_set_can_be_made_and_is_named_as_registered():
-    for name in targets():
-        assert dataset_class(name)().name == name
+    for name in names():
+        assert dataset(name).name == name
 
 
 def test_every_matlab_file_has_a_hash():
     # What scipy is given must be what was published: it can crash on damage that no exception tells of.
-    files = [file for name in targets() for file in dataset_class(name).files if file.name.endswith(".mat")]
+    files = [file for name in names() for file in dataset(name).files if file.name.endswith(".mat")]
     assert len(files) == 5
     assert all(file.sha256 and file.size for file in files)
 
@@ -43,7 +45,7 @@ def test_describe_says_where_each_data_set_is(tmp_path):
     for name in ("data.txt", "trainingData.csv"):
         (tmp_path / name).write_bytes(b"")
     found = {line.name: line.found for line in describe(Store(tmp_path, offline=True))}
-    assert list(found) == list(targets())
+    assert list(found) == names()
     assert found["wave_farm"] == "built in"
     assert found["file"] == "dataset.path"
     assert found["naval"] == str(tmp_path)
@@ -60,7 +62,7 @@ def test_verify_tells_ok_from_corrupted_from_missing(tmp_path, small_naval):
     path.write_bytes(lzma.compress(small_naval[:-1] + b"2"))
     (line,) = verify(["naval"], store)
     assert line.state == "corrupted"
-    assert Naval.files[0].sha256 in line.detail
+    assert dataset("naval").files[0].sha256 in line.detail
 
 
 def test_verify_says_when_there_is_no_hash_to_compare_with(tmp_path):
@@ -85,10 +87,10 @@ def test_fetch_reports_each_file(tmp_path, web, zipped, small_naval):
     (failed,) = fetch(["naval"], Store(tmp_path, mirror=web.address, retries=0))
     assert failed.state == "failed"
     assert "404" in failed.detail
-    web.pages[Naval.files[0].archive] = zipped({"UCI CBM Dataset/data.txt": small_naval})
+    web.pages[dataset("naval").files[0].archive] = zipped({"UCI CBM Dataset/data.txt": small_naval})
     (fetched,) = fetch(["naval"], Store(tmp_path, mirror=web.address))
     assert fetched.state == "ok"
-    assert fetched.detail == str(tmp_path / "naval" / Naval.files[0].archive)
+    assert fetched.detail == str(tmp_path / "naval" / dataset("naval").files[0].archive)
     (tmp_path / "naval" / "data.txt").write_bytes(b"what an editor left")
     (damaged,) = fetch(["naval"], Store(tmp_path, mirror=web.address))
     assert damaged.state == "failed"

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fkl import cli
+from fkl.data import readers
+from fkl.data.store import DataFile
+from fkl.data.wisdm import Wisdm
 from fkl.errors import FklError
 from fkl.papers import paper_module
 from fkl.results.collect import collect
@@ -17,14 +21,18 @@ from fkl.results.collect import collect
 
 @pytest.fixture(scope="session")
 def sweeping() -> Callable:
-    """Do sweeps in a folder, on files of a data set that the test wrote into its `files`."""
+    """Do sweeps in a folder, on files that the test wrote into its `files` and that nothing is compared with."""
+    published = readers.data_file
 
-    def sweeping(folder: Path, dataset: type, *sweeps: tuple[str, ...]) -> Path:
-        unchecked = tuple(replace(file, sha256=None, size=None) for file in dataset.files)
+    def unchecked(*given: Any) -> DataFile:
+        return replace(published(*given), sha256=None, size=None)
+
+    def sweeping(folder: Path, *sweeps: tuple[str, ...]) -> Path:
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             patch.delenv("FKL_DATA", raising=False)
-            patch.setattr(dataset, "files", unchecked)
+            patch.setattr(readers, "data_file", unchecked)
+            patch.setattr(Wisdm, "files", tuple(replace(file, sha256=None, size=None) for file in Wisdm.files))
             for sweep in sweeps:
                 patch.setattr(sys, "argv", ["fkl", "run", "-m", "paths.data=files", *sweep])
                 cli.main()

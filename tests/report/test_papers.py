@@ -13,7 +13,6 @@ from broken.runs import CONFIG, sign
 from omegaconf import OmegaConf
 
 from fkl.composing.loader import compose
-from fkl.data.naval import Naval
 from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, published
 from fkl.papers.found import find
 from fkl.papers.pof_mkl import TABLE, table
@@ -33,7 +32,7 @@ def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pa
     with (folder / "files" / "data.txt").open("w") as file:
         file.writelines("   " + "   ".join(f"{value:.7e}" for value in row) + "\n" for row in numbers)
     rows = "ofmkl_avg,vm_kofl,vm_kofl_two_steps,pof_mkl_m1,pof_mkl_m51"
-    return sweeping(folder, Naval, (*NAVAL, f"+pof_mkl/row_as_published={rows}"))
+    return sweeping(folder, (*NAVAL, f"+pof_mkl/row_as_published={rows}"))
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3"])

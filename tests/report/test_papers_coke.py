@@ -11,7 +11,6 @@ import pytest
 from broken.runs import sign
 from scipy.io import savemat
 
-from fkl.data.energy import Energy
 from fkl.papers import found
 from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, HIDDEN, published
 from fkl.papers.coke import AS_FAR, EVERY_ITERATION, RATIO, TWO_CELLS, largest_printed_as, table
@@ -45,7 +44,7 @@ def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pa
     x = random.random((25, 300))
     y = 0.1 + 0.05 * np.sin(9 * x[0]) + 0.14 * random.standard_normal(300)
     savemat(folder / "files" / "EnergyData.mat", {"X": x, "y": y[:, None]})
-    return sweeping(folder, Energy, *(("replicates=2", *sweep) for sweep in SWEEPS))
+    return sweeping(folder, *(("replicates=2", *sweep) for sweep in SWEEPS))
 
 
 def read(number: str) -> pd.DataFrame:

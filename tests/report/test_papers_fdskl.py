@@ -10,7 +10,6 @@ import pytest
 from broken.runs import sign
 
 from fkl.comparison.statistics import student_interval
-from fkl.data.phishing import Phishing
 from fkl.network.trees import STRUCTURES
 from fkl.papers import found
 from fkl.papers.beside import COLUMNS, published
@@ -58,7 +57,7 @@ def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pa
         for label, row in zip(y, x, strict=True)
     ]
     (folder / "files" / "phishing").write_text("\n".join(lines) + "\n")
-    return sweeping(folder, Phishing, *(("replicates=2", *sweep) for sweep in SWEEPS), *SEARCHES)
+    return sweeping(folder, *(("replicates=2", *sweep) for sweep in SWEEPS), *SEARCHES)
 
 
 def read(number: str) -> pd.DataFrame:

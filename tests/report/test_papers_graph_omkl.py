@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from broken.runs import sign
 
-from fkl.data.airfoil import Airfoil
 from fkl.papers.beside import COLUMNS, published
 from fkl.papers.graph_omkl import __file__ as graph_omkl
 from fkl.papers.graph_omkl import figure, table
@@ -33,7 +32,7 @@ def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pa
     folder = tmp_path_factory.mktemp("finished")
     (folder / "files").mkdir()
     np.savetxt(folder / "files" / "airfoil_self_noise.dat", np.random.default_rng(0).random((1503, 6)), delimiter="\t")
-    return sweeping(folder, Airfoil, *((*AIRFOIL, *sweep) for sweep in SWEEPS.values()))
+    return sweeping(folder, *((*AIRFOIL, *sweep) for sweep in SWEEPS.values()))
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3", "4", "5"])

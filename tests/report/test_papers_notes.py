@@ -65,10 +65,10 @@ def test_a_parsimonious_model_that_is_sent_breaks_its_constraints_more_than_the_
 
 def test_coke_s_page_has_the_replicates_of_its_experiments() -> None:
     found = {
-        (job.config["dataset"]["_target_"].rpartition(".")[2], job.config["replicates"])
+        (job.config["dataset"].get("table", {}).get("name"), job.config["replicates"])
         for name in ("coke/uncensored", "coke/censored_published", "coke/half_rho")
         for job in jobs(name)
     }
-    assert {("Energy", 20), ("TomsHardware", 20), ("AirQuality", 100)} <= found
-    assert not {("Energy", 10), ("TomsHardware", 10)} & found
+    assert {("energy", 20), ("toms_hardware", 20), ("airquality", 100)} <= found
+    assert not {("energy", 10), ("toms_hardware", 10)} & found
     assert "20 replicates on energy and Tom's hardware and 100 on air quality" in told("coke")

@@ -11,7 +11,7 @@ import yaml
 from broken.runs import sign
 from scipy.stats import ttest_rel
 
-from fkl.data.wisdm import SECOND, Wisdm
+from fkl.data.wisdm import SECOND
 from fkl.papers import found
 from fkl.papers.beside import COLUMNS, published
 from fkl.papers.parsimonious import __file__ as parsimonious
@@ -57,7 +57,7 @@ def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pa
     for participant in range(1600, 1612):
         (folder / "files" / f"data_{participant}_accel_phone.txt").write_bytes(recordings(participant, rng))
     machines = (*MACHINES, "dataset.participants=10")
-    return sweeping(folder, Wisdm, *((*COMMON, *sweep) for sweep in SWEEPS), machines)
+    return sweeping(folder, *((*COMMON, *sweep) for sweep in SWEEPS), machines)
 
 
 def read(number: str) -> pd.DataFrame:

@@ -19,9 +19,8 @@ def finished(name: str) -> list[FinishedRun]:
     found = []
     for number, job in enumerate(jobs(name)):
         label = job.config["algo"]["_target_"].rpartition(".")[2]
-        dataset = job.config["dataset"]["_target_"].rpartition(".")[2]
         told = {
-            "dataset": {"Air": "air", "Twitter": "twitter", "TomsHardware": "toms_hardware"}[dataset],
+            "dataset": job.config["dataset"]["table"]["name"],
             "algorithm": {"FomdOms": "FOMD-OMS", "EmKofl": "eM-KOFL", "FedPoe": "Fed-POE", "PofMkl": "POF-MKL"}.get(
                 label, label
             ),

@@ -19,7 +19,6 @@ import pytest
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
-from fkl.data.airfoil import Airfoil
 from fkl.papers import PAPERS, paper_module
 
 SWEEPS = (
@@ -39,7 +38,7 @@ def outputs(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pat
     (folder / "files").mkdir()
     np.savetxt(folder / "files" / "airfoil_self_noise.dat", np.random.default_rng(0).random((1503, 6)), delimiter="\t")
     with blank.drawn_after_all():
-        sweeping(folder, Airfoil, *(("replicates=2", *sweep) for sweep in SWEEPS))
+        sweeping(folder, *(("replicates=2", *sweep) for sweep in SWEEPS))
     failed = folder / "outputs" / "failed" / "naval-mine"
     failed.mkdir(parents=True)
     (failed / "error.txt").write_text("Traceback\nFloatingPointError: <mine> diverged in round 3\n")

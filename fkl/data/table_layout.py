@@ -1,0 +1,284 @@
+"""What the YAML of a published data set says: its files, how they are read, and the keys that a user may set.
+
+Nothing here imports numpy, so that `fkl describe` answers at once.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple
+
+from fkl.errors import require
+
+FORMATS = (
+    "text",
+    "mat",
+    "libsvm",
+    "libsvm_sparse",
+    "libsvm_streamed",
+    "airquality",
+    "cod_rna",
+    "concrete",
+)
+"""Words for `Layout.format`; `fkl.data.readers` has a function for each."""
+NAMED_COLUMNS = ("text", "airquality", "concrete")
+"""Formats of a table whose columns have names, the target among them."""
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": None}
+HOLES = ("refuse", "drop", "mean", "median", "previous")
+SCALINGS = ("none", "unit_box", "ends")
+FILE_KEYS = ("name", "url", "sha256", "size", "instead", "site")
+MOST_DECIMALS = 15
+BRACES = re.compile(r"\{([^{}]*)\}")
+RANGE = re.compile(r"(\d+)\.\.(\d+)")
+ONLY_TOLD = ("title", "licence", "shape")
+"""Fields of a layout that change no number; of a file they are `url` and `instead`."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The node `table` of a data set's YAML.
+
+    Names of columns may be patterns as in a shell: ``WAP{001..520}``, ``{NCD,AI}_{0..6}``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set, and of the folder that its files are in.
+    title, licence, shape : str
+        What `fkl data list` shows.
+    files : list of dict
+        For each file its name and, where they are known, url, sha256 and size of the unpacked file, what to try
+        instead, and the site that its rows come from; see `fkl.data.store.DataFile`.
+    read : list of str
+        Names of the files that are read, one after the other; empty for all.
+    format : str
+        One of `FORMATS`.
+    separator : str
+        Of text: comma, semicolon, tab, pipe, or space for any run of blanks.
+    header : bool
+        Of text: whether the first line holds the names of the columns, which must be `columns`.
+    columns : list of str
+        Names of all columns of a text in the order of the file, or of the features of any other format.
+    text : list of str
+        Columns of words. One that is a feature is coded 0, 1, ... in the order in which its words first appear.
+    target : str
+        Column of the target; in a MATLAB file its variable.
+    leave_out : list of str
+        Columns that are no features.
+    negative : float or None
+        Label of the class -1 where the target is one of two classes; that of the other is 1.
+    hole : str or None
+        Cell that stands for a missing value.
+    missing : {"refuse", "drop", "mean", "median", "previous"}
+        What becomes of missing values: an error, their rows are left out, the column's mean or median is put in, or the
+        last value before it, and rows that still miss one are left out.
+    file_rows : int or None
+        Rows that every file must have: a check for files without a hash.
+    most_rows : int or None
+        Limit of `rows` and `rows_per_site`.
+    without_last : int
+        Rows at the end of a file that are no samples.
+    rows, rows_per_site : int or None
+        First rows that are used, of all files together or of each; null for all.
+    replace : dict
+        Value `cell` of a feature, and the `key` whose value takes its place: ``{cell: 100.0, key: no_signal}``.
+    decimals : int or None
+        Decimals that all cells are rounded to; null for the file's own.
+    scaled : {"none", "unit_box", "ends"}
+        ``unit_box`` takes features and target to [0, 1], ``ends`` features to [0, 1] and the target to [-1, 1].
+    samples_in_rows : bool
+        Of a MATLAB file: whether a row, not a column, of its features is a sample.
+    switches : dict
+        Keys whose values change fields of the layout: a list of the allowed values, or for each the fields that it
+        changes. ``{input: {published: {}, raw: {read: [raw.csv]}}}``
+    """
+
+    name: str = "unnamed"
+    title: str = ""
+    licence: str = "not known"
+    shape: str = ""
+    files: list[Any] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
+    format: str = "text"
+    separator: str = "comma"
+    header: bool = True
+    columns: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    target: str = ""
+    leave_out: list[str] = field(default_factory=list)
+    negative: float | None = None
+    hole: str | None = None
+    missing: str = "refuse"
+    file_rows: int | None = None
+    most_rows: int | None = None
+    without_last: int = 0
+    rows: int | None = None
+    rows_per_site: int | None = None
+    replace: dict[str, Any] = field(default_factory=dict)
+    decimals: int | None = None
+    scaled: str = "none"
+    samples_in_rows: bool = False
+    switches: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require(self.name.isidentifier(), "dataset.table.name", self.name, "a word of letters, digits and _")
+        words = {"format": FORMATS, "separator": tuple(SEPARATORS), "missing": HOLES, "scaled": SCALINGS}
+        for key, allowed in words.items():
+            value = getattr(self, key)
+            require(value in allowed, f"dataset.table.{key}", value, f"one of {', '.join(allowed)}")
+        for file in self.files:
+            known = isinstance(file, Mapping) and "name" in file and set(file) <= {*FILE_KEYS}
+            require(known, "dataset.table.files", file, f"a list of files, each with {', '.join(FILE_KEYS)}")
+        names = [file["name"] for file in self.files]
+        for name in self.read:
+            require(name in names, "dataset.table.read", name, f"one of {', '.join(names)}")
+        for key in ("text", "leave_out"):
+            for name in getattr(self, key):
+                there = name in self.all_columns or BRACES.search(name) is not None
+                require(there, f"dataset.table.{key}", name, "one of dataset.table.columns")
+        both = set(self.replace) in (set(), {"cell", "key"})
+        require(both, "dataset.table.replace", self.replace, "cell and key, as in {cell: 100.0, key: no_signal}")
+        for key, choices in self.switches.items():
+            require(isinstance(choices, Mapping | list), f"dataset.table.switches.{key}", choices, "a list of values")
+            for value in choices if isinstance(choices, Mapping) else ():  # a run's config.yaml has no other keys
+                quoted = f'a word in quotes, "{as_word(value)}"'
+                require(isinstance(value, str), f"dataset.table.switches.{key}", value, quoted)
+
+    @property
+    def used(self) -> list[Any]:
+        """The files that are read."""
+        by_name = {file["name"]: file for file in self.files}
+        return [by_name[name] for name in self.read or by_name]
+
+    @cached_property
+    def all_columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(expanded(self.columns))
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features: all columns but the target and those that are left out."""
+        others = {self.target, *expanded(self.leave_out)}
+        return tuple(name for name in self.all_columns if name not in others)
+
+    def chosen(self, values: Mapping[str, Any]) -> "Layout":
+        """The layout with the user's keys in place.
+
+        Parameters
+        ----------
+        values : mapping
+            Values of all keys, see `options`.
+
+        Raises
+        ------
+        fkl.errors.BadValue
+            If a key has a value that is not allowed; the message names those that are.
+        """
+        changes = {key: value for key, value in values.items() if key in FIELDS}
+        waiting = [(key, choices, "") for key, choices in self.switches.items()]
+        for key, choices, where in waiting:
+            allowed = by_word(choices)
+            word = as_word(values[key])
+            require(word in allowed, key, word, f"{listed(allowed)}{where}")
+            change = dict(allowed[word])
+            for name in change:
+                require(name in FIELDS, "dataset.table.switches", name, f"one of the fields {', '.join(FIELDS)}")
+            # A choice may narrow what other keys can be: `raw: {switches: {missing: [drop]}}`.
+            waiting += [(*one, f" with {key}={word}") for one in change.pop("switches", {}).items()]
+            changes |= change
+        found: Layout = replace(self, **changes, switches={})
+        for key, (low, high, null) in found.limits.items():
+            value = values.get(key)
+            fits = (null and value is None) or (isinstance(value, int) and low <= value <= high)
+            require(key not in values or fits, key, value, f"{limit(low, high)}{', or null' * null}")
+        if found.format in NAMED_COLUMNS:
+            there = found.target in found.all_columns
+            require(there, "dataset.table.target", found.target, "one of dataset.table.columns")
+        return found
+
+    @property
+    def limits(self) -> dict[str, tuple[int, int, bool]]:
+        """Least and largest value of the keys that are numbers, and whether they may be null."""
+        most = 2**63 - 1 if self.most_rows is None else self.most_rows
+        rows = 2, most, self.most_rows is None
+        return {"rows": rows, "rows_per_site": rows, "decimals": (0, MOST_DECIMALS, True)}
+
+
+FIELDS = {one.name: one for one in fields(Layout)}
+
+
+class Option(NamedTuple):
+    """A key of a data set: the type of its field, the same in words, and what the value must be besides."""
+
+    type: Any
+    told: str
+    allowed: str
+
+
+def options(node: Mapping[str, Any]) -> dict[str, Option]:
+    """Keys of a data set's node beside `table`.
+
+    They are the fields of the layout that stand beside `table`, too, its switches, and the keys that `replace` names.
+    """
+    table: Mapping[str, Any] = node.get("table") or {}
+    switches: Mapping[str, Any] = table.get("switches") or {}
+    limits = Layout(most_rows=table.get("most_rows")).limits
+    found = {}
+    replaced = (table.get("replace") or {}).get("key")
+    for key in dict.fromkeys([*node, *switches, *([replaced] if replaced else [])]):
+        if key in switches:
+            words = by_word(switches[key])
+            if {*words} <= {"true", "false"}:
+                found[key] = Option(bool, "bool", "")
+            else:
+                quoted = ", ".join(f'"{word}"' for word in words)
+                found[key] = Option(str, f"{{{quoted}}}", listed(words))
+        elif key in FIELDS:
+            low, high, null = limits.get(key, (0, 0, True))
+            kind = FIELDS[key].type if null else int
+            told = str(getattr(kind, "__name__", kind)).replace(" | None", " or null")
+            found[key] = Option(kind, told, f"{limit(low, high)}{', or null' * null}" if key in limits else "")
+        elif key == replaced:
+            found[key] = Option(float, "float", "a finite number")
+    return found
+
+
+def by_word(choices: Any) -> dict[str, dict[str, Any]]:
+    """What each value of a switch changes, by the word for it; a list has values that change nothing."""
+    if isinstance(choices, Mapping):
+        return {as_word(value): dict(change or {}) for value, change in choices.items()}
+    return {as_word(value): {} for value in choices}
+
+
+def as_word(value: object) -> str:
+    """A value as YAML writes it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return str(value)
+
+
+def listed(words: Iterable[str]) -> str:
+    """Allowed words in a sentence."""
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def limit(low: int, high: int) -> str:
+    """Limits of an integer in words."""
+    return f"an integer from {low} to {high}" if high < 2**63 - 1 else f"an integer >= {low}"
+
+
+def expanded(patterns: Iterable[str]) -> Iterator[str]:
+    """Names that patterns stand for, in the order of a shell: the last braces change first."""
+    for pattern in patterns:
+        parts = BRACES.split(str(pattern))  # the odd ones stood in braces
+        yield from map("".join, product(*(_choices(part) if i % 2 else [part] for i, part in enumerate(parts))))
+
+
+def _choices(text: str) -> list[str]:
+    """What a pair of braces stands for."""
+    if match := RANGE.fullmatch(text):
+        return [str(number).zfill(len(match[1])) for number in range(int(match[1]), int(match[2]) + 1)]
+    return text.split(",")

@@ -1,0 +1,109 @@
+"""A published data set that a YAML describes; see `fkl.data.table_layout.Layout` for what the YAML says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, make_dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fkl.data import readers
+from fkl.data.problem import Table
+from fkl.data.store import DataFile, Store
+from fkl.data.table_layout import FIELDS, ONLY_TOLD, Layout, options
+from fkl.errors import require
+
+
+@dataclass(frozen=True)
+class TableSet:
+    """A published data set, as its YAML describes it.
+
+    Parameters
+    ----------
+    table : Layout
+        Its files and how they are read. What stands beside `table` in the YAML are keys that a user may set: a field of
+        the layout such as `rows`, a switch, or a value that takes the place of another; `with_keys` adds them.
+    """
+
+    table: Layout = field(default_factory=Layout)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, Layout):
+            object.__setattr__(self, "table", Layout(**self.table))
+        _ = self.layout  # which refuses wrong values of keys at once
+
+    @classmethod
+    def with_keys(cls, node: Mapping[str, Any]) -> "type[TableSet]":
+        """The class whose fields are the keys of this node."""
+        table = node.get("table")
+        require(isinstance(table, Mapping), "table", table, "how its files are read, see docs/own_data.md")
+        for name in ("switches", "replace"):
+            keys = table.get(name, {})  # type: ignore[union-attr]
+            require(isinstance(keys, Mapping), f"dataset.table.{name}", keys, "keys with values")
+        given = options(node)
+        for key in given:
+            require(key in node, key, None, "given beside dataset.table, which names it")
+        types = [(key, option.type) for key, option in given.items()]
+        made: type[TableSet] = make_dataclass(cls.__name__, types, bases=(cls,), frozen=True, kw_only=True)
+        made.__doc__, made.__module__ = cls.__doc__, cls.__module__
+        return made
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> "TableSet":
+        """The data set of a node that is known to be right, such as those that fkl ships."""
+        values = {key: value for key, value in node.items() if key != "_target_"}
+        return cls.with_keys(values)(**values)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the files are read with the keys that the user set."""
+        return self.table.chosen({one.name: getattr(self, one.name) for one in fields(self) if one.name != "table"})
+
+    @property
+    def name(self) -> str:
+        """Name of the data set."""
+        return self.table.name
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return self.table.title
+
+    @property
+    def licence(self) -> str:
+        """Licence of its files."""
+        return self.table.licence
+
+    @property
+    def shape(self) -> str:
+        """Rows x features."""
+        return self.table.shape
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """All its files, also those that are not read with the keys that the user set."""
+        return tuple(readers.data_file(self.table, file) for file in self.table.files)
+
+    def load(self, store: Store, rng: np.random.Generator) -> Table:
+        """Read the files; `rng` is not used.
+
+        Returns
+        -------
+        Table
+            One row a sample, in the order of the files.
+
+        Raises
+        ------
+        FklError
+            If a file is missing, damaged or not in its published layout.
+        """
+        layout = self.layout
+        replacing = getattr(self, layout.replace["key"]) if layout.replace else None
+        return readers.read(layout, store, replacing)
+
+
+def deciding(node: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a node decides numbers: not titles and addresses; fields that are left out have their defaults."""
+    table = {key: value for key, value in {**vars(Layout()), **node["table"]}.items() if key in FIELDS}
+    table["files"] = [{key: file.get(key) for key in ("name", "sha256", "site")} for file in table["files"]]
+    return {**node, "table": {key: value for key, value in table.items() if key not in ONLY_TOLD}}
