@@ -14,8 +14,8 @@ from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.bench.coke import DICTIONARY, DIMENSION, SIZE, K, R, T, cases, graph, make_experiment
 from fkl.bench.floor import THREADS, seconds
+from fkl.engines.rounds import Experiment, make_world, simulate
 from fkl.kernels import Dictionary
-from fkl.simulation import Experiment, make_world, simulate
 
 LITERAL_ITERATIONS = 5
 MANY, MANY_L, MANY_T, MANY_SIZE = 1000, 200, 500, 50

@@ -18,12 +18,12 @@ from jax import lax
 
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.data.problem import Problem
-from fkl.experiment import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.jax_world import Scan, device_name
+from fkl.engines.rounds import simulate
 from fkl.kernels import Dictionary
 from fkl.kernels.jax_bank import sine_and_cosine
 from fkl.network import Network
-from fkl.scanned import Scan, device_name
-from fkl.simulation import simulate
 
 TIMES = 5
 KERNELS, FEATURES, DIMENSION = 51, 100, 5

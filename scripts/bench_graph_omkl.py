@@ -15,9 +15,9 @@ from literal.online import OnlineRun
 from fkl.algorithms.online.omkr import Omkr
 from fkl.bench.floor import run_seconds, seconds
 from fkl.bench.graph_omkl import DIMENSION, FEATURES, R, T, cases, make_problem
+from fkl.engines.rounds import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.simulation import Experiment
 from fkl.streams import Role, Streams
 
 NAVAL = 11934, 17

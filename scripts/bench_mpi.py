@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.execution import over
-from fkl.experiment import make_world
+from fkl.engines.experiment import make_world
+from fkl.engines.mpi import Ranks, started
 from fkl.hushed import hush
 from fkl.kernels.tiles import CLIENT_TILE
-from fkl.network.ranks import Ranks, started
+from fkl.runs.execute import over
 from fkl.tasks.samples import told_before
 
 ROUNDS, TIMES = 12, 2000

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 
 from fkl.bench.rf_gp import cases, make_experiment
+from fkl.engines.memory_fit import rehearse
 from fkl.memory import shown_bytes
-from fkl.rehearsal import rehearse
 
 
 def main() -> None:

@@ -20,10 +20,10 @@ from fkl.algorithms.base import Batched
 from fkl.composing.names import known
 from fkl.config import Run
 from fkl.conformance import scenario
+from fkl.engines.rounds import simulate
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.results.records import TIMING_COLUMNS
-from fkl.simulation import simulate
+from fkl.runs.execute import prepare
 
 WITHOUT = {"qc_odkla": ("~compression",)}
 """What a method is played without, which its configuration has."""

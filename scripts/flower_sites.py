@@ -27,8 +27,8 @@ import pandas as pd
 from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.contract.isolated import Played, shown, together
-from fkl.execution import prepare
-from fkl.experiment import make_world
+from fkl.engines.experiment import make_world
+from fkl.runs.execute import prepare
 
 HERE = "127.0.0.1"
 WORDS = ("dataset=file", "dataset.target=y", "kernels=rbf", "kernels.D=4", "replicates=1", "precision=float64")

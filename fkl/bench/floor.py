@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit, prange
 
+from fkl.engines.rounds import Experiment, simulate
 from fkl.kernels.compiled import sincos
-from fkl.simulation import Experiment, simulate
 
 THREADS = os.cpu_count() or 1
 BLOCK = 16384

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.samples import BatchSamples, Held, OwnSamples
+from fkl.engines.mpi import Ranks
 from fkl.kernels import BANKS, Dictionary, FeatureBank
 from fkl.kernels.losses import LOSSES, Loss
 from fkl.kernels.rows import Rows
 from fkl.network import Channel, Topology
-from fkl.network.ranks import Ranks
 from fkl.streams import Streams
 
 Array = NDArray[np.floating]

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fkl.contract.world import World
-from fkl.diverged import blame
+from fkl.engines.divergence import blame
 from fkl.errors import FklError, require
 from fkl.kernels import Dictionary
 from fkl.kernels.around_median import AroundMedian

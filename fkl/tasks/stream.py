@@ -14,12 +14,12 @@ from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.baselines import baselines, in_units
 from fkl.data.problem import Problem, Slice
+from fkl.engines.mpi import Ranks
 from fkl.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.flow import traced
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
 from fkl.kernels.tiles import folded, tile_sums
-from fkl.network.ranks import Ranks
 from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness

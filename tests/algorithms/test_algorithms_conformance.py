@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, World
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, outcomes, scenario
-from fkl.execution import prepare
+from fkl.engines.rounds import Experiment, make_world
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
-from fkl.simulation import Experiment, make_world
+from fkl.runs.execute import prepare
 from fkl.tasks.stream import ALONE
 
 Promise = Callable[[Conformance], None]

@@ -28,6 +28,7 @@ from fkl.contract.world import Common
 from fkl.data.libsvm import numbered
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
+from fkl.engines.rounds import Experiment, make_world
 from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.losses import LOSSES
@@ -45,7 +46,6 @@ from fkl.network.trees import (
     star,
     totally_different,
 )
-from fkl.simulation import Experiment, make_world
 from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]

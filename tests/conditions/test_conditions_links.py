@@ -21,14 +21,14 @@ from fkl.algorithms.decentralized.link_dkla import LinkDkla
 from fkl.conformance import Conformance, scenario
 from fkl.contract.apart import AsObject
 from fkl.data.problem import Batch, Problem
+from fkl.engines.rounds import Experiment, make_world, simulate
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network, Topology
 from fkl.network.links import Failing, Gossip, Links, Mobility
 from fkl.network.participation import Share
 from fkl.network.topology import connected
-from fkl.simulation import Experiment, make_world, simulate
+from fkl.runs.execute import prepare
 from fkl.streams import Role, Streams
 
 K, LAM, RHO = 5, 1e-2, 0.05

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from fkl import execution
 from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.engines.mpi import Ranks
 from fkl.hushed import NUMBERS, hush
 from fkl.network import Channel
-from fkl.network.ranks import Ranks
+from fkl.runs import execute as execution
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # a rank knows nothing of where pytest finds its modules
 import blank

@@ -16,9 +16,9 @@ from conftest import ALGORITHMS
 from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.errors import BadValue
-from fkl.execution import execute
 from fkl.results.folder import provenance
 from fkl.results.records import TIMING_COLUMNS
+from fkl.runs.execute import execute
 
 pytest.importorskip("mpi4py", reason="needs the extra mpi")
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
@@ -185,7 +185,7 @@ ALONE = """
 from fkl.hushed import hush
 hush()
 from fkl.errors import FklError
-from fkl.network.ranks import ending_together, started
+from fkl.engines.mpi import ending_together, started
 ranks = started()
 with ending_together(ranks):
     if ranks.number == 1:

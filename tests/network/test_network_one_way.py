@@ -15,15 +15,15 @@ from fkl.algorithms.decentralized.push_cta import PushCta
 from fkl.conformance import Conformance, scenario
 from fkl.contract.apart import AsObject
 from fkl.data.problem import Batch, Problem
+from fkl.engines.rounds import Experiment, make_world
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.graphs import Directed
 from fkl.network.links import Failing, Links
 from fkl.network.one_way import OneWay
 from fkl.network.topology import connected
-from fkl.simulation import Experiment, make_world
+from fkl.runs.execute import prepare
 
 K, LAM = 6, 0.5
 STILL = 1e-300

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from conftest import SMALL, small
 
-from fkl import simulation
 from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.engines import rounds as simulation
 from fkl.errors import install_hint
 from fkl.loggers import following
 from fkl.results.records import TIMING_COLUMNS

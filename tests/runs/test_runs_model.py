@@ -18,12 +18,12 @@ from conftest import Answer
 from fkl.conformance import scenario
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
+from fkl.engines.rounds import Learned, simulate
 from fkl.errors import FklError
-from fkl.execution import prepare
 from fkl.kernels.functions import KINDS, Classes, Function, Linear, Network, OnFeatures, OnPoints, Trees
 from fkl.results.model import About, Model, load
 from fkl.results.prediction import predictions
-from fkl.simulation import Learned, simulate
+from fkl.runs.execute import prepare
 
 RNG = np.random.default_rng(5)
 D, N, K, FEATURES = 3, 4, 2, 6
@@ -367,7 +367,7 @@ def test_a_finished_run_is_given_its_model_when_it_is_asked_for_again(fkl: Calla
 def test_a_run_that_goes_on_from_a_checkpoint_leaves_the_same_model(
     fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fkl import simulation
+    from fkl.engines import rounds as simulation
 
     words = (*RUN, "save_model=true", "chunk=1", "checkpoint_s=0")
     fkl(*words, "out=whole")

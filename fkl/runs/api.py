@@ -20,10 +20,10 @@ from fkl.composing.loader import compose
 from fkl.composing.options import require_understood
 from fkl.config import load as checked
 from fkl.errors import FklError, require, shown
-from fkl.execution import closing_table, execute
 from fkl.results.collect import FinishedRun, read_run
 from fkl.results.model import Model
 from fkl.results.model import load as load_model
+from fkl.runs.execute import closing_table, execute
 
 __all__ = ["Result", "load", "load_model", "run"]
 

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.checkpoint import Checkpoint
 from fkl.contract.world import Algorithm, World
 from fkl.data.scale import Scale
-from fkl.diverged import DivergedError, NotFiniteError
+from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.divergence import DivergedError, NotFiniteError
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.memory_fit import first_not_finite, fitting, within_memory
+from fkl.engines.mpi import Ranks
 from fkl.errors import FklError
-from fkl.experiment import Experiment, make_world
 from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most
 from fkl.network import Ledger
-from fkl.network.ranks import Ranks
-from fkl.rehearsal import first_not_finite, fitting, within_memory
 from fkl.tasks import Judge
 
 EARLY = 10
@@ -210,7 +210,7 @@ def _player(engine: str) -> Callable[..., None]:
     """Who plays the rounds."""
     if engine != "jax":
         return _play
-    from fkl.scanned import play  # and with it JAX, which only its users have
+    from fkl.engines.jax_world import play  # and with it JAX, which only its users have
 
     return play
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from fkl.contract.world import Algorithm, World
+from fkl.engines.mpi import OverRanks, Ranks, SlowestOfAll
 from fkl.kernels import Dictionary
 from fkl.network import Channel, Ledger, Network, Topology
 from fkl.network.links import Links
-from fkl.network.ranks import OverRanks, Ranks, SlowestOfAll
 from fkl.streams import Role, Streams
 from fkl.tasks import Task, task_of
 from fkl.tasks.task import Redraw

@@ -9,20 +9,20 @@ from typing import Any
 
 import pandas as pd
 
-from fkl.checkpoint import Checkpoint, CommonCheckpoint
 from fkl.conditions import Inside, around
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import Slice
-from fkl.diverged import worse_than_zero
+from fkl.engines.checkpoint import Checkpoint, CommonCheckpoint
+from fkl.engines.divergence import worse_than_zero
+from fkl.engines.memory_fit import kinds_sent
+from fkl.engines.mpi import Ranks, ending_together, started
+from fkl.engines.rounds import Chunk, DivergedError, Experiment, simulate
 from fkl.errors import counted, extra, inside, require
 from fkl.kernels.around_median import AroundMedian
 from fkl.kernels.tiles import CLIENT_TILE
 from fkl.loggers.following import following
 from fkl.memory import no_more_than_there_is
-from fkl.network.ranks import Ranks, ending_together, started
-from fkl.progress import Progress
-from fkl.rehearsal import kinds_sent
 from fkl.report.figures import draw_run
 from fkl.results.folder import (
     CHECKPOINT,
@@ -42,7 +42,7 @@ from fkl.results.folder import (
 from fkl.results.model import FILE as MODEL
 from fkl.results.model import Model
 from fkl.results.records import TIMING_COLUMNS, Tables, summary_columns
-from fkl.simulation import Chunk, DivergedError, Experiment, simulate
+from fkl.runs.progress import Progress
 from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
 from fkl.tasks.samples import graph, told_before
@@ -190,7 +190,7 @@ def _do(run: Run, ranks: Ranks | None = None) -> None:
 def _device() -> str:
     """What engine=jax runs on, which it says."""
     with extra("jax", "engine=jax"):
-        from fkl.scanned import device_name
+        from fkl.engines.jax_world import device_name
     device = device_name()
     print(f"engine=jax: on {device}")
     return device

@@ -15,15 +15,15 @@ from tabulate import tabulate
 
 from fkl.config import ENGINES, ON_ONE_PROCESS, Run
 from fkl.data_summary import composed
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.memory_fit import rehearse
+from fkl.engines.rounds import begin
 from fkl.errors import FklError, inside
-from fkl.execution import prepare
-from fkl.experiment import Experiment, make_world
 from fkl.kernels.threads import at_most
 from fkl.kernels.tiles import CLIENT_TILE
 from fkl.memory import no_more_than_there_is, peak_bytes, shown_bytes
 from fkl.network.ledger import ON_WIRES
-from fkl.rehearsal import rehearse
-from fkl.simulation import begin
+from fkl.runs.execute import prepare
 from fkl.tasks.stream import StreamTask
 
 NEEDED = {"mpi": "mpi4py", "jax": "jax"}
@@ -170,7 +170,7 @@ def _may(words: tuple[str, ...], engine: str) -> bool:
 
 def seconds_of_scans(experiment: Experiment, threads: int | None) -> tuple[float, str]:
     """Seconds of all rounds of one replicate with engine=jax, by those of its first scan, and on which device."""
-    from fkl.scanned import device_name, play
+    from fkl.engines.jax_world import device_name, play
 
     with at_most(threads), np.errstate(all="ignore"):
         world, _ = make_world(experiment, (0,))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl import memory
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import TOO_LARGE, FklError
-from fkl.experiment import Experiment, make_world
 from fkl.network import Channel
 from fkl.network.messages import kinds
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from fkl.engines.mpi import Ranks
 from fkl.errors import printable, shown
 from fkl.files import CannotWriteError, read_sealed, write_sealed
-from fkl.network.ranks import Ranks
 from fkl.plain import NotPlainError, Reader, Writer
 
 Kept = TypeVar("Kept")

@@ -18,7 +18,7 @@ from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
 from fkl.contract.samples import BatchSamples
 from fkl.contract.world import Algorithm, Common, World
-from fkl.diverged import NotFiniteError
+from fkl.engines.divergence import NotFiniteError
 from fkl.errors import FklError
 from fkl.kernels.flow import parts, rebuilt, traced
 from fkl.kernels.jax_bank import ELSEWHERE, HERE, JaxBank
@@ -63,13 +63,13 @@ def play(
     ----------
     algorithm : Algorithm
     world : World
-    under_way : fkl.simulation.UnderWay
+    under_way : fkl.engines.rounds.UnderWay
     advance, keep, watch : callable
-        As in `fkl.simulation`.
+        As in `fkl.engines.rounds`.
 
     Raises
     ------
-    fkl.diverged.NotFiniteError
+    fkl.engines.divergence.NotFiniteError
         `under_way.t` is then the number of rounds before the one that the judge refused.
     """
     problem, seconds = world.problem, under_way.seconds
