@@ -33,7 +33,7 @@ from fkl.engines.experiment import make_world
 from fkl.errors import FklError, require
 from fkl.memory import require_memory
 from fkl.report.tables import Table
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 Array = NDArray[np.float64]
 SHORT = ("algo.iterations=20", "algo.batch=512")

@@ -188,12 +188,12 @@ def run(words: tuple[str, ...]) -> None:
 
         print(click.get_current_context().get_help(), overview(_width()), sep="\n\n")
         return
-    if "engine=mpi" in words:
-        from fkl.hushed import hush
+    named = [word.removeprefix("engine=") for word in words if word.startswith("engine=")]
+    if named:
+        from fkl.config import ENGINES, engine
 
-        hush()
-        if {"-m", "--multirun"} & {*words}:
-            raise FklError("engine=mpi: one run at a time, without -m")
+        if named[-1] in ENGINES:
+            engine(named[-1]).before_words(words)
     from fkl.composing.names import require_known
 
     require_known(words)  # before Hydra takes its time to say the same

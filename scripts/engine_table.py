@@ -23,7 +23,7 @@ from fkl.conformance import scenario
 from fkl.engines.rounds import simulate
 from fkl.errors import BadValue
 from fkl.results.records import TIMING_COLUMNS
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 WITHOUT = {"qc_odkla": ("~compression",)}
 """What a method is played without, which its configuration has."""
@@ -38,7 +38,7 @@ def shown(run: Run) -> dict[str, Any]:
         chunks = list(simulate(experiment, 1, None, id))
     found: dict[str, Any] = {}
     for chunk in chunks:
-        for part, columns in experiment.task.columns(chunk.judge, chunk.each())._asdict().items():
+        for part, columns in experiment.task.columns(chunk.judge, chunk.seconds_per_replicate())._asdict().items():
             told = {name: values for name, values in columns.items() if name not in TIMING_COLUMNS}
             found |= {f"{chunk.first} {part} {name}": np.asarray(values, float) for name, values in told.items()}
         for direction, tally in chunk.ledger.tallies.items():

@@ -16,7 +16,7 @@ from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.engines.rounds import simulate
 from fkl.network.ledger import UNITS
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=150")
 STREAM = (*NAVAL, "kernels.N=11", "kernels.D=25", "replicates=5")

@@ -16,7 +16,7 @@ from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.engines.rounds import simulate
 from fkl.kernels.draws import DRAWS
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Streams
 
 SIZES = (10, 30, 100, 300, 1000)

@@ -18,7 +18,7 @@ from fkl.config import load
 from fkl.engines.rounds import Experiment, make_world
 from fkl.network import Network
 from fkl.network.links import Failing, Gossip, Mobility
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 HERE = Path(__file__).parent.parent / "docs" / "network"
 REPLICATES, LAM = 5, 0.01

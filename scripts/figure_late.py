@@ -17,7 +17,7 @@ from fkl.conditions import around
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.config import load
 from fkl.engines.rounds import Experiment, simulate
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=300")
 FEW = ("kernels.N=11", "kernels.D=25", "replicates=5")

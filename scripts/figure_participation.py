@@ -14,7 +14,7 @@ from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.engines.rounds import simulate
 from fkl.results.records import make_records
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 COMMON = ("dataset=naval", "partition=iid", "partition.clients=10", "partition.rounds=150", "kernels.D=20")
 COMMON += ("replicates=5", "algo.lam=0")  # no fit in hindsight, which takes longer than all of this

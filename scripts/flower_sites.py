@@ -28,7 +28,7 @@ from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.contract.isolated import Played, shown, together
 from fkl.engines.experiment import make_world
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 HERE = "127.0.0.1"
 WORDS = ("dataset=file", "dataset.target=y", "kernels=rbf", "kernels.D=4", "replicates=1", "precision=float64")

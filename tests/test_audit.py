@@ -17,7 +17,7 @@ from fkl.config import instantiate
 from fkl.conformance import scenario
 from fkl.engines.rounds import simulate
 from fkl.results.records import make_records
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, shared_generator
 
 ALGORITHMS: dict[str, dict[str, float] | str] = {

@@ -35,7 +35,7 @@ from fkl.network.codes import Few, ForAll, Padding, Quantised, Residues
 from fkl.network.ledger import UNITS, Ledger
 from fkl.network.messages import OnLinks, Ragged, Selected, Shared, kinds, on_links
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
 from fkl.tasks.samples import told_before
 from fkl.tasks.task import Probe

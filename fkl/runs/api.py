@@ -23,7 +23,8 @@ from fkl.errors import FklError, require, shown
 from fkl.results.collect import FinishedRun, read_run
 from fkl.results.model import Model
 from fkl.results.model import load as load_model
-from fkl.runs.execute import closing_table, execute
+from fkl.runs.execute import execute
+from fkl.runs.finish import closing_table
 
 __all__ = ["Result", "load", "load_model", "run"]
 

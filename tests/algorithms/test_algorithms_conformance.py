@@ -20,7 +20,7 @@ from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, outcomes,
 from fkl.engines.rounds import Experiment, make_world
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.tasks.stream import ALONE
 
 Promise = Callable[[Conformance], None]

@@ -19,7 +19,7 @@ from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network
 from fkl.network.topology import connected
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Role
 
 UNEQUAL = ("partition=quantity_skew", "partition.clients=4", "partition.rounds=90")

@@ -17,7 +17,7 @@ from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.conformance import small
 from fkl.engines.rounds import Experiment, make_world
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.own_features import OwnFeaturesTask

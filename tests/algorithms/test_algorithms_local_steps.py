@@ -19,7 +19,7 @@ from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.engines.rounds import make_world
 from fkl.errors import BadValue
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Streams
 
 SIZE = Size(R=1, K=3, N=4, D=5, T=6)

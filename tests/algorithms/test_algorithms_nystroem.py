@@ -17,7 +17,7 @@ from fkl.errors import BadValue, FklError
 from fkl.kernels import Dictionary
 from fkl.kernels.centres import CentreBank
 from fkl.runs import api
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 LAM, WIDTH = 0.2, 0.25
 WORDS = (f"algo.lam={LAM}", "algo.centres=3", f"kernels.smallest={WIDTH}", "precision=float64")

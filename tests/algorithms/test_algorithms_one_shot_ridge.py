@@ -14,7 +14,7 @@ from fkl.contract.world import World
 from fkl.engines.experiment import make_world
 from fkl.errors import BadValue, FklError
 from fkl.runs import api
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 LAM = 0.05
 WORDS = ("algo=one_shot_ridge", f"algo.lam={LAM}", "precision=float64")

@@ -24,7 +24,7 @@ from fkl.network import Ledger, Network
 from fkl.network.codes import Quantised
 from fkl.network.inbox import Inbox
 from fkl.network.topology import connected
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 SIZE = Size(K=5, N=1, T=40)
 GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])

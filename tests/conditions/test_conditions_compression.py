@@ -17,7 +17,7 @@ from fkl.contract.star import Samples, Turn
 from fkl.errors import BadValue
 from fkl.network.codes import Few, Quantised, position_bits
 from fkl.network.messages import Each, Shared, kinds
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, Streams
 
 METHODS = ("pof_mkl", "em_kofl", "vm_kofl", "dkla", "coke")

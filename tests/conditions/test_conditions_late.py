@@ -19,7 +19,7 @@ from fkl.contract.star import Turn
 from fkl.engines.rounds import Experiment
 from fkl.errors import BadValue
 from fkl.network.messages import Each
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, Streams
 
 ABSENT = ("dataset=diabetes", "partition=quantity_skew", "partition.clients=4", "partition.rounds=40", "kernels.D=8")

@@ -28,7 +28,7 @@ from fkl.network import Ledger, Network, Topology
 from fkl.network.links import Failing, Gossip, Links, Mobility
 from fkl.network.participation import Share
 from fkl.network.topology import connected
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, Streams
 
 K, LAM, RHO = 5, 1e-2, 0.05

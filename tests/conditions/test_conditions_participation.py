@@ -13,7 +13,7 @@ from fkl.config import load
 from fkl.conformance import Conformance, scenario
 from fkl.engines.rounds import Experiment, make_world, simulate
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
 GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "link_dkla", "odkla", "push_cta", "qc_odkla")

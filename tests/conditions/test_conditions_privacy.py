@@ -19,7 +19,7 @@ from fkl.engines.rounds import make_world
 from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.network.messages import Each, FeatureGradients, RankOne, kinds
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, Streams
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")

@@ -17,7 +17,7 @@ from fkl.engines.rounds import make_world
 from fkl.errors import BadValue, FklError
 from fkl.network.messages import Each
 from fkl.network.wire import from_bits, to_bits
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 pytest.importorskip("cryptography")
 from fkl.conditions import secure_sum

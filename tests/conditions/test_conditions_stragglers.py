@@ -15,7 +15,7 @@ from fkl.network import Channel, Ledger, Network
 from fkl.network.messages import Each
 from fkl.network.times import Times, around_one
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Streams
 
 SMALL = ("kernels.D=6", "partition.rounds=30", "kernels.N=5", "replicates=2", "precision=float64")

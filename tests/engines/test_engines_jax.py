@@ -17,7 +17,7 @@ from fkl.engines.rounds import Chunk, DivergedError, simulate
 from fkl.errors import BadValue, FklError, install_hint
 from fkl.kernels import Dictionary
 from fkl.results.folder import provenance
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.streams import Streams
 
 jax = pytest.importorskip("jax", reason="needs the extra jax")
@@ -76,7 +76,7 @@ def played(words: Iterable[str], advance: Callable[[int], object] = id, checkpoi
     chunks = list(simulate(experiment, 1, None, advance, checkpoint))
     columns, counts = {}, {}
     for chunk in chunks:
-        for part, values in experiment.task.columns(chunk.judge, chunk.each())._asdict().items():
+        for part, values in experiment.task.columns(chunk.judge, chunk.seconds_per_replicate())._asdict().items():
             columns |= {f"{chunk.first} {part} {name}": value for name, value in values.items()}
         counts |= {f"{chunk.first} {name}": count for name, count in counted(chunk).items()}
     return Played(columns, counts)
@@ -244,8 +244,11 @@ def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
 
 
 def test_agents_that_miss_rounds_are_refused() -> None:
+    """By the configuration before data are read; where the data alone decide it, when they are known."""
+    with pytest.raises(BadValue, match=r"^engine=jax: must be numba or numpy for ODKLA: .* its agents miss rounds"):
+        load(compose(*CASES["odkla"], "engine=jax", "participation=share"))
     with pytest.raises(FklError, match=r"^engine=jax: must be numba or numpy for ODKLA here: agents miss rounds"):
-        played((*CASES["odkla"], "engine=jax", "participation=share"))
+        played((*CASES["odkla"], *MANY, "partition.clients=10", "engine=jax"))
 
 
 @pytest.mark.parametrize(
@@ -273,6 +276,6 @@ def test_keys_with_which_a_method_cannot_be_traced_are_refused(words: tuple[str,
 )
 def test_conditions_of_the_network_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(
-        BadValue, match=r"^engine=jax: must be numba or numpy for [A-Z-]+ with [a-z_., ]+: a traced round"
+        BadValue, match=r"^engine=jax: must be numba or numpy for [A-Z-]+: a traced round has no [a-z]+"
     ):
         load(compose("algo=pof_mkl", "engine=jax", *words))

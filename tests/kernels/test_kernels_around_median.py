@@ -13,7 +13,7 @@ from fkl import conf_folder
 from fkl.config import load
 from fkl.errors import BadValue
 from fkl.kernels.around_median import AroundMedian
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.stream import StreamTask
 

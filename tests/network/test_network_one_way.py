@@ -23,7 +23,7 @@ from fkl.network.graphs import Directed
 from fkl.network.links import Failing, Links
 from fkl.network.one_way import OneWay
 from fkl.network.topology import connected
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 K, LAM = 6, 0.5
 STILL = 1e-300

@@ -22,7 +22,7 @@ from fkl.engines.experiment import make_world
 from fkl.errors import FklError
 from fkl.estimators import OmklGfRegressor, OmkrRegressor, RakerRegressor, RffRidgeRegressor, online, ridge
 from fkl.kernels import Dictionary
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 FEW = Dictionary(N=7, laplacians=2, D=6)
 SMALL = {

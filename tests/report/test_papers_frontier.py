@@ -26,7 +26,7 @@ from fkl.papers.found import Found
 from fkl.papers.frontier import entries, questions, search, trials
 from fkl.papers.frontier.measures import COMPUTE_S, error_of, measured
 from fkl.results.collect import FinishedRun
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
 

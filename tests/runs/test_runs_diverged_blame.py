@@ -25,7 +25,7 @@ from fkl.config import load
 from fkl.data.problem import Problem
 from fkl.engines.divergence import blame, worse_than_zero
 from fkl.engines.rounds import simulate
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.tasks.stream import StreamTask
 
 

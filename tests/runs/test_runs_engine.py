@@ -22,7 +22,7 @@ import sys
 import fkl.kernels.compiled, fkl.kernels.exact, fkl.kernels.stream
 from numba.core.dispatcher import Dispatcher
 from fkl.conformance import scenario
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.engines.rounds import simulate
 
 def compiled():
@@ -82,7 +82,7 @@ def test_bank_and_namespace_follow_the_engine() -> None:
     """Parties find the bank of their engine, and its array namespace, in what they know in common."""
     from fkl.engines.experiment import make_world
     from fkl.kernels import BANKS
-    from fkl.runs.execute import prepare
+    from fkl.runs.prepare import prepare
 
     for engine, kind in BANKS.items():
         world: World = make_world(prepare(scenario("algo=pof_mkl", f"engine={engine}")), (0,))[0]

@@ -23,7 +23,7 @@ from fkl.errors import FklError
 from fkl.kernels.functions import KINDS, Classes, Function, Linear, Network, OnFeatures, OnPoints, Trees
 from fkl.results.model import About, Model, load
 from fkl.results.prediction import predictions
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 RNG = np.random.default_rng(5)
 D, N, K, FEATURES = 3, 4, 2, 6

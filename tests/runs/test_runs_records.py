@@ -117,7 +117,8 @@ def test_time_is_the_algorithm_s_alone(given: Experiment, monkeypatch: pytest.Mo
         clock["now"] += 1.0
         return step(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("fkl.engines.rounds.perf_counter", lambda: clock["now"])
+    for module in ("rounds", "local"):
+        monkeypatch.setattr(f"fkl.engines.{module}.perf_counter", lambda: clock["now"])
     monkeypatch.setattr(StreamJudge, "enter", slow_enter)
     monkeypatch.setattr(type(given.algorithm), "step", timed_step)
     records = make_records(given, simulate(given, None, None, lambda _: None))

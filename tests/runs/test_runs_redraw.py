@@ -9,7 +9,7 @@ import pytest
 from fkl.conformance import Conformance, scenario
 from fkl.engines.rounds import Experiment, simulate
 from fkl.results.records import make_records
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 SMALL = ("dataset=diabetes", "partition=iid", "partition.clients=5", "partition.rounds=80", "partition.order=shuffled")
 SMALL += ("topology=gnm", "topology.edges=6", "algo.iterations=15", "kernels.D=6", "kernels.N=1", "precision=float64")

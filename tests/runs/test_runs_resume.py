@@ -24,7 +24,7 @@ from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
 from fkl.files import SEAL, write_sealed
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 KILLS = 5
 LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=12", "chunk=2")

@@ -10,7 +10,7 @@ from fkl.conformance import scenario
 from fkl.engines.rounds import simulate
 from fkl.results import records
 from fkl.results.records import TIMING_COLUMNS
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")
 THREE = ("run", "-m", *SMALL, "kernels.N=5", "algo.eta=0.1,-1,0.2")

@@ -13,7 +13,7 @@ from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
 from fkl.errors import FklError
 from fkl.results.records import Records, make_records
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.tasks import Task, task_of
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.repeated import PerReplicateTask

@@ -19,7 +19,7 @@ from fkl.files import write_text
 from fkl.papers.frontier.measures import error_of
 from fkl.papers.frontier.trials import BUDGET, TUNED, Entry, append, best_of, cell_of, entries, read_trials, tuned
 from fkl.results.records import make_records
-from fkl.runs.execute import prepare
+from fkl.runs.prepare import prepare
 from fkl.tasks.samples import told_before
 
 STARTUP = 6
