@@ -14,7 +14,8 @@ from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.bench.coke import DICTIONARY, DIMENSION, SIZE, K, R, T, cases, graph, make_experiment
 from fkl.bench.floor import THREADS, seconds
-from fkl.engines.rounds import Experiment, make_world, simulate
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import simulate
 from fkl.kernels import Dictionary
 
 LITERAL_ITERATIONS = 5

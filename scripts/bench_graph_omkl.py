@@ -15,7 +15,7 @@ from literal.online import OnlineRun
 from fkl.algorithms.online.omkr import Omkr
 from fkl.bench.floor import run_seconds, seconds
 from fkl.bench.graph_omkl import DIMENSION, FEATURES, R, T, cases, make_problem
-from fkl.engines.rounds import Experiment
+from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.streams import Role, Streams

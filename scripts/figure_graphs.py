@@ -15,7 +15,7 @@ from fkl.algorithms.decentralized.link_dkla import LinkDkla
 from fkl.algorithms.decentralized.push_cta import PushCta
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.engines.rounds import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Network
 from fkl.network.links import Failing, Gossip, Mobility
 from fkl.runs.prepare import prepare

@@ -17,7 +17,7 @@ from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.bench.case import Case
 from fkl.bench.floor import run_seconds, seconds
 from fkl.data.problem import Batch, Problem
-from fkl.engines.rounds import Experiment
+from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.network.topology import connected

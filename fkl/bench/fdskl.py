@@ -16,7 +16,8 @@ from fkl.bench.case import Case
 from fkl.bench.floor import THREADS, sincos_seconds
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
-from fkl.engines.rounds import Experiment, simulate
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import in_parts
 from fkl.network import Network

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit, prange
 
-from fkl.engines.rounds import Experiment, simulate
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
 from fkl.kernels.compiled import sincos
 
 THREADS = os.cpu_count() or 1

@@ -13,7 +13,7 @@ from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.bench.case import Case
 from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
 from fkl.data.problem import Problem
-from fkl.engines.rounds import Experiment
+from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.streams import Streams

@@ -17,7 +17,7 @@ from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.bench.case import Case
 from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
 from fkl.data.problem import Problem
-from fkl.engines.rounds import Experiment
+from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.streams import Streams

@@ -27,7 +27,8 @@ from fkl.contract.apart import AsObject, AsProcess
 from fkl.contract.isolated import Apart
 from fkl.contract.world import World
 from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.rounds import Chunk, Experiment, make_world, simulate
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import Chunk, simulate
 from fkl.errors import BadValue, BrokenPromiseError, FklError
 from fkl.kernels import threads
 from fkl.network import Channel

@@ -26,8 +26,6 @@ from fkl.tasks import Judge
 EARLY = 10
 """Rounds in which a step of usual size drives nothing away: what is not finite so soon is named."""
 
-__all__ = ["Chunk", "DivergedError", "Experiment", "InProgress", "Learned", "make_world", "simulate"]
-
 
 class Learned(NamedTuple):
     """What a replicate has learned.

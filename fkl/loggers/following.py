@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from fkl.config import Run
-from fkl.engines.rounds import Chunk, Experiment
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import Chunk
 from fkl.errors import printable
 from fkl.files import CannotWriteError
 from fkl.results.folder import read_summary

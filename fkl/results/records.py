@@ -11,7 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.conditions import Inside
-from fkl.engines.rounds import Chunk, DivergedError, Experiment, Learned, simulate
+from fkl.engines.divergence import DivergedError
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import Chunk, Learned, simulate
 from fkl.files import writing
 from fkl.network import UNITS, Ledger
 from fkl.tasks.task import Columns, Values

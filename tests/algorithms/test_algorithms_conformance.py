@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, World
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, outcomes, scenario
-from fkl.engines.rounds import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
 from fkl.runs.prepare import prepare

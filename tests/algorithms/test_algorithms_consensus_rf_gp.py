@@ -13,7 +13,7 @@ from fkl.algorithms.base import Array, World
 from fkl.algorithms.decentralized.consensus_rf_gp import ConsensusRfGp
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.data.problem import Problem
-from fkl.engines.rounds import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Ledger, Network
 from fkl.network.topology import connected
 

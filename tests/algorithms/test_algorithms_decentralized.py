@@ -24,7 +24,7 @@ from fkl.conditions.compression import Uniform
 from fkl.contract.apart import AsObject
 from fkl.contract.graph import Agents
 from fkl.data.problem import Batch, Problem
-from fkl.engines.rounds import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue, BrokenPromiseError, FklError
 from fkl.kernels import Dictionary
 from fkl.kernels.losses import LOSSES

@@ -16,7 +16,7 @@ from fkl.algorithms.vertical.dsg import Dsg
 from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.conformance import small
-from fkl.engines.rounds import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
 from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
 from fkl.tasks.batch import BatchTask

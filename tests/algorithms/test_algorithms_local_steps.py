@@ -17,7 +17,7 @@ from fkl.conformance import Conformance, scenario
 from fkl.contract.star import Samples
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
-from fkl.engines.rounds import make_world
+from fkl.engines.experiment import make_world
 from fkl.errors import BadValue
 from fkl.runs.prepare import prepare
 from fkl.streams import Streams

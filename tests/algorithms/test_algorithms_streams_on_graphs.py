@@ -18,7 +18,7 @@ from fkl.conditions.compression import Uniform
 from fkl.conformance import Conformance, scenario
 from fkl.contract.apart import AsObject
 from fkl.data.problem import Problem
-from fkl.engines.rounds import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue, BrokenPromiseError
 from fkl.network import Ledger, Network
 from fkl.network.codes import Quantised

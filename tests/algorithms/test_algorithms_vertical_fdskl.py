@@ -28,7 +28,7 @@ from fkl.contract.world import Common
 from fkl.data.libsvm import numbered
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
-from fkl.engines.rounds import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.losses import LOSSES

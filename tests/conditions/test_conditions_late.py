@@ -16,7 +16,7 @@ from fkl.conditions import around
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.conformance import Conformance, Trace, play, require_same, scenario
 from fkl.contract.star import Turn
-from fkl.engines.rounds import Experiment
+from fkl.engines.experiment import Experiment
 from fkl.errors import BadValue
 from fkl.network.messages import Each
 from fkl.runs.prepare import prepare

@@ -21,7 +21,8 @@ from fkl.algorithms.decentralized.link_dkla import LinkDkla
 from fkl.conformance import Conformance, scenario
 from fkl.contract.apart import AsObject
 from fkl.data.problem import Batch, Problem
-from fkl.engines.rounds import Experiment, make_world, simulate
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import simulate
 from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network, Topology

@@ -11,7 +11,8 @@ from conftest import ALGORITHMS
 from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.conformance import Conformance, scenario
-from fkl.engines.rounds import Experiment, make_world, simulate
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import simulate
 from fkl.results.records import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 

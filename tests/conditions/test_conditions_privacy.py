@@ -15,7 +15,7 @@ from fkl.conditions import accountant, around
 from fkl.conditions.privacy import Central, Local, NoisyMean, gaussian
 from fkl.conformance import PROMISES, Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
-from fkl.engines.rounds import make_world
+from fkl.engines.experiment import make_world
 from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.network.messages import Each, FeatureGradients, RankOne, kinds

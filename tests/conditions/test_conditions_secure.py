@@ -13,7 +13,7 @@ from scipy.stats import chisquare, norm
 from fkl.conditions.secure import Pairwise, SumAlone, decoded
 from fkl.conditions.secure_bytes import degree, overhead
 from fkl.conformance import PROMISES, Conformance, scenario
-from fkl.engines.rounds import make_world
+from fkl.engines.experiment import make_world
 from fkl.errors import BadValue, FklError
 from fkl.network.messages import Each
 from fkl.network.wire import from_bits, to_bits

@@ -9,7 +9,8 @@ import pytest
 from fkl.composing.loader import compose
 from fkl.config import decisive, load
 from fkl.conformance import Conformance, scenario
-from fkl.engines.rounds import Experiment, make_world, simulate
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import simulate
 from fkl.errors import BadValue, FklError
 from fkl.network import Channel, Ledger, Network
 from fkl.network.messages import Each

@@ -16,7 +16,7 @@ from fkl.config import load
 from fkl.engines import mpi
 from fkl.engines.mpi import NUMBERS, Ranks, hush
 from fkl.network import Channel
-from fkl.runs import execute as execution
+from fkl.runs.execute import execute
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # a rank knows nothing of where pytest finds its modules
 import blank
@@ -41,5 +41,5 @@ for playing, configurations in json.loads(Path(sys.argv[1]).read_text()):
         some = world if len(playing) == world.size else world.Create_group(world.group.Incl(playing))
         mpi.started = lambda some=some: Ranks(some)
         for words in configurations:
-            execution.execute(load(compose(*words)))
+            execute(load(compose(*words)))
 Path(f"rounds.{number}").write_text(str(len(opened)))

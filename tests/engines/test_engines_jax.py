@@ -13,7 +13,8 @@ from conftest import ALGORITHMS, Answer
 from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.rounds import Chunk, DivergedError, simulate
+from fkl.engines.divergence import DivergedError
+from fkl.engines.rounds import Chunk, simulate
 from fkl.errors import BadValue, FklError, install_hint
 from fkl.kernels import Dictionary
 from fkl.results.folder import provenance

@@ -15,7 +15,7 @@ from fkl.algorithms.decentralized.push_cta import PushCta
 from fkl.conformance import Conformance, scenario
 from fkl.contract.apart import AsObject
 from fkl.data.problem import Batch, Problem
-from fkl.engines.rounds import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology

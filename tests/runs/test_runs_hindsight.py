@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.online.raker import Raker
 from fkl.algorithms.online.rfomkr import Rfomkr
-from fkl.engines.rounds import Experiment
+from fkl.engines.experiment import Experiment
 from fkl.files import write_sealed
 from fkl.kernels import hindsight
 from fkl.kernels.hindsight import linear_loss

@@ -12,7 +12,8 @@ from literal.worlds import Size, make_dictionary, make_problem
 
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.federated.vm_kofl import VmKofl
-from fkl.engines.rounds import Experiment, make_world, simulate
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import simulate
 from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
 from fkl.results import records as tables

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from fkl.conformance import Conformance, scenario
-from fkl.engines.rounds import Experiment, simulate
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
 from fkl.results.records import make_records
 from fkl.runs.prepare import prepare
 

@@ -13,7 +13,9 @@ from fkl.composing.loader import compose
 from fkl.conditions import Inside
 from fkl.conditions.accountant import INSTALLED, MISSING
 from fkl.config import load
-from fkl.engines.rounds import DivergedError, Experiment, simulate
+from fkl.engines.divergence import DivergedError
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
 from fkl.errors import FklError
 from fkl.files import write_text
 from fkl.papers.frontier.measures import error_of
