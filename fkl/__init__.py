@@ -7,12 +7,12 @@ from typing import Any
 __version__ = "1.0.0rc1"
 
 _ELSEWHERE = {
-    "Result": "fkl.api",
+    "Result": "fkl.runs.api",
     "compare": "fkl.comparison",
     "estimators": "fkl.estimators",
-    "load": "fkl.api",
-    "load_model": "fkl.api",
-    "run": "fkl.api",
+    "load": "fkl.runs.api",
+    "load_model": "fkl.runs.api",
+    "run": "fkl.runs.api",
 }
 """Public names and their modules, which are imported when they are first asked for; for types, see __init__.pyi."""
 

@@ -188,12 +188,12 @@ def run(words: tuple[str, ...]) -> None:
 
         print(click.get_current_context().get_help(), overview(_width()), sep="\n\n")
         return
-    if "engine=mpi" in words:
-        from fkl.hushed import hush
+    named = [word.removeprefix("engine=") for word in words if word.startswith("engine=")]
+    if named:
+        from fkl.config import ENGINES, engine
 
-        hush()
-        if {"-m", "--multirun"} & {*words}:
-            raise FklError("engine=mpi: one run at a time, without -m")
+        if named[-1] in ENGINES:
+            engine(named[-1]).before_words(words)
     from fkl.composing.names import require_known
 
     require_known(words)  # before Hydra takes its time to say the same
@@ -226,7 +226,7 @@ def run(words: tuple[str, ...]) -> None:
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
 def plan(words: tuple[str, ...]) -> None:
     """What a run would take, by its first rounds: memory, arithmetic, messages, seconds on each engine."""
-    from fkl.plan import plan
+    from fkl.runs.forecast import plan
 
     print(plan(words))
 
@@ -319,7 +319,7 @@ def flower() -> None:
 @click.option("--clients-per-site", type=int, default=1, metavar="B", help="Rows that a round learns from at a site.")
 def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_site: int) -> None:
     """Write a project that `flwr run` starts, with this configuration."""
-    from fkl.flower.project import init
+    from fkl.engines.flower.project import init
 
     print(init(folder, sites, words, clients_per_site))
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,13 @@ PARTS = {
     "logger": ("begin", "round", "end", "fail"),
 }
 """What the class of a node is known by."""
-ENGINES = ("numba", "numpy", "mpi", "jax")
-ON_ONE_PROCESS = ENGINES[:2]
-"""What may play a method, unless its class says `engines`: those whose loops exist only compiled do. With `over_ranks`,
-mpi may too; with no `not_scanned`, jax.
-"""
-UNKNOWN_TO_JAX = "its class does not say that its rounds can be traced"
+ENGINES = {
+    "numba": "fkl.engines.local.Numba",
+    "numpy": "fkl.engines.local.Numpy",
+    "mpi": "fkl.engines.mpi.Mpi",
+    "jax": "fkl.engines.jax.Jax",
+}
+"""Import paths of what plays the rounds, see `fkl.engines.base.Engine`, as `_target_` is one of a node's class."""
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "logger")
 """Keys that change where or how fast a run goes, but no number of it."""
 MOST_REPLICATES = 1_000_000
@@ -304,40 +306,23 @@ def load(config: DictConfig, words: Iterable[str] = ()) -> Run:
     require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
     with inside("paths"):
         paths = build(Paths, plain["paths"], "paths")
-    label, engines = (getattr(nodes["algo"], name, ON_ONE_PROCESS) for name in ("label", "engines"))
-    engines = (*engines, "mpi") if getattr(nodes["algo"], "over_ranks", False) else engines
-    not_scanned = getattr(nodes["algo"], "not_scanned", UNKNOWN_TO_JAX)
     may = not settings.save_model or hasattr(nodes["algo"], "functions")
-    require(may, "save_model", True, f"false for {label}, whose class has no functions(world, state, t)")
-    reason = f": {not_scanned}" if settings.engine == "jax" else ""
-    engines = engines if not_scanned else (*engines, "jax")
-    allowed = f"{' or '.join(one for one in engines if one != settings.engine)} for {label}{reason}"
-    require(settings.engine in engines, "engine", settings.engine, allowed)
+    allowed = f"false for {nodes['algo'].label}, whose class has no functions(world, state, t)"
+    require(may, "save_model", settings.save_model, allowed)
     conditions = {name: made for name in CONDITIONS if (made := nodes.pop(name)) is not None}
-    if settings.engine == "jax":
-        _require_fit_for_scan(str(label), conditions, nodes["network"])
-    if settings.engine == "mpi":
-        _require_fit_for_ranks(settings, str(label), conditions, nodes["network"])
     loggers = _loggers(plain.get("logger"))
     nodes |= {"conditions": conditions, "loggers": loggers}
-    return Run(settings=settings, paths=paths, resolved=plain, words=tuple(words), **nodes)
+    run = Run(settings=settings, paths=paths, resolved=plain, words=tuple(words), **nodes)
+    if (why := engine(settings.engine).can_play(run)) is not None:
+        able = " or ".join(name for name in ENGINES if engine(name).can_play(run) is None)
+        raise BadValue("engine", settings.engine, f"{able} for {run.algo.label}: {why}")
+    return run
 
 
-def _require_fit_for_ranks(settings: Settings, label: str, conditions: dict[str, Any], network: Any) -> None:
-    """Refuse what of a run cannot be played by several ranks."""
-    inside_of = [*conditions, *(["network.compute_s"] if getattr(network, "timed", False) else [])]
-    allowed = f"numba or numpy for {label} with {', '.join(inside_of)}"
-    require(not inside_of, "engine", settings.engine, allowed)
-    require(not settings.save_model, "engine", settings.engine, f"numba or numpy for {label} with save_model")
-
-
-def _require_fit_for_scan(label: str, conditions: dict[str, Any], network: Any) -> None:
-    """Refuse what of a run is no part of a traced round: participation alone changes nothing but who is there."""
-    inside_of = [name for name in conditions if name != "participation"]
-    inside_of += ["network.compute_s"] if getattr(network, "timed", False) else []
-    inside_of += ["network.loss"] if network.loss > 0 else []
-    allowed = f"numba or numpy for {label} with {', '.join(inside_of)}: a traced round has no conditions of the network"
-    require(not inside_of, "engine", "jax", allowed)
+def engine(name: str) -> Any:
+    """The `fkl.engines.base.Engine` of this name, whose module is imported when it is first asked for."""
+    module, _, kind = ENGINES[name].rpartition(".")
+    return getattr(import_module(module), kind)()
 
 
 def _loggers(nodes: Any) -> dict[str, Any]:

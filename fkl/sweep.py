@@ -25,7 +25,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from fkl.config import Run, load
-from fkl.diverged import DivergedError
+from fkl.engines.divergence import DivergedError
 from fkl.errors import FklError, printable, refuse, require
 from fkl.files import CannotWriteError, require_files_in, write_text, writing
 
@@ -102,7 +102,7 @@ def _execute(run: Run) -> bool:
     if run.settings.objective is not None and hasattr(run.algo, "fold"):
         allowed = "a fold of the training samples, since a search must not see the samples tested on"
         require(run.algo.fold is not None, "algo.fold", None, allowed)
-    from fkl.execution import execute
+    from fkl.runs.execute import execute
 
     return execute(run)
 

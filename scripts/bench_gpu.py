@@ -17,13 +17,15 @@ import numpy as np
 from jax import lax
 
 from fkl.algorithms.federated.pof_mkl import PofMkl
+from fkl.config import engine as engine_of
 from fkl.data.problem import Problem
-from fkl.experiment import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.jax import device_name
+from fkl.engines.jax_world import Scan
+from fkl.engines.rounds import simulate
 from fkl.kernels import Dictionary
 from fkl.kernels.jax_bank import sine_and_cosine
 from fkl.network import Network
-from fkl.scanned import Scan, device_name
-from fkl.simulation import simulate
 
 TIMES = 5
 KERNELS, FEATURES, DIMENSION = 51, 100, 5
@@ -76,7 +78,7 @@ def experiment(shape: Shape, engine: str) -> Experiment:
     there, site = np.ones((T, K), np.bool_), np.zeros(K, np.int64)
     problem = Problem(x / np.sqrt(DIMENSION), generator.random((T, K)), there, site)
     keys = Dictionary(N=KERNELS, D=FEATURES), Network(), PofMkl(), 0, shape.replicates, "float32"
-    return Experiment(problem, *keys, engine=engine)
+    return Experiment(problem, *keys, engine=engine_of(engine))
 
 
 def scanned_round(shape: Shape) -> float:

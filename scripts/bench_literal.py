@@ -20,7 +20,7 @@ from fkl.bench import coke, graph_omkl, parsimonious
 from fkl.bench import pof_mkl as bench_pof_mkl
 from fkl.bench.case import Case
 from fkl.bench.floor import seconds
-from fkl.simulation import make_world
+from fkl.engines.experiment import make_world
 from fkl.streams import Role, Streams
 
 Timed = tuple[Case, Callable[[], float]]

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.execution import over
-from fkl.experiment import make_world
-from fkl.hushed import hush
+from fkl.engines.experiment import make_world
+from fkl.engines.mpi import OnRanks, Ranks, hush, started
 from fkl.kernels.tiles import CLIENT_TILE
-from fkl.network.ranks import Ranks, started
+from fkl.runs.prepare import prepare
 from fkl.tasks.samples import told_before
 
 ROUNDS, TIMES = 12, 2000
@@ -64,7 +63,9 @@ def seconds_a_round(ranks: Ranks, clients: int) -> tuple[float, float]:
     words = ("algo=pof_mkl", "dataset=synthetic", f"dataset.rows={clients * ROUNDS}", "dataset.dimension=10")
     words += (f"partition.clients={clients}", f"partition.rounds={ROUNDS}", f"kernels.D={FEATURES}", "engine=mpi")
     with told_before():
-        experiment = over(ranks, load(compose(*words, "replicates=1")))
+        whole = prepare(load(compose(*words, "replicates=1")))
+    experiment = OnRanks(ranks).own_part(whole, lambda: whole)
+    assert experiment is not None
     world, _ = make_world(experiment, (0,))
     state, t = experiment.algorithm.init(world), iter(range(ROUNDS))
     added, exchanged, worked = ranks.added, [0.0], []

@@ -4,8 +4,8 @@
 
 Every method plays the small scenario of `python -m fkl.conformance`, in float64 with every engine that takes it; a
 figure is the largest difference of a column from the same of engine=numpy, or of numba where there is no such, over
-whichever is larger of that column's value and 1. The last column is float32 on jax beside float32 on numba after 500
-rounds or iterations of 4 clients. What an engine does not take is refused, and the reason of the refusal printed.
+whichever is larger of that column's value and 1. The column before the last is float32 on jax beside float32 on numba
+after 500 rounds or iterations of 4 clients. Where an engine cannot play a method, its `can_play` says why.
 """
 
 import argparse
@@ -18,12 +18,12 @@ import numpy as np
 
 from fkl.algorithms.base import Batched
 from fkl.composing.names import known
-from fkl.config import Run
+from fkl.config import Run, engine
 from fkl.conformance import scenario
-from fkl.errors import BadValue
-from fkl.execution import prepare
+from fkl.engines.base import why_no_star_on_a_stream
+from fkl.engines.rounds import simulate
 from fkl.results.records import TIMING_COLUMNS
-from fkl.simulation import simulate
+from fkl.runs.prepare import prepare
 
 WITHOUT = {"qc_odkla": ("~compression",)}
 """What a method is played without, which its configuration has."""
@@ -38,7 +38,7 @@ def shown(run: Run) -> dict[str, Any]:
         chunks = list(simulate(experiment, 1, None, id))
     found: dict[str, Any] = {}
     for chunk in chunks:
-        for part, columns in experiment.task.columns(chunk.judge, chunk.each())._asdict().items():
+        for part, columns in experiment.task.columns(chunk.judge, chunk.seconds_per_replicate())._asdict().items():
             told = {name: values for name, values in columns.items() if name not in TIMING_COLUMNS}
             found |= {f"{chunk.first} {part} {name}": np.asarray(values, float) for name, values in told.items()}
         for direction, tally in chunk.ledger.tallies.items():
@@ -59,40 +59,22 @@ def apart(found: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
 
 
 def cells(algo: str) -> list[str]:
-    """numpy, numba, mpi, jax in float64 and in float32, of one method."""
+    """numpy, numba, mpi, jax in float64 and in float32, of one method, and why Flower cannot play it."""
     words = (f"algo={algo}", "precision=float64", *WITHOUT.get(algo, ()))
-    method, reference = scenario(*words).algo, None
-    row = [f"{method.label} (`{algo}`)"]
-    for engine in ("numpy", "numba", "mpi", "jax"):
-        try:
-            run = scenario(*words, f"engine={engine}")
-        except BadValue as refused:
-            row.append(refused_because(refused, engine, method))
-            continue
-        if engine == "mpi":
+    run, reference = scenario(*words), None
+    row = [f"{run.algo.label} (`{algo}`)"]
+    for name in ("numpy", "numba", "mpi", "jax"):
+        if (why := engine(name).can_play(run)) is not None:
+            row.append(f"not possible: {why}")
+        elif name == "mpi":
             row.append("numba's bytes")
-            continue
-        found = shown(run)
-        row.append("reference" if reference is None else f"equal, {apart(found, reference):.1e}")
-        reference = found if reference is None else reference
+        else:
+            found = shown(scenario(*words, f"engine={name}"))
+            row.append("reference" if reference is None else f"equal, {apart(found, reference):.1e}")
+            reference = found if reference is None else reference
     row.append(in_float32(algo) if row[-1].startswith("equal") else "")
-    return row
-
-
-def refused_because(refused: BadValue, engine: str, method: Any) -> str:
-    """Why an engine does not take a method: what the refusal says, or what its kind of method is to that engine."""
-    _, _, why = refused.allowed.partition(f"{method.label}: ")
-    if engine == "numpy":
-        why = "its loops exist only compiled"
-    if engine == "mpi":
-        why = "no clients on a stream that a server hears"
-        if getattr(method, "in_turn", False):
-            why = "one learner sees all samples in turn"
-        elif getattr(method, "on_a_graph", False):
-            why = "neighbours are on one process"
-        elif hasattr(method, "tells"):
-            why = "its sums of second moments are not made tile by tile"
-    return f"not possible: {why}"
+    why = why_no_star_on_a_stream(run.algo)
+    return [*row, "equal" if why is None else f"not possible: {why}"]
 
 
 def in_float32(algo: str) -> str:
@@ -110,8 +92,8 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("methods", nargs="*", metavar="METHOD")
-    print("| method | numpy | numba | mpi | jax | jax in float32, beside numba |")
-    print("|---|---|---|---|---|---|")
+    print("| method | numpy | numba | mpi | jax | jax in float32, beside numba | Flower |")
+    print("|---|---|---|---|---|---|---|")
     for algo in parser.parse_args().methods or known("algo"):
         print("|", " | ".join(cells(algo)), "|", flush=True)
 

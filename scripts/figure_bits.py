@@ -14,9 +14,9 @@ from PIL import Image
 
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.execution import prepare
+from fkl.engines.rounds import simulate
 from fkl.network.ledger import UNITS
-from fkl.simulation import simulate
+from fkl.runs.prepare import prepare
 
 NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=150")
 STREAM = (*NAVAL, "kernels.N=11", "kernels.D=25", "replicates=5")

@@ -14,9 +14,9 @@ from PIL import Image
 
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.execution import prepare
+from fkl.engines.rounds import simulate
 from fkl.kernels.draws import DRAWS
-from fkl.simulation import simulate
+from fkl.runs.prepare import prepare
 from fkl.streams import Streams
 
 SIZES = (10, 30, 100, 300, 1000)

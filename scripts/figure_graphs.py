@@ -15,10 +15,10 @@ from fkl.algorithms.decentralized.link_dkla import LinkDkla
 from fkl.algorithms.decentralized.push_cta import PushCta
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.execution import prepare
+from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Network
 from fkl.network.links import Failing, Gossip, Mobility
-from fkl.simulation import Experiment, make_world
+from fkl.runs.prepare import prepare
 
 HERE = Path(__file__).parent.parent / "docs" / "network"
 REPLICATES, LAM = 5, 0.01

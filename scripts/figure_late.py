@@ -16,8 +16,9 @@ from fkl.composing.loader import compose
 from fkl.conditions import around
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.config import load
-from fkl.execution import prepare
-from fkl.simulation import Experiment, simulate
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
+from fkl.runs.prepare import prepare
 
 NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=300")
 FEW = ("kernels.N=11", "kernels.D=25", "replicates=5")

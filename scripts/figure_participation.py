@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.execution import prepare
+from fkl.engines.rounds import simulate
 from fkl.results.records import make_records
-from fkl.simulation import simulate
+from fkl.runs.prepare import prepare
 
 COMMON = ("dataset=naval", "partition=iid", "partition.clients=10", "partition.rounds=150", "kernels.D=20")
 COMMON += ("replicates=5", "algo.lam=0")  # no fit in hindsight, which takes longer than all of this

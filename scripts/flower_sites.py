@@ -28,8 +28,8 @@ from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.conformance.played import Played, play_together
 from fkl.contract.lone_party import shown_arrays
-from fkl.execution import prepare
-from fkl.experiment import make_world
+from fkl.engines.experiment import make_world
+from fkl.runs.prepare import prepare
 
 HERE = "127.0.0.1"
 WORDS = ("dataset=file", "dataset.target=y", "kernels=rbf", "kernels.D=4", "replicates=1", "precision=float64")

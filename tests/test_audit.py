@@ -14,9 +14,9 @@ from omegaconf import OmegaConf
 from fkl import conf_folder
 from fkl.config import instantiate
 from fkl.conformance import scenario
-from fkl.execution import prepare
+from fkl.engines.rounds import simulate
 from fkl.results.records import make_records
-from fkl.simulation import simulate
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, shared_generator
 
 ALGORITHMS: dict[str, dict[str, float] | str] = {

@@ -15,7 +15,6 @@ LAYERS = {
         "fkl",
         "fkl.environment",
         "fkl.errors",
-        "fkl.hushed",
         "fkl.streams",
         "fkl.memory",
         "fkl.losses",
@@ -30,7 +29,7 @@ LAYERS = {
     "tasks": ("fkl.tasks",),
     "conditions": ("fkl.conditions",),
     "algorithms": ("fkl.algorithms",),
-    "loop": ("fkl.experiment", "fkl.rehearsal", "fkl.simulation", "fkl.scanned", "fkl.checkpoint", "fkl.diverged"),
+    "loop": ("fkl.engines",),
     "results": ("fkl.results",),
     "loggers": ("fkl.loggers",),
     "report": ("fkl.report",),
@@ -38,8 +37,7 @@ LAYERS = {
     "papers": ("fkl.papers",),
     "page": ("fkl.report.page", "fkl.report.runs", "fkl.report.prose", "fkl.report.verdicts"),
     "commands": (
-        "fkl.progress",
-        "fkl.execution",
+        "fkl.runs",
         "fkl.sweep",
         "fkl.papers.frontier.search",
         "fkl.papers.fdskl.attack",
@@ -51,14 +49,13 @@ LAYERS = {
         "fkl.source_docs",
         "fkl.describe",
         "fkl.data_summary",
-        "fkl.plan",
         "fkl.bench",
-        "fkl.flower",
+        "fkl.engines.flower",
         "fkl.completion",
         "fkl.cli",
         "fkl.__main__",
     ),
-    "python": ("fkl.api", "fkl.estimators"),
+    "python": ("fkl.runs.api", "fkl.estimators"),
 }
 """From low to high. A package's modules are of its layer, but for those that another layer names."""
 NAMES = list(LAYERS)
@@ -129,7 +126,7 @@ def test_what_is_a_layer_is_there() -> None:
         ("from fkl.results import files", "fkl.results"),
         ("from fkl.results.records import Tables", "fkl.results.records"),
         ("def f():\n    import fkl.cli", "fkl.cli"),
-        ("if TYPE_CHECKING:\n    from fkl import execution", "fkl.execution"),
+        ("if TYPE_CHECKING:\n    from fkl.runs import execute", "fkl.runs.execute"),
     ],
 )
 def test_imports_are_found_wherever_they_are(source: str, found: str, tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.bench.case import Case
 from fkl.bench.floor import run_seconds, seconds
 from fkl.data.problem import Batch, Problem
+from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.network.topology import connected
-from fkl.simulation import Experiment
 
 K, SIZE, DIMENSION, EDGES, T, R, L = 10, 1860, 25, 14, 2000, 20, 100
 DICTIONARY = Dictionary(N=1, D=L, bandwidth_convention="deviation", smallest=1.0, largest=1.0)

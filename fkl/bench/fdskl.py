@@ -16,10 +16,11 @@ from fkl.bench.case import Case
 from fkl.bench.floor import THREADS, sincos_seconds
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import in_parts
 from fkl.network import Network
-from fkl.simulation import Experiment, simulate
 
 ROWS, FEATURES, ONES, WORKERS = 48842, 123, 14, 8
 PASS = 36631

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit, prange
 
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
 from fkl.kernels.compiled import sincos
-from fkl.simulation import Experiment, simulate
 
 THREADS = os.cpu_count() or 1
 BLOCK = 16384

@@ -16,9 +16,9 @@ from fkl.algorithms.online.raker import Raker
 from fkl.bench.case import Case
 from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
 from fkl.data.problem import Problem
+from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.simulation import Experiment
 from fkl.streams import Streams
 
 T, DIMENSION, R = 1503, 5, 20

@@ -17,9 +17,9 @@ from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.bench.case import Case
 from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
 from fkl.data.problem import Problem
+from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.simulation import Experiment
 from fkl.streams import Streams
 
 K, T, N, D, R, DIMENSION = 240, 200, 51, 20, 2, 14

@@ -5,7 +5,7 @@ import numpy as np
 from fkl.comparison.cells import Cells
 from fkl.comparison.labels import flat
 from fkl.comparison.pivot import Pivot
-from fkl.diverged import STEP_SIZES
+from fkl.engines.divergence import STEP_SIZES
 
 Steps = dict[str, dict[str, dict[str, float | None]]]
 """Step sizes by algorithm, data set and row of the table; None for a method's own."""

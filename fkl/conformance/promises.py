@@ -22,20 +22,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from fkl.checkpoint import Checkpoint
 from fkl.config import Run, load
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
 from fkl.contract.world import World
+from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import Chunk, simulate
 from fkl.errors import BadValue, BrokenPromiseError, FklError
-from fkl.execution import prepare
 from fkl.kernels import threads
 from fkl.network import Channel
 from fkl.network.codes import Few, ForAll, Padding, Quantised, Residues
 from fkl.network.ledger import UNITS, Ledger
 from fkl.network.messages import OnLinks, Ragged, Selected, Shared, kinds, on_links
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.simulation import Chunk, Experiment, make_world, simulate
+from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
 from fkl.tasks.samples import told_before
 from fkl.tasks.task import Probe

@@ -19,8 +19,7 @@ class OnBatches(Federated):
 
     exchanges_up: ClassVar[int | None] = None
     """In how many exchanges of a round clients send something; None for all."""
-    over_ranks: ClassVar[bool] = False  # type: ignore[assignment]
-    not_scanned: ClassVar[str] = "its equations are factored on the host, by what clients have sent so far"
+    not_traceable: ClassVar[str] = "its equations are factored on the host, by what clients have sent so far"
 
     def given(self, world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
         """All samples in every round, and an equal share for each client that is present."""

@@ -40,7 +40,7 @@ class Decentralized:
     """
 
     label: ClassVar[str]
-    not_scanned: ClassVar[str] = "its class does not say that its rounds can be traced"
+    not_traceable: ClassVar[str]
     """As of `fkl.contract.star.Federated`."""
     on_links: ClassVar[bool] = False
     """Whether its message is another one on each link, `fkl.network.messages.OnLinks`."""

@@ -77,7 +77,7 @@ class OneShot(Federated):
     shows, in the last exchange, are its predictors.
     """
 
-    not_scanned: ClassVar[str] = "it learns in one round, so that there is nothing to scan"
+    not_traceable: ClassVar[str] = "it learns in one round, so that there is nothing to scan"
     uses_kernels: ClassVar[bool] = False
     several_classes: ClassVar[bool] = True
 

@@ -134,7 +134,7 @@ class VerticalMethod:
     """A method over parties. Its class says `pooled` where there is no protocol: a comparator on pooled data."""
 
     label: ClassVar[str]
-    not_scanned: ClassVar[str] = "its parties take turns within a round"
+    not_traceable: ClassVar[str] = "its parties take turns within a round"
     """As of `fkl.contract.star.Federated`."""
     pooled: ClassVar[bool] = False
     uses_kernels: ClassVar[bool] = False

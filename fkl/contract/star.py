@@ -106,9 +106,11 @@ class Federated:
     choices_tell: ClassVar[bool] = False
     """Whether which entries a client sends follows from its data."""
 
-    not_scanned: ClassVar[str] = "its class does not say that its rounds can be traced"
-    """Why engine=jax cannot play it; empty where it can: its functions take arrays from `common.xp`, and ask for no
-    number of theirs.
+    means_only: ClassVar[bool] = True
+    """Whether the server asks for nothing but means over clients, added up in a fixed order."""
+    not_traceable: ClassVar[str]
+    """Why JAX cannot trace its rounds; empty where it can: its functions take arrays from `common.xp`, and ask for no
+    number of theirs. A class that does not say cannot be traced.
     """
 
     in_conditions: ClassVar[bool] = True
@@ -118,11 +120,6 @@ class Federated:
     def all_at_once(self) -> bool:
         """Whether a round is the one below, and the server hears all clients together: so each may be anywhere."""
         return type(self).step is Federated.step and not self.in_turn
-
-    @property
-    def over_ranks(self) -> bool:
-        """Whether clients can be on several ranks: not where the server asks for more than means over them."""
-        return self.all_at_once
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """States of the server, and of so many clients, before the first round.
@@ -160,26 +157,26 @@ class Federated:
 
     def init(self, world: World) -> Star:
         """All parties before the first round."""
-        clients = world.problem.clients
-        if world.ranks is None:
-            return Star(*self.start(world.common, clients))
-        server, _ = self.start(world.common, world.problem.everyone)
-        return Star(server, self.start(world.common, clients)[1])
+        clients, everyone = world.problem.clients, world.problem.everyone
+        server, client = self.start(world.common, everyone)
+        if clients < everyone:  # the others are on other processes; the server is one, and the same on all
+            _, client = self.start(world.common, clients)
+        return Star(server, client)
 
     def step(self, world: World, state: Star, t: int) -> tuple[Star, Outcome]:
         """One round of all parties, whose messages pass the channel."""
         common, channel = world.common, world.channel
         samples, share = self.given(world, t)
-        server, client, shown, here = state.server, state.client, None, world.together(t, samples.present)
+        server, client, shown, here = state.server, state.client, None, world.together(t)
         for exchange in range(self.exchanges):
-            players = (range(1), world.numbers)
+            players = (range(1), world.problem.numbers)
             alone, everyone = (Turn(t, exchange, world.streams, numbers, together=here) for numbers in players)
             server, down = self.tell(common, server, alone)
             down = channel.down(down)
             client, up, outcome = self.client(common, client, down, samples, everyone)
             up = channel.up(up)
             heard = channel.answered(share)
-            anyone = world.anyone(heard, here)
+            anyone = channel.anyone(heard, here)
             if self.hears_silence:
                 server = self.server(common, server, up if anyone else None, heard, alone)
             else:

@@ -1,6 +1,6 @@
 """What a method is, and what surrounds it: what all parties know, the world of a simulation, and what a round shows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
@@ -12,8 +12,8 @@ from fkl.contract.samples import BatchSamples, Held, OwnSamples
 from fkl.kernels import BANKS, Dictionary, FeatureBank
 from fkl.kernels.losses import LOSSES, Loss
 from fkl.kernels.rows import Rows
+from fkl.kernels.tiles import sums_in_order
 from fkl.network import Channel, Topology
-from fkl.network.ranks import Ranks
 from fkl.streams import Streams
 
 Array = NDArray[np.floating]
@@ -35,8 +35,8 @@ class Common:
     streams : Streams
     precision : {"float32", "float64"}
         Of features and of scalars on the wire.
-    engine : {"numba", "numpy", "mpi", "jax"}
-        What the features are computed with; of mpi as of numba, and of jax outside the scan of its rounds.
+    engine : {"numba", "numpy"}
+        What the features are computed with.
     clients : int
         How many there are of them, or of agents.
     """
@@ -79,10 +79,10 @@ class World:
         Of features and of scalars on the wire.
     topology : Topology or None
         The graph of a method without a server.
-    engine : {"numba", "numpy", "mpi", "jax"}
-        What the features are computed with; of mpi as of numba, and of jax outside the scan of its rounds.
-    ranks : Ranks or None
-        The processes that play together, of which this one has the clients of `problem`, a `Slice`; None for one.
+    engine : {"numba", "numpy"}
+        What the features are computed with.
+    added : callable
+        Adds up terms (tiles, ...) over all clients, of whom other processes may have some, tile after tile.
     """
 
     problem: Any
@@ -92,27 +92,17 @@ class World:
     precision: str
     topology: Topology | None = None
     engine: str = "numba"
-    ranks: Ranks | None = None
+    added: Callable[[Sequence[Array]], list[Array]] = sums_in_order
 
-    @property
-    def numbers(self) -> range:
-        """Of the clients that play here."""
-        return range(self.problem.clients) if self.ranks is None else self.problem.numbers
-
-    def together(self, t: int, present: NDArray[np.bool_]) -> int:
-        """How many clients take part in round t, wherever they play; of those here, `present` (K,) says who does."""
-        return int(present.sum() if self.ranks is None else self.problem.together[t])
-
-    def anyone(self, heard: Array, together: int) -> Any:
-        """Whether anyone has answered: of those here their shares `heard` (K,), wherever they play so many."""
-        return bool(heard.any()) if self.ranks is None else together > 0
+    def together(self, t: int) -> int:
+        """How many clients take part in round t, wherever they play."""
+        return int(self.problem.together[t])
 
     @cached_property
     def common(self) -> Common:
         """What all parties know."""
         horizon, drawn = self.problem.rounds, (self.streams, self.precision, self.engine)
-        clients = self.problem.clients if self.ranks is None else self.problem.everyone
-        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, clients)
+        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, self.problem.everyone)
 
     @cached_property
     def bank(self) -> FeatureBank:
@@ -198,6 +188,10 @@ class Algorithm(Protocol):
     A class may say ``idle: ClassVar = FEATURE_KEYS``, or which other keys outside `algo` change none of its numbers:
     runs that differ in nothing else are then one. Where a state grows faster than the number of features, a method
     ``needs(dictionary, problem) -> int`` says how many bytes a replicate takes at least, before anything is played.
+
+    Engines tell from facts that a class may state if they can play it: ``compiled_only: ClassVar = True`` where its
+    loops exist only compiled, ``not_traceable: ClassVar[str] = ""`` where JAX can trace its rounds, or why not, and
+    ``means_only: ClassVar = False`` where a server asks for more than means over clients.
 
     A state is a dataclass of arrays whose first axis is the replicate; `step` may reuse its arrays.
     """

@@ -1,6 +1,7 @@
 """What a data set and a partition hand to the rest of the house."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,27 @@ class Table:
         )
 
 
+class OfAllClients:
+    """What is the same of every problem whose clients are all in this process; `Slice` is another."""
+
+    @property
+    def numbers(self: Any) -> range:
+        """Of the clients that are here."""
+        return range(self.clients)
+
+    @property
+    def everyone(self: Any) -> int:
+        """How many clients there are in all."""
+        return int(self.clients)
+
+    @cached_property
+    def together(self: Any) -> NDArray[np.int64]:
+        """How many of all clients are present in each round, (T,)."""
+        return np.sum(self.present, axis=1, dtype=np.int64)
+
+
 @dataclass(frozen=True)
-class Problem:
+class Problem(OfAllClients):
     """The streams of all clients: in round t client k sees x[t, k], predicts, then sees y[t, k].
 
     Parameters
@@ -138,8 +158,7 @@ class Problem:
         share : (K,) float64
             1 / (clients present) for a client that is present, 0 for one that is not.
         """
-        here = self.present[t]
-        return self.x[t], self.y[t], here / max(int(here.sum()), 1)
+        return self.x[t], self.y[t], self.present[t] / max(int(self.together[t]), 1)
 
     def thinned(self, present: NDArray[np.bool_]) -> "Problem":
         """The same with only these clients (T, K) taking part; what is fitted in hindsight sees all samples."""
@@ -163,7 +182,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Slice(Problem):
-    """The streams of some clients, whose neighbours are on other ranks.
+    """The streams of some clients, while another process has the others.
 
     Parameters
     ----------
@@ -172,33 +191,29 @@ class Slice(Problem):
     everyone : int
         How many clients there are in all.
     together : (T,) int64
-        How many of these are present in each round.
+        How many of all are present in each round.
     """
 
     first: int = 0
-    everyone: int = 0
-    together: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    everyone: int = 0  # type: ignore[assignment]
+    together: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # type: ignore[assignment]
 
     @classmethod
     def of(cls, problem: Problem, numbers: range) -> "Slice":
         """Copies of what a run needs of the clients with these numbers, and of no others."""
         some = slice(numbers.start, numbers.stop)
         own = {name: getattr(problem, name)[:, some].copy() for name in ("x", "y", "present")}
-        site, together = problem.site[some].copy(), problem.present.sum(axis=1)
-        return cls(**own, site=site, scale=problem.scale, first=some.start, everyone=problem.clients, together=together)
+        own |= {"site": problem.site[some].copy(), "together": problem.together}
+        return cls(**own, scale=problem.scale, first=numbers.start, everyone=problem.clients)
 
     @property
     def numbers(self) -> range:
         """Of these clients."""
         return range(self.first, self.first + self.clients)
 
-    def round(self, t: int) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.float64]]:
-        """As of `Problem`: shares are those in an average over the present clients of all ranks."""
-        return self.x[t], self.y[t], self.present[t] / max(int(self.together[t]), 1)
-
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(OfAllClients):
     """All samples of all clients at once, for methods that go over the same samples in every round.
 
     Parameters

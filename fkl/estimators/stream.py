@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.world import World
-from fkl.diverged import blame
+from fkl.engines.divergence import blame
 from fkl.errors import FklError, require
 from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of
 from fkl.kernels import Dictionary

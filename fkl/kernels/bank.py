@@ -388,6 +388,5 @@ class CompiledBank(FeatureBank):
         return read_only(samples), read_only(self.rho), read_only(self.scale), read_only(self.phase)
 
 
-COMPILED = ("numba", "mpi", "jax")
-BANKS: dict[str, type[FeatureBank]] = {"numpy": FeatureBank} | dict.fromkeys(COMPILED, CompiledBank)
-"""By engine; of jax what comes before and after its rounds, for which `fkl.kernels.jax_bank` has its own."""
+BANKS: dict[str, type[FeatureBank]] = {"numpy": FeatureBank, "numba": CompiledBank}
+"""What makes random features; in a traced round `fkl.kernels.jax_bank` does."""

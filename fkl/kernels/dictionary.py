@@ -143,7 +143,7 @@ class Dictionary:
             d, the length of a sample.
         streams : Streams
         precision : {"float32", "float64"}
-        engine : {"numba", "numpy", "mpi", "jax"}
+        engine : {"numba", "numpy"}
             Compiled bank, or the numpy reference.
 
         Raises

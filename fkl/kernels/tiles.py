@@ -1,6 +1,6 @@
 """Sums over clients, tile by tile in a fixed order: the same bytes wherever the tiles are."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,11 @@ def in_tiles(values: Any, axis: int) -> Any:
     more = [(0, count * size - clients if one == axis else 0) for one in range(values.ndim)]
     cut = xp.pad(values, more).reshape(*values.shape[:axis], count, size, *values.shape[axis + 1 :])
     return xp.moveaxis(cut, axis, 0)
+
+
+def sums_in_order(terms: Sequence[Array]) -> list[Array]:
+    """The sum over the tiles of each of these, (tiles, ...), one tile after another."""
+    return [folded(one) for one in terms]
 
 
 def folded(terms: Array) -> Array:

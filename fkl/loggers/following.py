@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from fkl.config import Run
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import Chunk
 from fkl.errors import printable
 from fkl.files import CannotWriteError
 from fkl.results.folder import read_summary
 from fkl.results.records import Tables, rounds_so_far
-from fkl.simulation import Chunk, Experiment
 
 EVERY_S = 2.0
 """Least pause between two times that loggers are told, and the most of a run's time that telling may take."""

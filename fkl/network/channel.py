@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,6 +232,10 @@ class Channel:
             raise FklError("network.deadline_s: replicates whose messages differ in length run one at a time")
         heard = in_time[0]
         return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
+
+    def anyone(self, heard: Array, together: int) -> Any:
+        """Whether anyone has answered: clients whose shares are `heard` (K,), of so many that take part in all."""
+        return bool(heard.any())
 
     def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
         """Which links are up in iteration t + 1, of agents that are present, (T, K)."""

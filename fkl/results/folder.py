@@ -25,12 +25,11 @@ from threadpoolctl import threadpool_info
 
 from fkl import __version__
 from fkl.config import Run
+from fkl.engines.checkpoint import CHECKPOINT, CHECKPOINTS
 from fkl.errors import FklError, require
 from fkl.files import CannotWriteError, flush_to_disk, require_files_in, sha256_of, write_text, writing
 
 LAST_FILE = "provenance.json"
-CHECKPOINT, CHECKPOINTS = "checkpoint", "checkpoints"
-"""File of one process, and folder of those of several ranks."""
 FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
 """What provenance.json says of a folder under `state`."""
 DIVERGED = "diverged"
@@ -255,8 +254,8 @@ def moved(run: Run) -> bool:
     return True
 
 
-def _remove_of_ranks(folder: Path) -> None:
-    """Remove what ranks have kept, and the folder where nothing else lies in it."""
+def _remove_checkpoints(folder: Path) -> None:
+    """Remove what several processes have kept, and the folder where nothing else lies in it."""
     if folder.is_symlink() or not folder.is_dir():
         return
     for file in folder.glob("[0-9]*of[0-9]*.[ab]"):
@@ -268,7 +267,7 @@ def _remove_of_ranks(folder: Path) -> None:
 def _move(folder: Path, run: Run) -> None:
     """Move a finished workspace to its place; what is damaged there is set aside, never deleted."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
-    _remove_of_ranks(folder / CHECKPOINTS)
+    _remove_checkpoints(folder / CHECKPOINTS)
     place = _place(run.folder)
     if place.exists() and any(place.iterdir()):
         if damage(place) is None and _is_mine(run):  # by a process on a file system that knows no locks

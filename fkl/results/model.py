@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from fkl import __version__
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import Learned
 from fkl.errors import FklError, require, shown
-from fkl.experiment import Experiment
 from fkl.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.kernels.functions import KINDS, Classes
 from fkl.results.folder import FINISHED, provenance
-from fkl.simulation import Learned
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,9 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.conditions import Inside
+from fkl.engines.divergence import DivergedError
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import Chunk, Learned, simulate
 from fkl.files import writing
 from fkl.network import UNITS, Ledger
-from fkl.simulation import Chunk, DivergedError, Experiment, Learned, simulate
 from fkl.tasks.task import Columns, Values
 
 FLOATS = "%.10g"
@@ -53,7 +55,7 @@ def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | 
 
 def summary_columns(experiment: Experiment) -> list[str]:
     """What the columns of a run's summary will be, from the first round of one replicate."""
-    short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None, ranks=None)
+    short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
     records = _of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
     return [str(name) for name in records.summary]
 
@@ -206,7 +208,7 @@ def _beside(experiment: Experiment, cache: Path | None) -> Any:
 def _of_a_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
     problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = problem.rounds, problem.clients
-    replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.each()
+    replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
     told = experiment.task.columns(chunk.judge, elapsed, beside)
     sent = _traffic(chunk.ledger)
     by_round, by_client = told.rounds | _of_conditions(experiment, R) | sent.rounds, told.clients | sent.clients
@@ -235,7 +237,7 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
         Rounds that their judge has booked.
     beside : as `Tables.beside` has it
     """
-    columns = experiment.task.columns(chunk.judge, chunk.each(), beside).rounds
+    columns = experiment.task.columns(chunk.judge, chunk.seconds_per_replicate(), beside).rounds
     columns |= _of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
     return pd.DataFrame({name: values[:done].mean(axis=1) for name, values in columns.items()})
 

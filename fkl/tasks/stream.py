@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.baselines import baselines, in_units
-from fkl.data.problem import Problem, Slice
+from fkl.data.problem import Problem
 from fkl.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.flow import traced
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
-from fkl.kernels.tiles import folded, tile_sums
-from fkl.network.ranks import Ranks
+from fkl.kernels.tiles import sums_in_order, tile_sums
 from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
@@ -82,7 +81,7 @@ class StreamTask(Task):
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
         require_lam(method)
-        return StreamJudge(world.problem, len(world.streams.replicates), method.lam, world.ranks)
+        return StreamJudge(world.problem, len(world.streams.replicates), method.lam, world.added)
 
     def of_few(self, clients: int) -> Problem:
         """The first clients."""
@@ -235,12 +234,18 @@ class StreamJudge:
     problem : Problem
     replicates : int
     lam : float
-    ranks : Ranks or None
-        Where the other clients are judged.
+    added : callable
+        As of `World`: other processes may judge some of the clients.
     """
 
-    def __init__(self, problem: Problem, replicates: int, lam: float, ranks: Ranks | None = None) -> None:
-        self.problem, self.lam, self._ranks = problem, lam, ranks
+    def __init__(
+        self,
+        problem: Problem,
+        replicates: int,
+        lam: float,
+        added: Callable[[Sequence[Array]], list[Array]] = sums_in_order,
+    ) -> None:
+        self.problem, self.lam, self._added = problem, lam, added
         shape = (replicates, problem.clients)
         self.squared_error: Array = np.zeros(shape)
         self.loss: Array = np.zeros(shape)
@@ -248,8 +253,7 @@ class StreamJudge:
         self.mse = np.zeros((problem.rounds, replicates))
         self.mean_loss = np.zeros((problem.rounds, replicates))
         self.mean_regret_best_kernel = np.full((problem.rounds, replicates), np.nan)
-        self._clients = problem.everyone if isinstance(problem, Slice) else problem.clients
-        samples = np.cumsum(problem.together if isinstance(problem, Slice) else problem.present.sum(axis=1))
+        samples = np.cumsum(problem.together)
         self._samples = np.where(samples > 0, samples, np.nan)
         self.calibration: Calibration | None = None
         self.booked = 0
@@ -261,8 +265,7 @@ class StreamJudge:
         y, present = self.problem.y[t], self.problem.present[t]
         self.sums = self.sums.after(outcome, y, present, self.lam)
         self.enter_variance(t, outcome.y_hat, outcome.variance)
-        terms = self.sums.terms()
-        return self.enter_totals(t, [folded(one) for one in terms] if self._ranks is None else self._ranks.added(terms))
+        return self.enter_totals(t, self._added(self.sums.terms()))
 
     def enter_variance(self, t: int, y_hat: Array, variance: Array | None) -> None:
         """Book how sure a method was in round t, where it says so."""
@@ -276,7 +279,8 @@ class StreamJudge:
     def enter_totals(self, t: int, totals: Sequence[Array]) -> bool:
         """Book the sums (R,) over all clients after round t, those of `Sums.terms`, and tell whether all is finite."""
         self.mse[t] = totals[0] / self._samples[t]
-        self.mean_loss[t], self.mean_regret_best_kernel[t] = totals[1] / self._clients, totals[2] / self._clients
+        clients = self.problem.everyone
+        self.mean_loss[t], self.mean_regret_best_kernel[t] = totals[1] / clients, totals[2] / clients
         self.booked = t + 1
         of_kernels = self.kernel_loss is not None
         known = self.mean_loss[t] + self.mean_regret_best_kernel[t] if of_kernels else self.mean_loss[t]
@@ -294,13 +298,18 @@ class StreamJudge:
     def close(self) -> None:
         """Nothing is left to do."""
 
-    def gathered(self, ranks: Ranks) -> "StreamJudge":
-        """On the first rank what is known of the clients of all; their streams are still to be put into `problem`."""
+    def gathered(self, beside: Callable[[Array], Array]) -> "StreamJudge":
+        """With what other processes know of their clients, too; all streams are still to be put into `problem`.
+
+        Parameters
+        ----------
+        beside : callable
+            Puts the arrays (R, K, ...) of all processes beside each other.
+        """
         judge = copy(self)
-        judge._ranks = None
-        judge.squared_error, judge.loss = ranks.beside(self.squared_error), ranks.beside(self.loss)
+        judge.squared_error, judge.loss = beside(self.squared_error), beside(self.loss)
         if self.kernel_loss is not None:
-            judge.kernel_loss = ranks.beside(self.kernel_loss.min(axis=-1, keepdims=True))
+            judge.kernel_loss = beside(self.kernel_loss.min(axis=-1, keepdims=True))
         return judge
 
     def columns(self, best: Array) -> Columns:

@@ -9,10 +9,10 @@ from literal import ada_raker
 from literal.common import frequencies
 from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
 
-from fkl import api
 from fkl.algorithms.online.ada_raker import AdaRaker, _intervals
 from fkl.algorithms.online.raker import Raker
 from fkl.errors import BadValue
+from fkl.runs import api
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 SIZE = Size(R=2, K=1, N=4, D=5, T=150)

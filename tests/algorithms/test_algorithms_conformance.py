@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Outcome, World
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, scenario
 from fkl.conformance.promises import outcomes
-from fkl.execution import prepare
+from fkl.engines.experiment import Experiment, make_world
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
-from fkl.simulation import Experiment, make_world
+from fkl.runs.prepare import prepare
 from fkl.tasks.stream import ALONE
 
 Promise = Callable[[Conformance], None]

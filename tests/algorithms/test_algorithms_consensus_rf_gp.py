@@ -13,9 +13,9 @@ from fkl.algorithms.base import Array, World
 from fkl.algorithms.decentralized.consensus_rf_gp import ConsensusRfGp
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.data.problem import Problem
+from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Ledger, Network
 from fkl.network.topology import connected
-from fkl.simulation import Experiment, make_world
 
 SIZE = Size(K=5, T=20)
 KEYS: dict[str, Any] = {"flush": 1, "noise": None, "forget": 1.0, "personal": False, "lam": 1e-3}

@@ -25,6 +25,7 @@ from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.graph import Agents
 from fkl.data.problem import Batch, Problem
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue, BrokenPromiseError, FklError
 from fkl.kernels import Dictionary
 from fkl.kernels.losses import LOSSES
@@ -34,7 +35,6 @@ from fkl.network.codes import Quantised
 from fkl.network.ledger import BETWEEN_PEERS
 from fkl.network.messages import Each, Size
 from fkl.network.topology import connected
-from fkl.simulation import Experiment, make_world
 from fkl.streams import Streams
 
 K, SIZE, D, LAM = 5, 14, 3, 1e-2

@@ -14,12 +14,12 @@ from fkl.algorithms.decentralized.dekrr_ddrf import DekrrDdrf
 from fkl.conformance import Conformance, scenario
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network
 from fkl.network.topology import connected
-from fkl.simulation import Experiment, make_world
+from fkl.runs.prepare import prepare
 from fkl.streams import Role
 
 UNEQUAL = ("partition=quantity_skew", "partition.clients=4", "partition.rounds=90")

@@ -16,8 +16,8 @@ from fkl.algorithms.vertical.dsg import Dsg
 from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.conformance import small
-from fkl.execution import prepare
-from fkl.simulation import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
+from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.own_features import OwnFeaturesTask

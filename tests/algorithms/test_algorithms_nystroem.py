@@ -8,16 +8,16 @@ from literal import one_shot
 from literal.common import Array
 from literal.worlds import assert_close
 
-from fkl import api
 from fkl.algorithms.federated.falkon import Falkon
 from fkl.algorithms.federated.nystroem import _without_replacement
 from fkl.conformance import scenario
 from fkl.contract.world import World
+from fkl.engines.experiment import make_world
 from fkl.errors import BadValue, FklError
-from fkl.execution import prepare
-from fkl.experiment import make_world
 from fkl.kernels import Dictionary
 from fkl.kernels.centres import CentreBank
+from fkl.runs import api
+from fkl.runs.prepare import prepare
 
 LAM, WIDTH = 0.2, 0.25
 WORDS = (f"algo.lam={LAM}", "algo.centres=3", f"kernels.smallest={WIDTH}", "precision=float64")

@@ -7,14 +7,14 @@ import pytest
 from literal import one_shot
 from literal.worlds import assert_close
 
-from fkl import api
 from fkl.algorithms.federated.one_shot_ridge import OneShotRidge, _solved
 from fkl.conditions import accountant
 from fkl.conformance import scenario
 from fkl.contract.world import World
+from fkl.engines.experiment import make_world
 from fkl.errors import BadValue, FklError
-from fkl.execution import prepare
-from fkl.experiment import make_world
+from fkl.runs import api
+from fkl.runs.prepare import prepare
 
 LAM = 0.05
 WORDS = ("algo=one_shot_ridge", f"algo.lam={LAM}", "precision=float64")

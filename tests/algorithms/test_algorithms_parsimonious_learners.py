@@ -19,10 +19,10 @@ from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import Batch, PerReplicate, Problem, Table
 from fkl.data.store import Store
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue, FklError
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network
-from fkl.simulation import Experiment, make_world
 from fkl.tasks.repeated import FittedJudge
 
 SMALL = {"steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}

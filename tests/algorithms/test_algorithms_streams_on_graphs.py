@@ -18,13 +18,13 @@ from fkl.conditions.compression import Uniform
 from fkl.conformance import Conformance, scenario
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Problem
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue, BrokenPromiseError
-from fkl.execution import prepare
 from fkl.network import Ledger, Network
 from fkl.network.codes import Quantised
 from fkl.network.inbox import Inbox
 from fkl.network.topology import connected
-from fkl.simulation import Experiment, make_world
+from fkl.runs.prepare import prepare
 
 SIZE = Size(K=5, N=1, T=40)
 GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])

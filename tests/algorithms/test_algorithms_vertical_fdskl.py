@@ -28,6 +28,7 @@ from fkl.contract.world import Common
 from fkl.data.libsvm import numbered
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue
 from fkl.kernels import Dictionary
 from fkl.losses import LOSSES
@@ -46,7 +47,6 @@ from fkl.network.trees import (
     totally_different,
 )
 from fkl.papers.fdskl.attack import Heard, listen
-from fkl.simulation import Experiment, make_world
 from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]

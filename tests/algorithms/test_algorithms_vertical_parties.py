@@ -30,8 +30,8 @@ from fkl.contract.parties import Booked, counter, dealt
 from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BrokenPromiseError
-from fkl.experiment import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.network.ciphers import Cipher, Paillier, Plain

@@ -14,7 +14,7 @@ from fkl.contract.graph import Decentralized
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.errors import BadValue
-from fkl.execution import prepare
+from fkl.runs.prepare import prepare
 
 STAR = (
     "em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "one_shot_ridge",

@@ -15,9 +15,9 @@ from fkl.conditions.compression import Compression, Memory, Sign, TopK, Uniform
 from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.network.codes import Few, Quantised, position_bits
 from fkl.network.messages import Each, Shared, kinds
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, Streams
 
 METHODS = ("pof_mkl", "em_kofl", "vm_kofl", "dkla", "coke")

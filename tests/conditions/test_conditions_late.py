@@ -16,10 +16,10 @@ from fkl.conditions import around
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.conformance.promises import Conformance, Trace, play, require_same, scenario
 from fkl.contract.star import Turn
+from fkl.engines.experiment import Experiment
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.network.messages import Each
-from fkl.simulation import Experiment
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, Streams
 
 ABSENT = ("dataset=diabetes", "partition=quantity_skew", "partition.clients=4", "partition.rounds=40", "kernels.D=8")

@@ -22,14 +22,15 @@ from fkl.conformance import Conformance, scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import simulate
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.kernels import Dictionary
 from fkl.network import Ledger, Network, Topology
 from fkl.network.links import Failing, Gossip, Links, Mobility
 from fkl.network.participation import Share
 from fkl.network.topology import connected
-from fkl.simulation import Experiment, make_world, simulate
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, Streams
 
 K, LAM, RHO = 5, 1e-2, 0.05

@@ -11,9 +11,10 @@ from conftest import ALGORITHMS
 from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.conformance import Conformance, scenario
-from fkl.execution import prepare
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import simulate
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.simulation import Experiment, make_world, simulate
+from fkl.runs.prepare import prepare
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
 GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "link_dkla", "odkla", "push_cta", "qc_odkla")

@@ -15,11 +15,11 @@ from fkl.conditions import accountant, around
 from fkl.conditions.privacy import Central, Local, NoisyMean, gaussian
 from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
+from fkl.engines.experiment import make_world
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.kernels import Dictionary
 from fkl.network.messages import Each, FeatureGradients, RankOne, kinds
-from fkl.simulation import make_world
+from fkl.runs.prepare import prepare
 from fkl.streams import Role, Streams
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")

@@ -13,11 +13,11 @@ from scipy.stats import chisquare, norm
 from fkl.conditions.secure import Pairwise, SumAlone, decoded
 from fkl.conditions.secure_bytes import degree, overhead
 from fkl.conformance import PROMISES, Conformance, scenario
+from fkl.engines.experiment import make_world
 from fkl.errors import BadValue, FklError
-from fkl.execution import prepare
 from fkl.network.messages import Each
 from fkl.network.wire import from_bits, to_bits
-from fkl.simulation import make_world
+from fkl.runs.prepare import prepare
 
 pytest.importorskip("cryptography")
 from fkl.conditions import secure_sum

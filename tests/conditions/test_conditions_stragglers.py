@@ -9,13 +9,14 @@ import pytest
 from fkl.composing.loader import compose
 from fkl.config import decisive, load
 from fkl.conformance import Conformance, scenario
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import simulate
 from fkl.errors import BadValue, FklError
-from fkl.execution import prepare
 from fkl.network import Channel, Ledger, Network
 from fkl.network.messages import Each
 from fkl.network.times import Times, around_one
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.simulation import Experiment, make_world, simulate
+from fkl.runs.prepare import prepare
 from fkl.streams import Streams
 
 SMALL = ("kernels.D=6", "partition.rounds=30", "kernels.N=5", "replicates=2", "precision=float64")

@@ -16,7 +16,7 @@ from fkl.data.partition import Sites
 from fkl.data.problem import Problem, Table
 from fkl.data.store import Store
 from fkl.errors import BadValue
-from fkl.execution import prepare
+from fkl.runs.prepare import prepare
 from fkl.tasks.stream import StreamJudge
 
 STORE: Any = Store

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from fkl import execution
 from fkl.composing.loader import compose
 from fkl.config import load
-from fkl.hushed import NUMBERS, hush
+from fkl.engines import mpi
+from fkl.engines.mpi import NUMBERS, Ranks, hush
 from fkl.network import Channel
-from fkl.network.ranks import Ranks
+from fkl.runs.execute import execute
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # a rank knows nothing of where pytest finds its modules
 import blank
@@ -39,7 +39,7 @@ for playing, configurations in json.loads(Path(sys.argv[1]).read_text()):
     if int(number) in playing:
         world = MPI.COMM_WORLD
         some = world if len(playing) == world.size else world.Create_group(world.group.Incl(playing))
-        execution.started = lambda some=some: Ranks(some)
+        mpi.started = lambda some=some: Ranks(some)
         for words in configurations:
-            execution.execute(load(compose(*words)))
+            execute(load(compose(*words)))
 Path(f"rounds.{number}").write_text(str(len(opened)))

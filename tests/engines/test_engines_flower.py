@@ -17,10 +17,10 @@ from flwr.app import ArrayRecord, Message
 from fkl.composing.loader import compose
 from fkl.conditions import accountant
 from fkl.config import load
-from fkl.flower.configuration import OfSites, run_of
-from fkl.flower.hub import Hub
-from fkl.flower.records import from_records, size_of, to_records
-from fkl.flower.site import client_app
+from fkl.engines.flower.configuration import OfSites, run_of
+from fkl.engines.flower.hub import Hub
+from fkl.engines.flower.records import from_records, size_of, to_records
+from fkl.engines.flower.site import client_app
 from fkl.network.packets import Packet
 from fkl.plain import NotPlainError
 from fkl.streams import Role, Streams
@@ -48,7 +48,7 @@ METHODS = {
 @pytest.fixture(autouse=True)
 def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers of sites in this process are there at once, or never come."""
-    monkeypatch.setattr("fkl.flower.hub.PAUSE_S", 0.01)
+    monkeypatch.setattr("fkl.engines.flower.hub.PAUSE_S", 0.01)
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -353,7 +353,7 @@ def test_messages_come_back_as_they_were(name: str, tmp_path: Path) -> None:
         return arrays, form
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fkl.flower.hub.to_records", noted)
-        patch.setattr("fkl.flower.site.to_records", noted)
+        patch.setattr("fkl.engines.flower.hub.to_records", noted)
+        patch.setattr("fkl.engines.flower.site.to_records", noted)
         played(words_of(name), write_files(tmp_path, (3, 2, 2)))
     assert any(packet is not None for packet in seen) == (name != "nco_oms")

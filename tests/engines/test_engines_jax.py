@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from conftest import ALGORITHMS, Answer
 
-from fkl.checkpoint import Checkpoint
 from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.divergence import DivergedError
+from fkl.engines.rounds import Chunk, simulate
 from fkl.errors import BadValue, FklError, install_hint
-from fkl.execution import prepare
 from fkl.kernels import Dictionary
 from fkl.results.folder import provenance
-from fkl.simulation import Chunk, DivergedError, simulate
+from fkl.runs.prepare import prepare
 from fkl.streams import Streams
 
 jax = pytest.importorskip("jax", reason="needs the extra jax")
@@ -76,7 +77,7 @@ def played(words: Iterable[str], advance: Callable[[int], object] = id, checkpoi
     chunks = list(simulate(experiment, 1, None, advance, checkpoint))
     columns, counts = {}, {}
     for chunk in chunks:
-        for part, values in experiment.task.columns(chunk.judge, chunk.each())._asdict().items():
+        for part, values in experiment.task.columns(chunk.judge, chunk.seconds_per_replicate())._asdict().items():
             columns |= {f"{chunk.first} {part} {name}": value for name, value in values.items()}
         counts |= {f"{chunk.first} {name}": count for name, count in counted(chunk).items()}
     return Played(columns, counts)
@@ -128,7 +129,7 @@ def test_the_next_replicates_take_the_same_program(monkeypatch: pytest.MonkeyPat
     from jax.stages import Lowered
 
     compiled: list[Any] = []
-    monkeypatch.setattr("fkl.scanned._newest", {})
+    monkeypatch.setattr("fkl.engines.jax_world._newest", {})
     compiling = Lowered.compile
     monkeypatch.setattr(Lowered, "compile", lambda *given: compiled.append(0) or compiling(*given))
     played((*CASES["vm_kofl"], "engine=jax", "participation=share", "participation.share=0.9"))
@@ -172,7 +173,7 @@ def whole() -> Played:
 
 @pytest.mark.parametrize("rounds", [2, 5])
 def test_how_many_rounds_a_scan_has_changes_no_bit(rounds: int, whole: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fkl.scanned.MOST_ROUNDS", rounds)
+    monkeypatch.setattr("fkl.engines.jax_world.MOST_ROUNDS", rounds)
     told: list[int] = []
     assert same(played(SCANS, told.append), whole)
     assert len(told) == -(-13 // rounds)
@@ -187,7 +188,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bits(
     whole: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the last scan that was kept, whose arrays were JAX's."""
-    monkeypatch.setattr("fkl.scanned.MOST_ROUNDS", 5)
+    monkeypatch.setattr("fkl.engines.jax_world.MOST_ROUNDS", 5)
     told: list[int] = []
 
     def kill_in_the_second(rounds: int) -> None:
@@ -225,14 +226,14 @@ def test_a_run_says_and_keeps_what_it_ran_on(fkl: Callable[..., Answer], tmp_pat
 
 def test_without_jax_the_extra_is_named(fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
-    for name in ("fkl.scanned", "fkl.kernels.jax_bank"):
+    for name in ("fkl.engines.jax_world", "fkl.kernels.jax_bank"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     answer = fkl("run", *CASES["pof_mkl"], "engine=jax")
     assert (answer.code, answer.err) == (2, f"fkl: engine=jax: needs jax, which comes with {install_hint('jax')}\n")
 
 
 def test_nobody_else_imports_jax() -> None:
-    program = "import sys, fkl.api, fkl.cli, fkl.execution; sys.exit('jax' in sys.modules)"
+    program = "import sys, fkl.runs.api, fkl.cli, fkl.runs.execute; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
@@ -244,8 +245,11 @@ def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
 
 
 def test_agents_that_miss_rounds_are_refused() -> None:
+    """By the configuration before data are read; where the data alone decide it, when they are known."""
+    with pytest.raises(BadValue, match=r"^engine=jax: must be numba or numpy for ODKLA: .* its agents miss rounds"):
+        load(compose(*CASES["odkla"], "engine=jax", "participation=share"))
     with pytest.raises(FklError, match=r"^engine=jax: must be numba or numpy for ODKLA here: agents miss rounds"):
-        played((*CASES["odkla"], "engine=jax", "participation=share"))
+        played((*CASES["odkla"], *MANY, "partition.clients=10", "engine=jax"))
 
 
 @pytest.mark.parametrize(
@@ -273,6 +277,6 @@ def test_keys_with_which_a_method_cannot_be_traced_are_refused(words: tuple[str,
 )
 def test_conditions_of_the_network_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(
-        BadValue, match=r"^engine=jax: must be numba or numpy for [A-Z-]+ with [a-z_., ]+: a traced round"
+        BadValue, match=r"^engine=jax: must be numba or numpy for [A-Z-]+: a traced round has no [a-z]+"
     ):
         load(compose("algo=pof_mkl", "engine=jax", *words))

@@ -16,9 +16,9 @@ from conftest import ALGORITHMS
 from fkl.composing.loader import compose
 from fkl.config import load
 from fkl.errors import BadValue
-from fkl.execution import execute
 from fkl.results.folder import provenance
 from fkl.results.records import TIMING_COLUMNS
+from fkl.runs.execute import execute
 
 pytest.importorskip("mpi4py", reason="needs the extra mpi")
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
@@ -109,13 +109,13 @@ def test_what_ranks_cannot_play_is_refused(algo: str) -> None:
 
 
 REFUSED = [
-    (("participation=share",), "with participation"),
-    (("compression=sign", "privacy=local", "privacy.clip=1", "privacy.noise=1"), "with privacy, compression"),
-    (("secure=pairwise",), "with secure"),
-    (("late=updates",), "with late"),
-    (("network.compute_s=1",), "with network.compute_s"),
+    (("participation=share",), "knows no participation"),
+    (("compression=sign", "privacy=local", "privacy.clip=1", "privacy.noise=1"), "knows no privacy, compression"),
+    (("secure=pairwise",), "knows no secure"),
+    (("late=updates",), "knows no late"),
+    (("network.compute_s=1",), "knows no network.compute_s"),
     (("save_model=true",), "with save_model"),
-    (("algo=em_kofl", "algo.losses=sum"), "for eM-KOFL"),
+    (("algo=em_kofl", "algo.losses=sum"), "for eM-KOFL: its server asks for more than means"),
 ]
 
 
@@ -126,11 +126,14 @@ def test_what_ranks_cannot_play_of_a_run_is_refused(words: tuple[str, ...], name
     assert named in str(refused.value)
 
 
+REFUSAL = "fkl: engine=mpi: must be numba or numpy or jax"
+
+
 @WITH_MPI
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("algo=coke",), "fkl: engine=mpi: must be numba or numpy or jax for COKE\n"),
+        (("algo=coke",), f"{REFUSAL} for COKE: its agents speak to neighbours, not to a server\n"),
         (("algo=pof_mkl", "algo.M=0"), "fkl: algo.M=0: must be an integer from 1 to kernels.N\n"),
         (("-m", "algo=pof_mkl"), "fkl: engine=mpi: one run at a time, without -m\n"),
     ],
@@ -182,10 +185,9 @@ def _rounds_played(folder: Path) -> int:
 
 
 ALONE = """
-from fkl.hushed import hush
+from fkl.engines.mpi import ending_together, hush, started
 hush()
 from fkl.errors import FklError
-from fkl.network.ranks import ending_together, started
 ranks = started()
 with ending_together(ranks):
     if ranks.number == 1:

@@ -12,8 +12,8 @@ from sklearn.datasets import load_iris
 from fkl import conf_folder
 from fkl.config import load
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.kernels.around_median import AroundMedian
+from fkl.runs.prepare import prepare
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.stream import StreamTask
 

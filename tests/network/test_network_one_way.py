@@ -16,15 +16,15 @@ from fkl.conformance import Conformance, scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import BadValue
-from fkl.execution import prepare
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.graphs import Directed
 from fkl.network.links import Failing, Links
 from fkl.network.one_way import OneWay
 from fkl.network.topology import connected
-from fkl.simulation import Experiment, make_world
+from fkl.runs.prepare import prepare
 
 K, LAM = 6, 0.5
 STILL = 1e-300

@@ -16,7 +16,7 @@ from conftest import Answer
 from hydra.core.global_hydra import GlobalHydra
 
 import fkl
-import fkl.api
+import fkl.runs.api
 from fkl.errors import FklError
 
 WORDS = (
@@ -52,7 +52,7 @@ def test_what_documentation_shows_is_so() -> None:
     pytest.importorskip("river")
     page = Path(__file__).resolve().parents[2] / "docs" / "python.md"
     with warnings.catch_warnings(action="ignore"):
-        told = [doctest.testmod(fkl.api), doctest.testfile(str(page), False, optionflags=doctest.ELLIPSIS)]
+        told = [doctest.testmod(fkl.runs.api), doctest.testfile(str(page), False, optionflags=doctest.ELLIPSIS)]
     for ended in told:
         assert ended.failed == 0 < ended.attempted
 

@@ -18,11 +18,11 @@ from sklearn.utils.estimator_checks import check_estimator
 import fkl
 from fkl.composing.loader import compose
 from fkl.config import Run, load
+from fkl.engines.experiment import make_world
 from fkl.errors import FklError
 from fkl.estimators import OmklGfRegressor, OmkrRegressor, RakerRegressor, RffRidgeRegressor, online, ridge
-from fkl.execution import prepare
-from fkl.experiment import make_world
 from fkl.kernels import Dictionary
+from fkl.runs.prepare import prepare
 
 FEW = Dictionary(N=7, laplacians=2, D=6)
 SMALL = {

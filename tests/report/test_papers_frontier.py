@@ -21,12 +21,12 @@ from fkl.config import load
 from fkl.data.partition import Iid
 from fkl.data.problem import Batch
 from fkl.errors import FklError
-from fkl.execution import prepare
 from fkl.papers import frontier
 from fkl.papers.found import Found
 from fkl.papers.frontier import entries, questions, search, trials
 from fkl.papers.frontier.measures import COMPUTE_S, error_of, measured
 from fkl.results.collect import FinishedRun
+from fkl.runs.prepare import prepare
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fkl.progress import Progress
+from fkl.runs.progress import Progress
 
 
 def test_the_bar_says_compiling_until_the_next_round(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,7 +27,7 @@ def test_the_bar_says_compiling_until_the_next_round(capsys: pytest.CaptureFixtu
 CODE = """
 import sys
 import numba
-from fkl.progress import Progress
+from fkl.runs.progress import Progress
 with Progress("A on b", 1) as progress:
     numba.njit(lambda x: x + 1)(1)
     progress.advance(1)

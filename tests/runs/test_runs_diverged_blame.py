@@ -23,9 +23,9 @@ from fkl.conditions.around import around
 from fkl.conditions.compression import Uniform
 from fkl.config import load
 from fkl.data.problem import Problem
-from fkl.diverged import blame, worse_than_zero
-from fkl.execution import prepare
-from fkl.simulation import simulate
+from fkl.engines.divergence import blame, worse_than_zero
+from fkl.engines.rounds import simulate
+from fkl.runs.prepare import prepare
 from fkl.tasks.stream import StreamTask
 
 

@@ -22,8 +22,8 @@ import sys
 import fkl.kernels.compiled, fkl.kernels.exact, fkl.kernels.stream
 from numba.core.dispatcher import Dispatcher
 from fkl.conformance import scenario
-from fkl.execution import prepare
-from fkl.simulation import simulate
+from fkl.runs.prepare import prepare
+from fkl.engines.rounds import simulate
 
 def compiled():
     modules = [(name, module) for name, module in sys.modules.items() if name.startswith("fkl.")]
@@ -80,9 +80,9 @@ def test_both_engines_make_the_same_run(algo: str, fkl: Callable[..., Answer]) -
 
 def test_bank_and_namespace_follow_the_engine() -> None:
     """Parties find the bank of their engine, and its array namespace, in what they know in common."""
-    from fkl.execution import prepare
-    from fkl.experiment import make_world
+    from fkl.engines.experiment import make_world
     from fkl.kernels import BANKS
+    from fkl.runs.prepare import prepare
 
     for engine, kind in BANKS.items():
         world: World = make_world(prepare(scenario("algo=pof_mkl", f"engine={engine}")), (0,))[0]

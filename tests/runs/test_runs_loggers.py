@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from conftest import SMALL, small
 
-from fkl import simulation
 from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.engines import rounds as loop
 from fkl.errors import install_hint
 from fkl.loggers import following
 from fkl.results.records import TIMING_COLUMNS
@@ -54,7 +54,7 @@ def of_json(file):
 
 def interrupted(fkl, monkeypatch, rounds, *words):
     """Do a run up to an interruption after so many rounds, then the rest of it."""
-    kept = simulation._keep
+    kept = loop._keep
     calls = []
 
     def keep(*about):
@@ -64,7 +64,7 @@ def interrupted(fkl, monkeypatch, rounds, *words):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(simulation, "_keep", keep)
+        patch.setattr(loop, "_keep", keep)
         assert fkl(*words, "checkpoint_s=0").code == 130
     answer = fkl(*words)
     assert (answer.code, answer.err.count("fkl:")) == (0, 0), answer.err

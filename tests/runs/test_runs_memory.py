@@ -12,8 +12,8 @@ from conftest import SMALL, Answer, small
 
 from fkl import memory
 from fkl.conformance import scenario
-from fkl.execution import prepare
-from fkl.rehearsal import fitting, rehearse
+from fkl.engines.memory_fit import fitting, rehearse
+from fkl.runs.prepare import prepare
 
 GIB = 2**30
 SHARED, ALONE = ("pof_mkl", "vm_kofl", "em_kofl", "pooled_raker"), ("raker", "omkl_gf")

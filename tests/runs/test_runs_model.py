@@ -18,12 +18,12 @@ from conftest import Answer
 from fkl.conformance import scenario
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
+from fkl.engines.rounds import Learned, simulate
 from fkl.errors import FklError
-from fkl.execution import prepare
 from fkl.kernels.functions import KINDS, Classes, Function, Linear, Network, OnFeatures, OnPoints, Trees
 from fkl.results.model import About, Model, load
 from fkl.results.prediction import predictions
-from fkl.simulation import Learned, simulate
+from fkl.runs.prepare import prepare
 
 RNG = np.random.default_rng(5)
 D, N, K, FEATURES = 3, 4, 2, 6
@@ -367,11 +367,11 @@ def test_a_finished_run_is_given_its_model_when_it_is_asked_for_again(fkl: Calla
 def test_a_run_that_goes_on_from_a_checkpoint_leaves_the_same_model(
     fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fkl import simulation
+    from fkl.engines import rounds as loop
 
     words = (*RUN, "save_model=true", "chunk=1", "checkpoint_s=0")
     fkl(*words, "out=whole")
-    keep, kept = simulation._keep, []
+    keep, kept = loop._keep, []
 
     def interrupted(*arguments: Any) -> None:
         keep(*arguments)
@@ -379,7 +379,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_leaves_the_same_model(
         if len(kept) == 30:  # in the second chunk of 20 rounds
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(simulation, "_keep", interrupted)
+    monkeypatch.setattr(loop, "_keep", interrupted)
     assert fkl(*words, "out=halves").code == 130
     answer = fkl(*words, "out=halves")
     assert answer.code == 0, answer.err

@@ -11,8 +11,8 @@ import pytest
 from conftest import ALGORITHMS, SMALL, small
 
 from fkl.conformance import scenario
-from fkl.execution import prepare
-from fkl.plan import first_rounds, plan
+from fkl.runs.forecast import first_rounds, plan
+from fkl.runs.prepare import prepare
 
 N, D, T, K, R = 51, 8, 100, 4, 2
 """Of `SMALL`."""

@@ -12,11 +12,12 @@ from literal.worlds import Size, make_dictionary, make_problem
 
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.federated.vm_kofl import VmKofl
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.rounds import simulate
 from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
 from fkl.results import records as tables
 from fkl.results.records import FLOATS, Records, csv_rows, make_records
-from fkl.simulation import Experiment, make_world, simulate
 from fkl.tasks.stream import StreamJudge
 
 LAM = 0.01
@@ -117,7 +118,8 @@ def test_time_is_the_algorithm_s_alone(given: Experiment, monkeypatch: pytest.Mo
         clock["now"] += 1.0
         return step(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("fkl.simulation.perf_counter", lambda: clock["now"])
+    for module in ("rounds", "local"):
+        monkeypatch.setattr(f"fkl.engines.{module}.perf_counter", lambda: clock["now"])
     monkeypatch.setattr(StreamJudge, "enter", slow_enter)
     monkeypatch.setattr(type(given.algorithm), "step", timed_step)
     records = make_records(given, simulate(given, None, None, lambda _: None))

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from fkl.conformance import Conformance, scenario
-from fkl.execution import prepare
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
 from fkl.results.records import make_records
-from fkl.simulation import Experiment, simulate
+from fkl.runs.prepare import prepare
 
 SMALL = ("dataset=diabetes", "partition=iid", "partition.clients=5", "partition.rounds=80", "partition.order=shuffled")
 SMALL += ("topology=gnm", "topology.edges=6", "algo.iterations=15", "kernels.D=6", "kernels.N=1", "precision=float64")

@@ -19,12 +19,12 @@ import pytest
 from conftest import SMALL
 from processes import Command
 
-from fkl.checkpoint import Checkpoint
 from fkl.conformance import scenario
-from fkl.execution import prepare
+from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.rounds import simulate
 from fkl.files import SEAL, write_sealed
 from fkl.results.records import TIMING_COLUMNS, make_records
-from fkl.simulation import simulate
+from fkl.runs.prepare import prepare
 
 KILLS = 5
 LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=12", "chunk=2")

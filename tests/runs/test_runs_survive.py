@@ -125,7 +125,7 @@ def test_a_folder_that_another_made_meanwhile_is_kept(
     words = ("run", *SMALL, "kernels.N=5", "out=here")
     assert fkl(*words).code == 0
     before = contents(Path("here"))
-    monkeypatch.setattr("fkl.execution.finished", lambda run: False)  # as it was when it began
+    monkeypatch.setattr("fkl.runs.execute.finished", lambda run: False)  # as it was when it began
     assert fkl(*words).code == 0
     assert contents(Path("here")) == before
     answer = fkl(*words, "seed=1")

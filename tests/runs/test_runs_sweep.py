@@ -7,10 +7,10 @@ import pytest
 from conftest import SMALL, small
 
 from fkl.conformance import scenario
-from fkl.execution import prepare
+from fkl.engines.rounds import simulate
 from fkl.results import records
 from fkl.results.records import TIMING_COLUMNS
-from fkl.simulation import simulate
+from fkl.runs.prepare import prepare
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")
 THREE = ("run", "-m", *SMALL, "kernels.N=5", "algo.eta=0.1,-1,0.2")
@@ -226,9 +226,9 @@ def test_two_sweeps_do_not_share_a_folder(fkl, tmp_path):
 
 def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch):
     """Ctrl-C in the second job: the first is in the list, and no notes are left."""
-    from fkl import execution
+    from fkl.runs import execute as module
 
-    execute, calls = execution.execute, []
+    execute, calls = module.execute, []
 
     def interrupted(run):
         calls.append(run)
@@ -236,7 +236,7 @@ def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch
             raise KeyboardInterrupt
         return execute(run)
 
-    monkeypatch.setattr(execution, "execute", interrupted)
+    monkeypatch.setattr(module, "execute", interrupted)
     assert fkl(*SWEEP).code == 130
     assert jobs(tmp_path)["state"].tolist() == ["finished"]
     assert list(tmp_path.glob("outputs/sweeps/*/.*")) == []

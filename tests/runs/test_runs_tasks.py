@@ -9,11 +9,11 @@ import pytest
 
 import fkl
 from fkl.conformance import scenario
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
 from fkl.errors import FklError
-from fkl.execution import prepare
-from fkl.experiment import Experiment
 from fkl.results.records import Records, make_records
-from fkl.simulation import simulate
+from fkl.runs.prepare import prepare
 from fkl.tasks import Task, task_of
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.repeated import PerReplicateTask

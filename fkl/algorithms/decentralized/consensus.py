@@ -40,7 +40,7 @@ class Consensus(Batched, Decentralized):
     redraw: bool = False
 
     @property
-    def not_scanned(self) -> str:  # type: ignore[override]
+    def not_traceable(self) -> str:  # type: ignore[override]
         """As of `fkl.contract.star.Federated`."""
         return "" if self.loss == "square" else "its agents search for the minimum of a logistic loss"
 

@@ -99,7 +99,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
 
     label: ClassVar[str] = "Consensus RF-GP"
     on_a_graph: ClassVar[bool] = True
-    not_scanned: ClassVar[str] = "its messages are not alike in all rounds"
+    not_traceable: ClassVar[str] = "its messages are not alike in all rounds"
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
         """As of `GaussianProcesses`, at every agent."""

@@ -124,7 +124,7 @@ class DekrrDdrf(Batched, Decentralized):
     conserves: ClassVar[bool] = True
     told_once: ClassVar[bool] = True
     own_features: ClassVar[bool] = True
-    not_scanned: ClassVar[str] = "its agents choose features of their own by their data, on the host"
+    not_traceable: ClassVar[str] = "its agents choose features of their own by their data, on the host"
     task: ClassVar[type[Task]] = OwnFeaturesTask
 
     c: float = 1.0

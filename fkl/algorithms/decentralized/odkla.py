@@ -65,7 +65,7 @@ class Odkla(OnStreams):
     """
 
     label: ClassVar[str] = "ODKLA"
-    not_scanned: ClassVar[str] = ""
+    not_traceable: ClassVar[str] = ""
     on_a_graph: ClassVar[bool] = True
 
     eta: float | None = None

@@ -61,7 +61,7 @@ class Descent(Federated):
     fkl.errors.BadValue
     """
 
-    not_scanned: ClassVar[str] = ""
+    not_traceable: ClassVar[str] = ""
 
     eta: float | None = None
     step_factor: float = 1.0

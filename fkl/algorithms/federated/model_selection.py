@@ -50,7 +50,7 @@ class ModelSelection(Federated):
     fkl.errors.BadValue
     """
 
-    not_scanned: ClassVar[str] = ""
+    not_traceable: ClassVar[str] = ""
 
     J: int = 2
     U: float = 1.0

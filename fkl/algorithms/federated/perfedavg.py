@@ -78,7 +78,7 @@ class PerFedAvg(Federated):
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
-    not_scanned: ClassVar[str] = ""
+    not_traceable: ClassVar[str] = ""
 
     eta: float | None = None
     alpha: float | None = None

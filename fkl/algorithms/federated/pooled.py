@@ -72,7 +72,7 @@ class Pooled(Federated, Learner):
     exchanges: ClassVar[int] = 2
     in_turn: ClassVar[bool] = True
     alone: ClassVar[bool] = False
-    not_scanned: ClassVar[str] = "its server serves clients one after another"
+    not_traceable: ClassVar[str] = "its server serves clients one after another"
 
     def start(self, common: Common, clients: int) -> tuple[Serving, None]:
         """As the learner starts; clients hold nothing."""

@@ -151,7 +151,7 @@ class RfGp(GaussianProcesses, Federated):
 
     label: ClassVar[str] = "RF-GP"
     uses_sample_once: ClassVar[bool] = True
-    over_ranks: ClassVar[bool] = False  # type: ignore[assignment]  # no fixed order of additions makes its moments
+    means_only: ClassVar[bool] = False  # no fixed order of additions makes its moments
 
     M: int | None = None
     rank: int | None = None
@@ -162,7 +162,7 @@ class RfGp(GaussianProcesses, Federated):
         return self.flush == 1
 
     @property
-    def not_scanned(self) -> str:  # type: ignore[override]
+    def not_traceable(self) -> str:  # type: ignore[override]
         """As of `Federated`."""
         alike = self.flush == 1 and self.M is None and self.rank is None
         return "" if alike else "its messages are not alike in all rounds, but with flush=1, and M and rank null"

@@ -57,7 +57,7 @@ class AdaRaker(Learner):
     """
 
     label: ClassVar[str] = "AdaRaker"
-    not_scanned: ClassVar[str] = "its instances begin and end in rounds of their own"
+    not_traceable: ClassVar[str] = "its instances begin and end in rounds of their own"
 
     lam: float = 1e-3
     restart: bool = False

@@ -54,8 +54,6 @@ class Learner:
     block: ClassVar[int] = 64
     alone: ClassVar[bool] = True
     """Whether it learns from one client, without others."""
-    not_scanned: ClassVar[str] = "its loop over the rounds exists only compiled by numba"
-    """As of `fkl.contract.star.Federated`."""
 
     eta: float = 0.1
 

@@ -44,7 +44,7 @@ class Omkr(Learner):
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     lam: ClassVar[float] = 0.0
     block: ClassVar[int] = 256
-    engines = ("numba",)
+    compiled_only: ClassVar[bool] = True
 
     def init(self, world: World) -> State:
         """No sample seen, w_i = 1."""

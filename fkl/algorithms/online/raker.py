@@ -41,7 +41,7 @@ class Raker(Learner):
     """
 
     label: ClassVar[str] = "Raker"
-    not_scanned: ClassVar[str] = ""
+    not_traceable: ClassVar[str] = ""
 
     lam: float = 1e-3
 

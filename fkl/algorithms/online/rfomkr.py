@@ -30,7 +30,7 @@ class Rfomkr(Learner):
     """
 
     label: ClassVar[str] = "RFOMKR"
-    not_scanned: ClassVar[str] = ""
+    not_traceable: ClassVar[str] = ""
     lam: ClassVar[float] = 0.0
 
     normalised: bool = True

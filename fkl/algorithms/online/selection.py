@@ -54,7 +54,7 @@ class Selective(Learner):
     """
 
     label: ClassVar[str]
-    engines = ("numba",)
+    compiled_only: ClassVar[bool] = True
 
     lam: float = 1e-3
     M: int = 10

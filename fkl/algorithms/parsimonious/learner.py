@@ -122,7 +122,7 @@ class Parsimonious(OneShot, HoldOut):
 
     exchanges: ClassVar[int] = 3
     task: ClassVar[type[Task]] = PerReplicateTask
-    engines = ("numba",)
+    compiled_only: ClassVar[bool] = True
 
     gamma: float = 25.0
     eps: float = 0.01

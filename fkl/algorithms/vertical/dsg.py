@@ -149,7 +149,7 @@ class Dsg(VerticalMethod):
     pooled: ClassVar[bool] = True
     uses_kernels: ClassVar[bool] = True
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
-    engines = ("numba",)
+    compiled_only: ClassVar[bool] = True
 
     iterations: int = 20000
     marks: int = 100

@@ -106,7 +106,7 @@ class FdSvrg(Learning):
     """
 
     label: ClassVar[str] = "FD-SVRG"
-    engines = ("numba",)
+    compiled_only: ClassVar[bool] = True
 
     loss: str = "logistic"
     lam: float = 1e-4

@@ -75,7 +75,7 @@ class SecureBoost(Learning):
     """
 
     label: ClassVar[str] = "SecureBoost"
-    engines = ("numba",)
+    compiled_only: ClassVar[bool] = True
 
     trees: int = 100
     depth: int = 5

@@ -20,9 +20,8 @@ from fkl.composing.loader import guarded
 from fkl.config import Run, load
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
+from fkl.engines.experiment import make_world
 from fkl.errors import FklError, require
-from fkl.execution import prepare
-from fkl.experiment import make_world
 from fkl.memory import require_memory
 from fkl.papers.fdskl.attack import (
     Found,
@@ -34,6 +33,7 @@ from fkl.papers.fdskl.attack import (
     split_guesses,
 )
 from fkl.report.tables import Table
+from fkl.runs.prepare import prepare
 
 Array = NDArray[np.float64]
 SHORT = ("algo.iterations=20", "algo.batch=512")

@@ -13,13 +13,15 @@ from fkl.composing.loader import compose
 from fkl.conditions import Inside
 from fkl.conditions.accountant import INSTALLED, MISSING
 from fkl.config import load
+from fkl.engines.divergence import DivergedError
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
 from fkl.errors import FklError
-from fkl.execution import prepare
 from fkl.files import write_text
 from fkl.papers.frontier.measures import error_of
 from fkl.papers.frontier.trials import BUDGET, TUNED, Entry, append, best_of, cell_of, entries, read_trials, tuned
 from fkl.results.records import make_records
-from fkl.simulation import DivergedError, Experiment, simulate
+from fkl.runs.prepare import prepare
 from fkl.tasks.samples import told_before
 
 STARTUP = 6

@@ -1,9 +1,8 @@
 """What a run would take: memory, arithmetic, messages and time, from its first rounds, before it is done."""
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from io import StringIO
@@ -13,26 +12,19 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from fkl.config import ENGINES, ON_ONE_PROCESS, Run
+from fkl.config import ENGINES, engine
 from fkl.data_summary import composed
-from fkl.errors import FklError, inside
-from fkl.execution import prepare
-from fkl.experiment import Experiment, make_world
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.memory_fit import rehearse
+from fkl.errors import inside
 from fkl.kernels.threads import at_most
-from fkl.kernels.tiles import CLIENT_TILE
 from fkl.memory import no_more_than_there_is, peak_bytes, shown_bytes
 from fkl.network.ledger import ON_WIRES
-from fkl.rehearsal import rehearse
-from fkl.simulation import begin
-from fkl.tasks.stream import StreamTask
+from fkl.runs.prepare import prepare
 
-NEEDED = {"mpi": "mpi4py", "jax": "jax"}
-"""Libraries of engines."""
 ROUNDS = 5
 """That are played with one replicate: the first compiles nothing any more, but may set something up."""
 ENOUGH_S = 2.0
-Expected = tuple[float, "Sample", str]
-"""Seconds of a run on some engine, the sample they are of, and what to know of them."""
 OF_AN_ANGLE = 6
 """Operations besides the projection: a sine, a cosine, and each multiplied and added."""
 
@@ -107,12 +99,19 @@ def plan(words: tuple[str, ...]) -> str:
         Whatever the run itself would refuse.
     """
     run = composed([*words])
-    said = StringIO()
+    said, samples = StringIO(), list[Sample]()
+
+    def sampled(experiment: Experiment, threads: int | None) -> float:
+        """Seconds of all rounds and replicates, by the quickest round of one."""
+        samples.append(sample := first_rounds(experiment, threads))
+        return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
+
     with no_more_than_there_is(), inside("algo"), redirect_stdout(said):
         experiment = prepare(run)
         peak, together = _memory(experiment)
-        engines = dict(_engines(words, run, experiment))
-    known = next(iter(engines.values()))[1]
+        able = [one for one in map(engine, ENGINES) if one.can_play(run) is None and find_spec(one.library)]
+        told = {one.name: one.forecast(experiment, run.settings.threads, sampled) for one in able}
+    engines, known = {name: expected for name, expected in told.items() if expected is not None}, samples[0]
     times = experiment.problem.rounds / known.rounds * experiment.replicates
     together = min(run.settings.chunk or together, experiment.replicates)
     flops = known.angles * times * (2 * experiment.problem.dimension + OF_AN_ANGLE)
@@ -123,9 +122,9 @@ def plan(words: tuple[str, ...]) -> str:
         ),
         ("random features", f"{flops:.3g} operations, for {known.angles * times:.3g} angles"),
         ("messages", f"{known.messages * times:.6g}, {shown_bytes(int(known.size * times))}"),
-        *((f"engine={engine}", f"about {seconds:.3g} s{how}") for engine, (seconds, _, how) in engines.items()),
+        *((f"engine={name}", f"about {seconds:.3g} s{how}") for name, (seconds, how) in engines.items()),
     ]
-    best = min(engines, key=lambda engine: engines[engine][0])
+    best = min(engines, key=lambda name: engines[name][0])
     return f"{said.getvalue()}{tabulate(table, tablefmt='plain')}\nit would take engine={best}"
 
 
@@ -140,57 +139,6 @@ def _memory(experiment: Experiment) -> tuple[int, int]:
 
     together = experiment.task.replicates_at_once(measured)
     return peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1)), together
-
-
-def _engines(words: tuple[str, ...], run: Run, experiment: Experiment) -> Iterator[tuple[str, Expected]]:
-    """What is expected of the method itself on each engine at hand."""
-    threads, at_hand = run.settings.threads, [engine for engine in ENGINES if _may(words, engine)]
-    for engine in at_hand:
-        if engine in ON_ONE_PROCESS:
-            sample = first_rounds(replace(experiment, engine=engine), threads)
-            yield engine, (_in_all(experiment, sample), sample, "")
-    some = min(os.cpu_count() or 1, -(-experiment.problem.clients // CLIENT_TILE))
-    if "mpi" in at_hand and type(experiment.task) is StreamTask and experiment.redraw is None and some > 1:
-        sample = first_rounds(experiment, 1)
-        yield "mpi", (_in_all(experiment, sample) / some, sample, f" on {some} ranks, if clients divide as they should")
-    if "jax" in at_hand:
-        with suppress(FklError):  # of a graph whose links are not always up
-            seconds, device = seconds_of_scans(replace(experiment, engine="jax"), threads)
-            yield "jax", (experiment.replicates * seconds, sample, f" on {device}, once it is compiled")
-
-
-def _may(words: tuple[str, ...], engine: str) -> bool:
-    """Whether a run of these words may have this engine, and what it needs is installed."""
-    try:
-        composed([*words, f"engine={engine}"])
-    except FklError:
-        return False
-    return find_spec(NEEDED.get(engine, "fkl")) is not None
-
-
-def seconds_of_scans(experiment: Experiment, threads: int | None) -> tuple[float, str]:
-    """Seconds of all rounds of one replicate with engine=jax, by those of its first scan, and on which device."""
-    from fkl.scanned import device_name, play
-
-    with at_most(threads), np.errstate(all="ignore"):
-        world, _ = make_world(experiment, (0,))
-        under_way = begin(experiment, world)
-        with suppress(_EnoughError):
-            play(experiment.algorithm, world, under_way, _end_there, lambda: None)
-    return under_way.seconds / under_way.t * experiment.problem.rounds, device_name()
-
-
-class _EnoughError(Exception):
-    """A scan is done."""
-
-
-def _end_there(_: int) -> None:
-    raise _EnoughError
-
-
-def _in_all(experiment: Experiment, sample: Sample) -> float:
-    """Seconds of all rounds and replicates, by the quickest round of one."""
-    return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
 
 
 def first_rounds(experiment: Experiment, threads: int | None) -> Sample:

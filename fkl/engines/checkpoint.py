@@ -11,10 +11,11 @@ import numpy as np
 
 from fkl.errors import printable, shown
 from fkl.files import CannotWriteError, read_sealed, write_sealed
-from fkl.network.ranks import Ranks
 from fkl.plain import NotPlainError, Reader, Writer
 
 Kept = TypeVar("Kept")
+CHECKPOINT, CHECKPOINTS = "checkpoint", "checkpoints"
+"""In the folder where a run is made: the file of one process, and the folder of those of several."""
 TEXT = "text"
 """Name of the array that holds the JSON."""
 
@@ -148,54 +149,3 @@ class Checkpoint:
 
     def _say_anew(self, why: str) -> None:
         print(f"{self.file}: not used, the run begins anew ({printable(shown(why))})", file=sys.stderr)
-
-
-class CommonCheckpoint(Checkpoint):
-    """What each rank of a run has done so far, in two files in turn, so that one is of a round that all have kept.
-
-    Sums of every round go through all ranks: none keeps a round before all have kept the one before it that was due.
-
-    Parameters
-    ----------
-    folder : Path
-        For the files of all ranks.
-    ranks : Ranks
-    every, digest, follower : as of `Checkpoint`
-        The seconds are those of the first rank.
-    """
-
-    def __init__(
-        self, folder: Path, ranks: Ranks, every: float | None, digest: str, follower: Follower | None = None
-    ) -> None:
-        name, digest = f"{ranks.number + 1}of{ranks.size}", f"{digest}, rank {ranks.number} of {ranks.size}"
-        self._ranks, self._seldom = ranks, every is None
-        self._two = [Checkpoint(folder / f"{name}.{turn}", every, digest, follower) for turn in ("a", "b")]
-        self._turn = 0
-
-    @property
-    def due(self) -> bool:
-        """Whether the first rank says that it is time to save."""
-        return not self._seldom and bool(self._ranks.say(self._two[self._turn].due))
-
-    def place(self) -> tuple[int, int] | None:
-        """As of `Checkpoint`, of the last round that all ranks have kept; later ones are forgotten."""
-        kept = {found: turn for turn, file in enumerate(self._two) if (found := file.rounds()) is not None}
-        common = set.intersection(*map(set, self._ranks.all_say(list(kept))))
-        if not common:
-            return None
-        self._turn = kept[last := max(common, key=lambda found: (found[0], found[2]))]
-        return last[:2]
-
-    def load(self, owner: Any, kind: type[Kept]) -> Kept | None:
-        """As of `Checkpoint`, on all ranks or on none."""
-        done = self._two[self._turn].load(owner, kind)
-        if not all(self._ranks.all_say(done is not None)):
-            return None
-        self._turn = 1 - self._turn
-        return done
-
-    def save(self, place: tuple[int, int], done: Any, owned: Mapping[str, Any]) -> None:
-        """As of `Checkpoint`, over the older of the two files."""
-        self._two[self._turn].save(place, done, owned)
-        self._turn = 1 - self._turn
-        self._two[self._turn].wait()

@@ -1,20 +1,33 @@
-"""Clients on several processes: a rank plays a slice of them, and what is asked of all is added up over the ranks.
+"""Clients on several processes, `engine=mpi`: a rank plays some of them, and what is asked of all is added up.
 
 A rank has whole tiles of `CLIENT_TILE` clients, and sums go from rank to rank, each adding its tiles to what those
 before it came to: the order of additions is that of one process, and so are the bytes.
 """
 
+import os
+import sys
 import time
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError, extra
-from fkl.hushed import say
+from fkl.config import Run
+from fkl.contract.world import Algorithm, World
+from fkl.data.problem import Slice
+from fkl.engines.base import Engine, why_no_star_on_a_stream
+from fkl.engines.checkpoint import CHECKPOINTS, Checkpoint, Follower
+from fkl.engines.experiment import Experiment
+from fkl.engines.local import Numba
+from fkl.engines.rounds import Chunk
+from fkl.environment import variable
+from fkl.errors import FklError, counted, extra
 from fkl.kernels.tiles import CLIENT_TILE, folded
 from fkl.network.channel import Channel
 from fkl.network.ledger import CostModel, Ledger
@@ -24,6 +37,10 @@ Array = NDArray[np.floating]
 GRACE_S = 2.0
 """How long a rank that fails waits for the others to fail alike, before it ends them."""
 PAUSE_S = 0.01
+NUMBERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+"""Where MPICH, those that speak PMIx, and Open MPI say which of its processes this is."""
+_LOUD = [2]
+"""File descriptors of stderr; the last one is heard."""
 
 
 class Ranks:
@@ -195,6 +212,10 @@ class OverRanks(Channel):
         of_all: list[Any] = [_OfAll(letter, place) for place in range(len(parts))]
         return rebuilt(message, of_all)
 
+    def anyone(self, heard: Array, together: int) -> bool:
+        """Whether any client of all ranks has answered: who takes part is heard."""
+        return together > 0
+
 
 @dataclass(frozen=True)
 class SlowestOfAll(CostModel):
@@ -247,6 +268,206 @@ class _OfAll:
         return self._letter.mean(self._place, share)
 
 
+class CommonCheckpoint(Checkpoint):
+    """What each rank of a run has done so far, in two files in turn, so that one is of a round that all have kept.
+
+    Sums of every round go through all ranks: none keeps a round before all have kept the one before it that was due.
+
+    Parameters
+    ----------
+    folder : Path
+        For the files of all ranks.
+    ranks : Ranks
+    every, digest, follower : as of `Checkpoint`
+        The seconds are those of the first rank.
+    """
+
+    def __init__(self, folder: Path, ranks: Ranks, every: float | None, digest: str, follower: Follower | None) -> None:
+        folder.mkdir(exist_ok=True)
+        name, digest = f"{ranks.number + 1}of{ranks.size}", f"{digest}, rank {ranks.number} of {ranks.size}"
+        self._ranks, self._seldom = ranks, every is None
+        self._two = [Checkpoint(folder / f"{name}.{turn}", every, digest, follower) for turn in ("a", "b")]
+        self._turn = 0
+
+    @property
+    def due(self) -> bool:
+        """Whether the first rank says that it is time to save."""
+        return not self._seldom and bool(self._ranks.say(self._two[self._turn].due))
+
+    def place(self) -> tuple[int, int] | None:
+        """As of `Checkpoint`, of the last round that all ranks have kept; later ones are forgotten."""
+        kept = {found: turn for turn, file in enumerate(self._two) if (found := file.rounds()) is not None}
+        common = set.intersection(*map(set, self._ranks.all_say(list(kept))))
+        if not common:
+            return None
+        self._turn = kept[last := max(common, key=lambda found: (found[0], found[2]))]
+        return last[:2]
+
+    def load(self, owner: Any, kind: type[Any]) -> Any:
+        """As of `Checkpoint`, on all ranks or on none."""
+        done = self._two[self._turn].load(owner, kind)
+        if not all(self._ranks.all_say(done is not None)):
+            return None
+        self._turn = 1 - self._turn
+        return done
+
+    def save(self, place: tuple[int, int], done: Any, owned: Mapping[str, Any]) -> None:
+        """As of `Checkpoint`, over the older of the two files."""
+        self._two[self._turn].save(place, done, owned)
+        self._turn = 1 - self._turn
+        self._two[self._turn].wait()
+
+
+class Mpi(Numba):
+    """The processes that mpirun has started, which play clients in parts, by compiled loops."""
+
+    name: ClassVar[str] = "mpi"
+    library: ClassVar[str] = "mpi4py"
+    threads: ClassVar[int | None] = 1
+
+    def can_play(self, run: Run) -> str | None:
+        """Clients of a server that asks for means over them alone, in a network that does nothing to messages."""
+        if why := why_no_star_on_a_stream(run.algo):
+            return why
+        if not getattr(run.algo, "means_only", False):
+            return "its server asks for more than means over clients that are added up in a fixed order"
+        inside = [*run.conditions, *["network.compute_s"] * getattr(run.network, "timed", False)]
+        if inside:
+            return f"a process that has some of the clients knows no {', '.join(inside)}"
+        if run.settings.save_model:
+            return "with save_model all clients have to be on one process"
+        return None
+
+    def before_words(self, words: Sequence[str]) -> None:
+        """Let one process speak, and refuse a sweep."""
+        hush()
+        if {"-m", "--multirun"} & {*words}:
+            raise FklError("engine=mpi: one run at a time, without -m")
+
+    @contextmanager
+    def opened(self) -> Iterator[Engine]:
+        """Find the other processes, and end with them."""
+        ranks = started()
+        with ending_together(ranks):
+            yield OnRanks(ranks)
+
+    def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
+        """By the first rounds on one thread; nothing where there is one process to be had."""
+        some = min(os.cpu_count() or 1, -(-experiment.problem.clients // CLIENT_TILE))
+        if some == 1:
+            return None
+        seconds = sampled(replace(experiment, engine=self), 1) / some
+        return seconds, f" on {some} ranks, if clients divide as they should"
+
+
+class OnRanks(Mpi):
+    """One of these processes.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    again : callable or None
+        Prepares the experiment of all clients again; None before this process has its own part of one.
+    """
+
+    has_all_clients: ClassVar[bool] = False
+
+    def __init__(self, ranks: Ranks, again: Callable[[], Experiment] | None = None) -> None:
+        self._ranks = ranks
+        self._again = None if again is None else cache(again)
+
+    @property
+    def speaks(self) -> bool:
+        """Of the first rank."""
+        return self._ranks.first
+
+    def broadcast(self, value: Any = None) -> Any:
+        """What the first rank says."""
+        return self._ranks.say(value)
+
+    def own_part(self, experiment: Experiment, again: Callable[[], Experiment]) -> Experiment | None:
+        """The clients of this rank alone; None where it has none."""
+        clients = experiment.problem.clients
+        some = self._ranks.with_clients(clients)
+        if some is None or some.size < self._ranks.size:
+            tiles = -(-clients // CLIENT_TILE)
+            of_all = f"{clients} clients are {counted(tiles, 'tile')} of {CLIENT_TILE}, and a rank has whole ones"
+            idle = f"{self._ranks.size - tiles} of {self._ranks.size} ranks have none"
+            print(f"engine=mpi: {of_all}: {idle}", file=sys.stderr)
+        if some is None:
+            return None
+        own = Slice.of(experiment.problem, some.mine(clients))
+        return replace(experiment, problem=own, engine=OnRanks(some, again))
+
+    def rounds(
+        self,
+        algorithm: Algorithm,
+        world: World,
+        in_progress: Any,
+        advance: Callable[[int], object],
+        keep: Callable[[], object],
+        watch: Callable[[int], object] | None = None,
+    ) -> None:
+        """As on one process, but that nobody is shown rounds of which each rank knows a part."""
+        super().rounds(algorithm, world, in_progress, advance, keep)
+
+    def channel(self, problem: Any, *given: Any) -> Channel:
+        """One through which the server hears the clients of all ranks."""
+        return OverRanks(self._ranks, problem.numbers, problem.everyone, *given)
+
+    def cost(self, cost: CostModel | None) -> CostModel | None:
+        """The network's own, of the slowest client of all ranks."""
+        if cost is None:
+            return None
+        return SlowestOfAll(cost.latency_s, cost.bandwidth_bytes_per_s, self._ranks)
+
+    def added(self, terms: Sequence[Array]) -> list[Array]:
+        """Over the tiles of all ranks, rank after rank."""
+        return self._ranks.added(terms)
+
+    def least(self, number: int) -> int:
+        """Of all ranks."""
+        return self._ranks.least(number)
+
+    def gathered(self, chunk: Chunk) -> Chunk:
+        """On the first rank the judge and the ledger of all clients, and the judge with all their streams."""
+        judge: Any = chunk.judge
+        judge, ledger = judge.gathered(self._ranks.beside), self._ranks.whole(chunk.ledger)
+        if self.speaks and self._again is not None:
+            judge.problem = self._again().problem
+        return replace(chunk, judge=judge, ledger=ledger)
+
+    def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
+        """One that all ranks keep of the same round."""
+        return CommonCheckpoint(folder / CHECKPOINTS, self._ranks, every, digest, follower)
+
+    def whole(self, experiment: Experiment) -> Experiment:
+        """The experiment with all clients, prepared again when it is first asked for."""
+        assert self._again is not None
+        return self._again()
+
+    def notes(self) -> dict[str, Any]:
+        """How many ranks had clients, and what they added up."""
+        return {"ranks": self._ranks.size, "bytes_summed_over_ranks": self._ranks.bytes_summed}
+
+
+def hush() -> None:
+    """Let all but the first of the processes that an MPI has started say nothing, unless they end all."""
+    number = next(filter(None, (variable(name, "") for name in NUMBERS)), "0")
+    if number != "0" and len(_LOUD) == 1:
+        _LOUD.append(os.dup(2))
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+
+
+def _say(error: BaseException) -> None:
+    """One line for what the user can mend, and all there is to know of anything else."""
+    print(end="", file=sys.stdout, flush=True)
+    words = f"fkl: {' '.join(str(error).split())}\n" if isinstance(error, FklError) else traceback.format_exc()
+    os.write(_LOUD[-1], words.encode())
+
+
 def started() -> Ranks:
     """The ranks that mpirun has started with this one.
 
@@ -272,7 +493,7 @@ def ending_together(ranks: Ranks) -> Iterator[None]:
         yield
     except BaseException as error:
         if not ranks.gone_within(GRACE_S):
-            say(error)
+            _say(error)
             ranks.end_all()
         raise
     ranks.gone_within(float("inf"))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl import memory
+from fkl.engines.experiment import Experiment, make_world
 from fkl.errors import TOO_LARGE, FklError
-from fkl.experiment import Experiment, make_world
 from fkl.network import Channel
 from fkl.network.messages import kinds
 
@@ -38,7 +38,7 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
     what = f"the records of {problem.rounds} rounds and {problem.clients} clients"
     memory.require_memory(together * rows, what, _keys_of_rounds(experiment, together))
     fits = experiment.task.replicates_at_once(partial(rehearse, experiment))
-    fits = fits if experiment.ranks is None else experiment.ranks.least(fits)
+    fits = experiment.engine.least(fits)
     return together if chunk and experiment.redraw is None else fits
 
 

@@ -20,10 +20,11 @@ from fkl.composing.loader import compose
 from fkl.composing.options import require_understood
 from fkl.config import load as checked
 from fkl.errors import FklError, require, shown
-from fkl.execution import closing_table, execute
 from fkl.results.collect import FinishedRun, read_run
 from fkl.results.model import Model
 from fkl.results.model import load as load_model
+from fkl.runs.execute import execute
+from fkl.runs.finish import closing_table
 
 __all__ = ["Result", "load", "load_model", "run"]
 

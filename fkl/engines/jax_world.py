@@ -18,7 +18,7 @@ from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
 from fkl.contract.samples import BatchSamples
 from fkl.contract.world import Algorithm, Common, World
-from fkl.diverged import NotFiniteError
+from fkl.engines.divergence import NotFiniteError
 from fkl.errors import FklError
 from fkl.kernels.flow import parts, rebuilt, traced
 from fkl.kernels.jax_bank import ELSEWHERE, HERE, JaxBank
@@ -43,18 +43,12 @@ ANGLES = 2**28
 """Of a scan on a CPU: a few seconds."""
 
 
-def device_name() -> str:
-    """The device that arrays are put on, JAX's first, for people."""
-    found = jax.devices()[0]
-    return f"{found.platform} ({found.device_kind})"
-
-
 def play(
     algorithm: Algorithm,
     world: World,
-    under_way: Any,
+    in_progress: Any,
     advance: Callable[[int], object],
-    keep: Callable[[], None],
+    keep: Callable[[], object],
     watch: Callable[[int], object] | None = None,
 ) -> None:
     """Play the rounds that are left; all is told, and kept, after each scan of them.
@@ -63,51 +57,51 @@ def play(
     ----------
     algorithm : Algorithm
     world : World
-    under_way : fkl.simulation.UnderWay
+    in_progress : fkl.engines.rounds.InProgress
     advance, keep, watch : callable
-        As in `fkl.simulation`.
+        As in `fkl.engines.rounds`.
 
     Raises
     ------
-    fkl.diverged.NotFiniteError
-        `under_way.t` is then the number of rounds before the one that the judge refused.
+    fkl.engines.divergence.NotFiniteError
+        `in_progress.t` is then the number of rounds before the one that the judge refused.
     """
-    problem, seconds = world.problem, under_way.seconds
+    problem, seconds = world.problem, in_progress.seconds
     # Of this block, not of the process: whoever uses fkl as a library has a precision of their own.
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        scan = Scan(algorithm, world, under_way.state, under_way.judge)
+        scan = Scan(algorithm, world, in_progress.state, in_progress.judge)
         try:
-            for first in range(under_way.t, problem.rounds, scan.length):
+            for first in range(in_progress.t, problem.rounds, scan.length):
                 rounds = range(first, min(first + scan.length, problem.rounds))
                 start = perf_counter()
-                under_way.state, told = scan.play(under_way.state, scan.given(rounds, scan.length))
+                in_progress.state, told = scan.play(in_progress.state, scan.given(rounds, scan.length))
                 took = perf_counter() - start
                 for b, t in enumerate(rounds):
-                    under_way.elapsed[t] = seconds + took * (b + 1) / len(rounds)
+                    in_progress.elapsed[t] = seconds + took * (b + 1) / len(rounds)
                     scan.enter(t, Told(*(tuple(values[b] for values in one) for one in told)))
-                    under_way.t = t + 1
+                    in_progress.t = t + 1
                 seconds += took
                 advance(len(rounds) * len(world.streams.replicates))
                 keep()
                 if watch is not None:
-                    _settle(under_way)
-                    watch(under_way.t)
+                    _settle(in_progress)
+                    watch(in_progress.t)
         except NotFiniteError:
-            _settle(under_way)
+            _settle(in_progress)
             raise
         except JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             raise MemoryError("the device has no more") from None
-        _settle(under_way)
-    under_way.judge.close()
+        _settle(in_progress)
+    in_progress.judge.close()
 
 
-def _settle(under_way: Any) -> None:
+def _settle(in_progress: Any) -> None:
     """Bring the state and what the judge has added up to the host, as arrays of numpy."""
-    under_way.state = _of_numpy(under_way.state)
-    if isinstance(under_way.judge, StreamJudge):
-        under_way.judge.sums = _of_numpy(under_way.judge.sums)
+    in_progress.state = _of_numpy(in_progress.state)
+    if isinstance(in_progress.judge, StreamJudge):
+        in_progress.judge.sums = _of_numpy(in_progress.judge.sums)
 
 
 def _of_numpy(value: Any) -> Any:
@@ -304,10 +298,9 @@ class Scan:
         standing: dict[str, Any] = {
             "problem": _Round(world.problem, given.samples),
             "streams": _Streams(len(world.streams.replicates), drawn),
-            "channel": _Channel(world.channel),
+            "channel": _Channel(world.channel, always=bool((world.problem.together > 0).all())),
         }
-        always = bool(world.problem.present.any(axis=1).all())
-        here = _WorldOfRound(**_fields(world) | standing, always=always)
+        here = _WorldOfRound(**_fields(world) | standing)
         known = vars(here)["common"] = _CommonOfRound(**_fields(common))
         if self._bank is not None:
             like, angles = JaxBank(*fixed.features), HERE if _on_cpu() else ELSEWHERE
@@ -394,10 +387,18 @@ class _Booked(NamedTuple):
 
 
 class _Channel:
-    """In place of `Channel` in a traced round: writes down how large messages are, and hands them on."""
+    """In place of `Channel` in a traced round: writes down how large messages are, and hands them on.
 
-    def __init__(self, channel: Any) -> None:
+    Parameters
+    ----------
+    channel : Channel
+    always : bool
+        Whether somebody is there in every round.
+    """
+
+    def __init__(self, channel: Any, always: bool) -> None:
         self.network, self.links, self._channel = channel.network, channel.links, channel
+        self._always = always
         self.booked: list[_Booked] = []
 
     def down(self, message: Any) -> Any:
@@ -432,6 +433,10 @@ class _Channel:
     def answered(self, share: Array) -> Array:
         """As of `Channel`, where nobody takes any time."""
         return share
+
+    def anyone(self, heard: Array, together: Any) -> Any:
+        """As of `Channel`."""
+        return True if self._always else heard.any()
 
 
 @dataclass(frozen=True)
@@ -485,23 +490,12 @@ class _Samples:
 
 @dataclass(frozen=True)
 class _WorldOfRound(World):
-    """The world of a traced round.
+    """The world of a traced round."""
 
-    Parameters
-    ----------
-    always : bool
-        Whether somebody is there in every round.
-    """
-
-    always: bool = True
-
-    def together(self, t: Any, present: Any) -> Any:
-        """As of `World`."""
-        return present.sum()
-
-    def anyone(self, heard: Any, together: Any) -> Any:
-        """As of `World`."""
-        return True if self.always else heard.any()
+    def together(self, t: Any) -> Any:
+        """As of `World`, by the shares of this round."""
+        _, _, share = self.problem.samples
+        return (share > 0).sum()
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from fkl.conditions import accountant
 from fkl.conditions.privacy import Central
 from fkl.config import Run
 from fkl.contract.lone_party import LoneServer
+from fkl.engines.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_columns, run_of
+from fkl.engines.flower.memory import to_arrays
+from fkl.engines.flower.records import from_records, size_of, to_records
+from fkl.engines.flower.words import ABOUT, arrays_of, words_of
 from fkl.errors import FklError, counted, require
 from fkl.files import write_sealed, write_text
-from fkl.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_columns, run_of
-from fkl.flower.memory import to_arrays
-from fkl.flower.records import from_records, size_of, to_records
-from fkl.flower.words import ABOUT, arrays_of, words_of
 from fkl.network.packets import Packet
 from fkl.plain import NotPlainError
 

@@ -17,12 +17,12 @@ from flwr.clientapp import ClientApp
 from fkl.config import Run
 from fkl.contract.lone_party import LoneClient
 from fkl.data.problem import Table
+from fkl.engines.flower.configuration import Ends, Known, method_of, noise_of, own_table, run_of
+from fkl.engines.flower.memory import Memory, keep, kept, memory_of, to_arrays
+from fkl.engines.flower.records import from_records, to_records
+from fkl.engines.flower.words import ABOUT, MEMORY, arrays_of, known_of
 from fkl.errors import FklError, refuse, require
 from fkl.files import write_text
-from fkl.flower.configuration import Ends, Known, method_of, noise_of, own_table, run_of
-from fkl.flower.memory import Memory, keep, kept, memory_of, to_arrays
-from fkl.flower.records import from_records, to_records
-from fkl.flower.words import ABOUT, MEMORY, arrays_of, known_of
 
 Told = dict[str, Any]
 """Plain words of a message."""

@@ -1,4 +1,4 @@
-"""The synchronous round loop."""
+"""The loop over replicates, some of which run together: whoever plays their rounds, this is done once."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,23 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.checkpoint import Checkpoint
-from fkl.contract.world import Algorithm, World
+from fkl.contract.world import World
 from fkl.data.scale import Scale
-from fkl.diverged import DivergedError, NotFiniteError
+from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.divergence import DivergedError, NotFiniteError
+from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.memory_fit import first_not_finite, fitting, within_memory
 from fkl.errors import FklError
-from fkl.experiment import Experiment, make_world
 from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most
 from fkl.network import Ledger
-from fkl.network.ranks import Ranks
-from fkl.rehearsal import first_not_finite, fitting, within_memory
 from fkl.tasks import Judge
 
 EARLY = 10
 """Rounds in which a step of usual size drives nothing away: what is not finite so soon is named."""
-
-__all__ = ["Chunk", "DivergedError", "Experiment", "Learned", "UnderWay", "make_world", "simulate"]
 
 
 class Learned(NamedTuple):
@@ -63,21 +60,14 @@ class Chunk:
         """Time spent in all."""
         return float(self.elapsed[-1])
 
-    def of_all(self, ranks: Ranks | None) -> "Chunk":
-        """On the first of these ranks the same of all clients."""
-        if ranks is None:
-            return self
-        judge: Any = self.judge
-        return replace(self, judge=judge.gathered(ranks), ledger=ranks.whole(self.ledger))
-
-    def each(self) -> NDArray[np.float64]:
+    def seconds_per_replicate(self) -> NDArray[np.float64]:
         """Time of each replicate by itself up to the end of each round, (T, R)."""
         replicates = self.ledger.shape[0]
         return np.repeat(self.elapsed[:, None] / replicates, replicates, axis=1)
 
 
 @dataclass
-class UnderWay:
+class InProgress:
     """Replicates that run together, between two rounds: what a checkpoint keeps of them.
 
     Parameters
@@ -103,14 +93,16 @@ class UnderWay:
 
 def simulate(
     experiment: Experiment,
-    threads: int | None,
-    chunk: int | None,
-    advance: Callable[[int], object],
+    threads: int | None = None,
+    chunk: int | None = None,
+    advance: Callable[[int], object] = lambda _: None,
     checkpoint: Checkpoint | None = None,
     watch: Callable[[Chunk, int], object] | None = None,
     keep_functions: bool = False,
 ) -> Iterator[Chunk]:
-    """Run all replicates, `chunk` at a time; the numbers depend on neither chunk, threads nor checkpoints.
+    """Have all replicates played by the experiment's engine, `chunk` at a time.
+
+    The numbers depend on neither chunk, threads nor checkpoints.
 
     Parameters
     ----------
@@ -137,31 +129,32 @@ def simulate(
     ------
     DivergedError
     """
+    engine = experiment.engine
     with _playing(threads), within_memory(experiment, chunk):
         resumed = _resumed(experiment, checkpoint)
         if resumed is None:
             first, together = 0, fitting(experiment, chunk)
         else:
-            first, together, world, under_way = resumed
-            advance(first * world.problem.rounds + len(world.streams.replicates) * under_way.t)
+            first, together, world, in_progress = resumed
+            advance(first * world.problem.rounds + len(world.streams.replicates) * in_progress.t)
     while first < experiment.replicates:
         with _playing(threads), within_memory(experiment, chunk):
             if resumed is None:
                 world = make_world(experiment, _some(experiment, first, together))[0]
-                under_way = begin(experiment, world)
-            keep = partial(_keep, checkpoint, (first, together), under_way, world)
-            played = Chunk(under_way.judge, under_way.ledger, under_way.elapsed, first)
+                in_progress = before_first_round(experiment, world)
+            keep = partial(_keep, checkpoint, (first, together), in_progress, world)
+            played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
             shown = None if watch is None else partial(watch, played)
             try:
-                _player(experiment.engine)(experiment.algorithm, world, under_way, advance, keep, shown)
+                engine.rounds(experiment.algorithm, world, in_progress, advance, keep, shown)
             except NotFiniteError:
-                failed = played.of_all(world.ranks)
-                early = under_way.t < EARLY and world.ranks is None
-                hole = first_not_finite(experiment, world.streams.replicates, under_way.t + 1) if early else ""
-                raise DivergedError(experiment.algorithm, failed, under_way.t, hole) from None
+                failed = engine.gathered(played)
+                early = in_progress.t < EARLY and engine.has_all_clients
+                hole = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
+                raise DivergedError(experiment.algorithm, failed, in_progress.t, hole) from None
             if keep_functions:
-                played = replace(played, learned=_learned(experiment, world, under_way))
-        yield played.of_all(world.ranks)
+                played = replace(played, learned=_learned(experiment, world, in_progress))
+        yield engine.gathered(played)
         first, resumed = first + together, None
 
 
@@ -177,77 +170,40 @@ def _some(experiment: Experiment, first: int, together: int) -> tuple[int, ...]:
     return tuple(range(experiment.replicates)[first : first + together])
 
 
-def _resumed(experiment: Experiment, checkpoint: Checkpoint | None) -> tuple[int, int, World, UnderWay] | None:
+def _resumed(experiment: Experiment, checkpoint: Checkpoint | None) -> tuple[int, int, World, InProgress] | None:
     """The place of a checkpoint, a world for it, and what was under way; None where there is none of this run."""
     place = checkpoint.place() if checkpoint is not None else None
     if checkpoint is None or place is None or place[0] >= experiment.replicates:
         return None
     world, _ = make_world(experiment, _some(experiment, *place))
-    under_way = checkpoint.load(world, UnderWay)
-    if under_way is None:
+    in_progress = checkpoint.load(world, InProgress)
+    if in_progress is None:
         return None
-    world.channel.ledger = under_way.ledger
-    return *place, world, under_way
+    world.channel.ledger = in_progress.ledger
+    return *place, world, in_progress
 
 
-def _keep(checkpoint: Checkpoint | None, place: tuple[int, int], under_way: UnderWay, world: World) -> None:
+def _keep(checkpoint: Checkpoint | None, place: tuple[int, int], in_progress: InProgress, world: World) -> None:
     if checkpoint is not None and checkpoint.due:
-        checkpoint.save(place, under_way, vars(world))
+        checkpoint.save(place, in_progress, vars(world))
 
 
-def _learned(experiment: Experiment, world: World, under_way: UnderWay) -> tuple[Learned, ...]:
+def _learned(experiment: Experiment, world: World, in_progress: InProgress) -> tuple[Learned, ...]:
     """What the replicates of a world have learned."""
     algorithm: Any = experiment.algorithm
     try:
-        functions = algorithm.functions(world, under_way.state, under_way.t)
+        functions = algorithm.functions(world, in_progress.state, in_progress.t)
     except (FklError, MemoryError) as error:  # the run itself is worth keeping
         print(f"no functions are kept: {error}", file=sys.stderr)
         return ()
     return tuple(Learned(*both) for both in zip(functions, experiment.task.scales(world), strict=True))
 
 
-def _player(engine: str) -> Callable[..., None]:
-    """Who plays the rounds."""
-    if engine != "jax":
-        return _play
-    from fkl.scanned import play  # and with it JAX, which only its users have
-
-    return play
-
-
-def begin(experiment: Experiment, world: World) -> UnderWay:
+def before_first_round(experiment: Experiment, world: World) -> InProgress:
     """Replicates before their first round."""
     judge = experiment.task.judge(world, experiment.algorithm)
     elapsed = np.zeros(world.problem.rounds)
     start = perf_counter()
     state = experiment.algorithm.init(world)
     elapsed[0] = perf_counter() - start
-    return UnderWay(state, judge, world.channel.ledger, elapsed)
-
-
-def _play(
-    algorithm: Algorithm,
-    world: World,
-    under_way: UnderWay,
-    advance: Callable[[int], object],
-    keep: Callable[[], None],
-    watch: Callable[[int], object] | None = None,
-) -> None:
-    """Play the rounds that are left."""
-    problem, judge = world.problem, under_way.judge
-    seconds = under_way.seconds
-    for t in range(under_way.t, problem.rounds):
-        world.channel.open_round(t, problem.present[t])
-        start = perf_counter()
-        under_way.state, outcome = algorithm.step(world, under_way.state, t)
-        seconds += perf_counter() - start
-        under_way.elapsed[t] = seconds
-        if not judge.enter(t, outcome):
-            raise NotFiniteError
-        del outcome  # before the next round needs as much
-        under_way.t = t + 1
-        advance(len(world.streams.replicates))
-        keep()
-        if watch is not None:
-            watch(under_way.t)
-    judge.close()
+    return InProgress(state, judge, world.channel.ledger, elapsed)

@@ -22,11 +22,10 @@ from fkl.data.problem import Table
 from fkl.data.scale import Scale
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
+from fkl.engines.base import why_no_star_on_a_stream
 from fkl.errors import FklError, inside, require
 from fkl.network import Network
 from fkl.streams import Role, Streams, shared_generator
-from fkl.tasks import task_of
-from fkl.tasks.stream import StreamTask
 
 
 @cache
@@ -49,11 +48,9 @@ def require_fits(run: Run) -> None:
     ------
     fkl.errors.BadValue
     """
-    method, label, settings = run.algo, run.algo.label, run.settings
-    fits = getattr(method, "all_at_once", False) and task_of(method) is StreamTask
-    require(
-        fits, "algo", label, "a method whose clients, all at once, send a server what it adds up, round after round"
-    )
+    label, settings, why = run.algo.label, run.settings, why_no_star_on_a_stream(run.algo)
+    words = "a method whose clients, all at once, send a server what it adds up, round after round"
+    require(why is None, "algo", label, f"{words}: {why}")
     _require_own_rows(run)
     fitted = hasattr(run.kernels, "fitted")
     words = "kernels of fixed bandwidths, as kernels=rbf: sites have no samples in common to fit them to"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fkl.data.scale import Scale
-from fkl.flower.configuration import Known
+from fkl.engines.flower.configuration import Known
 
 ABOUT, MEMORY = "about", "memory"
 """Names of records: of a message's words, and of what a site remembers."""

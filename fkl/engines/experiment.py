@@ -1,16 +1,17 @@
 """Everything that decides a run's numbers, and the world that some of its replicates live in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fkl.contract.world import Algorithm, World
+from fkl.engines.base import Engine
+from fkl.engines.local import Numba
 from fkl.kernels import Dictionary
-from fkl.network import Channel, Ledger, Network, Topology
+from fkl.network import Ledger, Network, Topology
 from fkl.network.links import Links
-from fkl.network.ranks import OverRanks, Ranks, SlowestOfAll
 from fkl.streams import Role, Streams
 from fkl.tasks import Task, task_of
 from fkl.tasks.task import Redraw
@@ -28,8 +29,8 @@ class Experiment:
         As in `fkl.tasks.task.Task`.
     links : Links or None
         Which of the topology's are up in each iteration; None for all.
-    ranks : Ranks or None
-        The processes that play it together, of which this one has the clients of `problem`; None for one.
+    engine : Engine
+        Who plays it; of several processes, `problem` has the clients of this one.
     """
 
     problem: Any
@@ -41,9 +42,8 @@ class Experiment:
     precision: str
     topology: Topology | None = None
     redraw: Redraw | None = None
-    engine: str = "numba"
+    engine: Engine = field(default_factory=Numba)
     links: Links | None = None
-    ranks: Ranks | None = None
 
     @cached_property
     def task(self) -> Task:
@@ -62,10 +62,8 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     directions = experiment.task.directions(topology)
     if network.loss > 0:
         directions = (*directions, "lost")
-    cost, ranks = network.cost, experiment.ranks
-    if cost is not None and ranks is not None:
-        cost = SlowestOfAll(cost.latency_s, cost.bandwidth_bytes_per_s, ranks)
-    ledger = Ledger(problem.rounds, len(replicates), problem.clients, cost, directions)
+    engine = experiment.engine
+    ledger = Ledger(problem.rounds, len(replicates), problem.clients, engine.cost(network.cost), directions)
     times = None
     if getattr(network, "timed", False):  # a network of the user's own may know nothing of times
         own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
@@ -75,6 +73,6 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
             problem = problem.thinned(problem.present & times.in_time)
     label = experiment.algorithm.label
     passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
-    channel = Channel(*passing) if ranks is None else OverRanks(ranks, problem.numbers, problem.everyone, *passing)
-    known = problem, experiment.dictionary, channel, streams, precision, topology, experiment.engine, ranks
+    channel = engine.channel(problem, *passing)
+    known = problem, experiment.dictionary, channel, streams, precision, topology, engine.bank, engine.added
     return World(*known), ledger

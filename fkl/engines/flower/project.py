@@ -8,9 +8,9 @@ from fkl import __version__
 from fkl.contract.lone_party import LoneServer
 from fkl.data.scale import Scale
 from fkl.data_summary import composed
+from fkl.engines.flower.configuration import Known, method_of, require_fits
 from fkl.errors import FklError, extra, inside, require
 from fkl.files import require_files_in, write_text, writing
-from fkl.flower.configuration import Known, method_of, require_fits
 
 TIMEOUT_S = 120.0
 """That an answer is waited for, unless the project says otherwise."""
@@ -47,14 +47,14 @@ configuration = """
 SERVER = '''\
 """The server: that of the method, played by fkl."""
 
-from fkl.flower.hub import server_app
+from fkl.engines.flower.hub import server_app
 
 app = server_app()
 '''
 CLIENT = '''\
 """A site: a client of the method, with the rows of its own file, played by fkl."""
 
-from fkl.flower.site import client_app
+from fkl.engines.flower.site import client_app
 
 app = client_app()
 '''

@@ -1,0 +1,171 @@
+"""What an engine is: who plays the rounds of a run. What it is called on a command line is in `fkl.config.ENGINES`."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.config import Run
+from fkl.contract.world import Algorithm, World
+from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
+from fkl.kernels.tiles import sums_in_order
+from fkl.network import Channel
+from fkl.network.ledger import CostModel
+from fkl.tasks import task_of
+from fkl.tasks.stream import StreamTask
+
+Array = NDArray[np.floating]
+
+
+class Engine:
+    """Who plays the rounds of a run: this process, a device, or several processes.
+
+    Nobody else knows how many of them there are. `can_play` and `rounds` are an engine's own; the rest is here what it
+    is for one process that has all clients.
+    """
+
+    name: ClassVar[str]
+    """Value of the key `engine`."""
+    library: ClassVar[str] = "fkl"
+    """That it needs to be installed."""
+    bank: ClassVar[str] = "numba"
+    """Whose arithmetic makes random features, a key of `fkl.kernels.BANKS`."""
+    threads: ClassVar[int | None] = None
+    """Of the compiled kernels, where a run does not say how many; None for all."""
+    has_all_clients: ClassVar[bool] = True
+
+    # Before the rounds
+
+    def can_play(self, run: Run) -> str | None:
+        """Why it cannot play a run, as the end of a line; None where it can. Reads keys and classes alone, no data."""
+        raise NotImplementedError
+
+    def before_words(self, words: Sequence[str]) -> None:
+        """Prepare this process for a command of these words, before anything is read or printed.
+
+        Raises
+        ------
+        fkl.errors.FklError
+        """
+
+    @contextmanager
+    def opened(self) -> "Iterator[Engine]":
+        """Start what it needs, and end it, whatever happens in the block."""
+        yield self
+
+    @property
+    def speaks(self) -> bool:
+        """Whether this process writes the run's files and prints: of several, the first alone."""
+        return True
+
+    def broadcast(self, value: Any = None) -> Any:
+        """What the process that speaks says, to all of them."""
+        return value
+
+    def own_part(self, experiment: Any, again: Callable[[], Any]) -> Any:
+        """What this process plays of an experiment; None for nothing.
+
+        Parameters
+        ----------
+        experiment : Experiment
+            With all clients.
+        again : callable
+            Prepares the same experiment again.
+        """
+        return experiment
+
+    # During the rounds
+
+    def rounds(
+        self,
+        algorithm: Algorithm,
+        world: World,
+        in_progress: Any,
+        advance: Callable[[int], object],
+        keep: Callable[[], object],
+        watch: Callable[[int], object] | None = None,
+    ) -> None:
+        """Play the rounds that are left.
+
+        Parameters
+        ----------
+        in_progress : fkl.engines.rounds.InProgress
+        advance : callable
+            Told after each round how many were done since, of all replicates.
+        keep : callable
+            Asked after each round to save what is done, if that is due.
+        watch : callable or None
+            Shown after each round, outside the clock, how many these replicates did.
+
+        Raises
+        ------
+        fkl.engines.divergence.NotFiniteError
+            `in_progress.t` is then the number of rounds before the one that the judge refused.
+        """
+        raise NotImplementedError
+
+    def channel(self, problem: Any, *given: Any) -> Channel:
+        """The channel of the clients of a problem."""
+        return Channel(*given)
+
+    def cost(self, cost: CostModel | None) -> CostModel | None:
+        """What messages cost, given the network's own."""
+        return cost
+
+    def added(self, terms: Sequence[Array]) -> list[Array]:
+        """The sum over all clients of each of these, (tiles, ...), tile after tile."""
+        return sums_in_order(terms)
+
+    def least(self, number: int) -> int:
+        """The smallest of a number that each process has."""
+        return number
+
+    def gathered(self, chunk: Any) -> Any:
+        """A `fkl.engines.rounds.Chunk` with what is known of all clients, in the process that speaks."""
+        return chunk
+
+    def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
+        """Where a run that is made in this folder keeps what it has done."""
+        return Checkpoint(folder / CHECKPOINT, every, digest, follower)
+
+    # After the rounds
+
+    def whole(self, experiment: Any) -> Any:
+        """The experiment with all clients, which tables and models are of."""
+        return experiment
+
+    def notes(self) -> dict[str, Any]:
+        """What provenance.json tells of it."""
+        return {}
+
+    def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
+        """Seconds that a run would take, and a remark on them; None where it is not worth telling.
+
+        Parameters
+        ----------
+        sampled : callable
+            Seconds of all rounds of an experiment, on so many threads, by its first ones.
+        """
+        raise NotImplementedError
+
+
+def why_no_star_on_a_stream(method: Algorithm) -> str | None:
+    """Why a method is not clients of a server, all at once and round after round; None where it is.
+
+    Only then can each client be on another process, or be a site: the server asks for nothing but messages.
+    """
+    task: Any = task_of(method)
+    if getattr(method, "on_a_graph", False):
+        return "its agents speak to neighbours, not to a server"
+    if task.of_features:
+        return "its parties have features, and are no clients of a server"
+    if getattr(method, "in_turn", False):
+        return "its server serves one client after another"
+    if not getattr(method, "all_at_once", False):
+        return "it has no server that hears clients round after round"
+    if task is not StreamTask:
+        return "its clients learn from batches, and are tested on rows drawn from all of them"
+    return None

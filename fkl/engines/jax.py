@@ -1,0 +1,95 @@
+"""Rounds as one compiled scan, on the device that JAX finds: `engine=jax`. JAX is imported when a run needs it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fkl.config import Run
+from fkl.contract.world import Algorithm, World
+from fkl.engines.base import Engine
+from fkl.engines.experiment import make_world
+from fkl.engines.rounds import before_first_round
+from fkl.errors import FklError, extra
+from fkl.kernels.threads import at_most
+
+
+class Jax(Engine):
+    """A device, by a scan that XLA has compiled of the method's own rounds."""
+
+    name: ClassVar[str] = "jax"
+    library: ClassVar[str] = "jax"
+
+    def can_play(self, run: Run) -> str | None:
+        """What can be traced, in a network that changes nothing but who is there."""
+        method, network = run.algo, run.network
+        if getattr(method, "compiled_only", False):
+            return "its loops exist only compiled by numba"
+        if why := getattr(method, "not_traceable", "its class does not say that its rounds can be traced"):
+            return str(why)
+        inside = [name for name in run.conditions if name != "participation"]
+        inside += ["network.compute_s"] * getattr(network, "timed", False) + ["network.loss"] * (network.loss > 0)
+        if inside:
+            return f"a traced round has no {', '.join(inside)}"
+        if "participation" in run.conditions and getattr(method, "on_a_graph", False):
+            return "with participation its agents miss rounds, and a traced round has all links"
+        return None
+
+    @contextmanager
+    def opened(self) -> Iterator[Engine]:
+        """See that JAX is there."""
+        with extra("jax", "engine=jax"):
+            import jax  # noqa: F401
+        yield self
+
+    def own_part(self, experiment: Any, again: Callable[[], Any]) -> Any:
+        """All of it, and say which device plays it."""
+        print(f"engine=jax: on {device_name()}")
+        return experiment
+
+    def rounds(
+        self,
+        algorithm: Algorithm,
+        world: World,
+        in_progress: Any,
+        advance: Callable[[int], object],
+        keep: Callable[[], object],
+        watch: Callable[[int], object] | None = None,
+    ) -> None:
+        """Play the rounds that are left, many in a scan; the callables hear of them when it has ended."""
+        from fkl.engines.jax_world import play
+
+        play(algorithm, world, in_progress, advance, keep, watch)
+
+    def notes(self) -> dict[str, Any]:
+        """The device."""
+        return {"device": device_name()}
+
+    def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
+        """By the first scan of one replicate; nothing of a graph whose data let agents miss rounds."""
+        with suppress(FklError), at_most(threads), np.errstate(all="ignore"):
+            world, _ = make_world(replace(experiment, engine=self), (0,))
+            in_progress = before_first_round(experiment, world)
+            with suppress(_EnoughError):
+                self.rounds(experiment.algorithm, world, in_progress, _stop, lambda: None)
+            seconds = in_progress.seconds / in_progress.t * experiment.problem.rounds * experiment.replicates
+            return seconds, f" on {device_name()}, once it is compiled"
+        return None
+
+
+class _EnoughError(Exception):
+    """A scan is done."""
+
+
+def _stop(_: int) -> None:
+    raise _EnoughError
+
+
+def device_name() -> str:
+    """The device that arrays are put on, JAX's first, for people."""
+    import jax
+
+    found = jax.devices()[0]
+    return f"{found.platform} ({found.device_kind})"

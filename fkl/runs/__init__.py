@@ -1,0 +1,1 @@
+"""One run, from its configuration to a folder of results."""

@@ -1,0 +1,121 @@
+"""The end of a run: its model, warnings, figures and provenance, and the closing table."""
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fkl.conditions import Inside
+from fkl.config import Run
+from fkl.data.baselines import not_beaten
+from fkl.engines.divergence import worse_than_zero
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
+from fkl.errors import counted, inside
+from fkl.kernels.around_median import AroundMedian
+from fkl.memory import no_more_than_there_is
+from fkl.report.figures import draw_run
+from fkl.results import folder as results
+from fkl.results.model import FILE as MODEL
+from fkl.results.model import Model
+from fkl.results.records import TIMING_COLUMNS, Tables
+from fkl.runs.desk import about, title_of
+from fkl.runs.prepare import prepare
+from fkl.runs.progress import Progress
+
+
+def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
+    """Complete the folder of a run whose rounds are played, and move it to its place."""
+    title, summary, whole = title_of(run), results.read_summary(folder), experiment.engine.whole(experiment)
+    notes, warnings = _notes(run, whole, tables), list(_warnings(whole, summary))
+    notes |= experiment.engine.notes()
+    if run.settings.save_model and len(tables.learned) == run.settings.replicates:
+        model = Model.of(whole, run.dataset, tables.learned)
+        model.save(folder / MODEL)
+        warnings += _of_clients_gone(whole, model)
+    if warnings:
+        notes["warning"] = "; ".join(warnings)
+        print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
+    panels = whole.task.panels()
+    draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
+    results.finish(run, folder, draw, notes)
+
+
+def add_model(run: Run) -> None:
+    """Play a finished run again, for nothing but what it learned: its digest says that it learns the same."""
+    print(f"{run.folder} has no {MODEL}: it is played again for it")
+    settings = run.settings
+    with no_more_than_there_is():
+        experiment = prepare(run)
+    title, rounds = title_of(run), settings.replicates * experiment.problem.rounds
+    with Progress(title, rounds) as progress, inside("algo"):
+        how = settings.threads, settings.chunk, progress.advance
+        chunks = simulate(experiment, *how, keep_functions=True)
+        learned = [one for chunk in chunks for one in chunk.learned]
+    if len(learned) == settings.replicates:
+        model = Model.of(experiment, run.dataset, learned)
+        results.add_file(run, MODEL, model.save)
+        for warning in _of_clients_gone(experiment, model):
+            print(f"{title}: {warning}", file=sys.stderr)
+
+
+def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
+    """What provenance.json tells of the run itself."""
+    problem = experiment.problem
+    notes: dict[str, Any] = {
+        **about(run),
+        "rounds": problem.rounds,
+        "clients": problem.clients,
+        "features": problem.dimension,
+        "rows_left_out": problem.rows_left_out,
+        "threads": run.settings.threads,
+        "scalars_by_kind": tables.kinds,
+    }
+    if isinstance(run.kernels, AroundMedian):
+        notes["bandwidths"] = experiment.dictionary.bandwidths.tolist()
+    if experiment.topology is not None:
+        graph = experiment.topology
+        notes["topology"] = {
+            "agents": graph.agents,
+            "edges": graph.edges,
+            "spectral_gap": graph.spectral_gap,
+            "links": graph.listed.tolist(),
+        }
+    return notes
+
+
+def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
+    """What the user should know of numbers that are finite, and yet no result."""
+    if isinstance(experiment.algorithm, Inside):
+        yield from experiment.algorithm.warnings()
+    if "converged" in summary and summary["converged"].min() < 1:
+        yield "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
+    error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
+    if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
+        yield worse
+    elif above := not_beaten(summary):
+        yield above
+
+
+def _of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:
+    """What may be wrong with the functions of clients that were not there at the end, while the others learned on."""
+    gone = int((~experiment.problem.present[-1]).sum())
+    if gone and model.personal:
+        yield (
+            f"{gone} of {counted(experiment.problem.clients, 'client')} had no sample in the last round: in the model "
+            "their own part is of the last round they had, what all share of the run's, and the two may not fit"
+        )
+
+
+def closing_table(title: str, summary: pd.DataFrame) -> str:
+    """Mean and standard deviation over replicates; times have none, since replicates run together."""
+    figures = summary.drop(columns="replicate")
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
+    deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
+    table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
+    table = table.loc[list(figures)]
+    heading = f"{title}, {counted(len(summary), 'replicate')}"
+    return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

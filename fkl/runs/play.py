@@ -1,0 +1,73 @@
+"""The rounds of one run: played by its engine, and written down."""
+
+from functools import partial
+
+from fkl.config import Run
+from fkl.engines.base import Engine
+from fkl.engines.divergence import DivergedError
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import simulate
+from fkl.errors import inside, require
+from fkl.memory import no_more_than_there_is
+from fkl.results.folder import FINISHED, workspace
+from fkl.results.records import summary_columns
+from fkl.runs.desk import Desk, checkpoint_of
+from fkl.runs.finish import finish
+from fkl.runs.prepare import prepare
+from fkl.tasks.samples import told_before
+
+
+def play(run: Run, engine: Engine) -> None:
+    """Play a run that has not been played, into its folder."""
+    engine.broadcast()  # that there is something to play, for other processes
+    experiment = _own_part(run, engine)
+    assert experiment is not None
+    threads = run.settings.threads or experiment.engine.threads
+    with workspace(run) as folder:
+        with Desk(run, experiment, folder) as desk:
+            experiment.engine.broadcast(folder)
+            watch = desk.loggers.watch if run.loggers else None
+            how = threads, run.settings.chunk, desk.progress.advance, desk.checkpoint, watch, run.settings.save_model
+            try:
+                with inside("algo"):
+                    for chunk in simulate(experiment, *how):
+                        desk.write(chunk)
+            except DivergedError as error:
+                desk.write_failed(error)
+                raise
+        finish(run, experiment, desk.tables, folder)
+    desk.loggers.end(run.folder)
+
+
+def play_along(run: Run, engine: Engine) -> bool:
+    """What a process does that does not speak: its part of the rounds; and tell whether there were any."""
+    if engine.broadcast() == FINISHED:
+        return False
+    experiment = _own_part(run, engine)
+    if experiment is not None:
+        folder = experiment.engine.broadcast()
+        threads = run.settings.threads or experiment.engine.threads
+        checkpoint = checkpoint_of(run, experiment, folder)
+        with inside("algo"):
+            for _ in simulate(experiment, threads, run.settings.chunk, checkpoint=checkpoint):
+                pass
+    return True
+
+
+def _own_part(run: Run, engine: Engine) -> Experiment | None:
+    """What this process plays of a run; None for nothing."""
+    with no_more_than_there_is():
+        whole = prepare(run)
+        own: Experiment | None = engine.own_part(whole, partial(_prepare_quietly, run))
+    wanted = run.settings.objective
+    if wanted is not None and engine.speaks:
+        with inside("algo"):
+            columns = summary_columns(whole)[1:]
+        require(wanted in columns, "objective", wanted, f"one of {', '.join(columns)}")
+    return own
+
+
+def _prepare_quietly(run: Run) -> Experiment:
+    """The experiment with all clients, once more."""
+    with told_before():
+        return prepare(run)

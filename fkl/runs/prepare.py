@@ -1,0 +1,72 @@
+"""From a checked run to its experiment: data are read, scaled and partitioned, and a graph is drawn."""
+
+from dataclasses import replace
+from typing import Any
+
+from fkl.conditions import around
+from fkl.config import Run, engine
+from fkl.engines.experiment import Experiment
+from fkl.engines.memory_fit import kinds_sent
+from fkl.errors import require
+from fkl.kernels.around_median import AroundMedian
+from fkl.streams import Role, shared_generator
+from fkl.tasks import task_of
+from fkl.tasks.samples import graph
+from fkl.tasks.taking_part import require_rounds
+
+
+def prepare(run: Run) -> Experiment:
+    """Read, scale, partition and split the data, and draw the graph, where the method needs these."""
+    settings, kind = run.settings, task_of(run.algo)
+    wanted = "vertical" if kind.of_features else "any but vertical"
+    fits = kind.of_features == getattr(run.partition, "of_features", False)
+    require(fits, "partition", type(run.partition).__name__, f"{wanted} for {run.algo.label}")
+    require_rounds(run, kind.of_rounds)
+    task = kind.of(run)
+    topology = graph(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
+    changing = run.conditions.get("links")
+    fits = topology is not None or changing is None
+    require(fits, "links", type(changing).__name__, f"null: {run.algo.label} has no graph of agents")
+    links = ""
+    if topology is not None:
+        fits = topology.both_ways or not getattr(changing, "in_pairs", False)
+        require(fits, "links", type(changing).__name__, "null, failing or mobility where links go one way")
+        fits = changing is None or not getattr(run.algo, "told_once", False)
+        allowed = f"null for {run.algo.label}, whose agents tell once what has to be heard"
+        require(fits, "links", type(changing).__name__, allowed)
+        what = "edges" if topology.both_ways else "links that go one way"
+        links = f", {topology.edges} {what}, spectral gap {topology.spectral_gap:.3g}"
+    rows = settings.rows
+    half = (
+        "" if rows == "all" else f" (rows={rows}: half of the rows, and of the rounds that a partition has by default)"
+    )
+    print(f"{run.dataset.name}: {task.describe()}{links}{half}")
+    kernels = run.kernels
+    if isinstance(kernels, AroundMedian):
+        kernels = kernels.fitted(task.some_samples(kernels.samples))
+        print(f"kernels: bandwidths from {kernels.smallest:.3g} to {kernels.largest:.3g}")
+    experiment = Experiment(
+        task.problem,
+        kernels,
+        run.network,
+        around(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None)),
+        settings.seed,
+        settings.replicates,
+        settings.precision,
+        topology,
+        task.redraw,
+        engine(settings.engine),
+        run.conditions.get("links"),
+    )
+    for group, condition in run.conditions.items():
+        _require_kinds(replace(experiment, algorithm=run.algo), group, condition)
+    return experiment
+
+
+def _require_kinds(experiment: Experiment, group: str, condition: Any) -> None:
+    """Refuse a condition on kinds of message that its method does not send."""
+    if asked := getattr(condition, "kinds", None):
+        sent = kinds_sent(experiment)
+        there = sorted(set().union(*(sent.get(direction, set()) for direction in condition.directions)))
+        known = f"null, or some of those that {experiment.algorithm.label} sends: {', '.join(there)}"
+        require(set(asked) <= set(there), f"{group}.kinds", asked, known)
