@@ -1,6 +1,7 @@
 """No module imports one of a layer above its own; an import inside a function counts, and one for types alone, too."""
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -144,3 +145,9 @@ def _imports(file: Path) -> str:
     """The import statements of a file."""
     tree = ast.walk(ast.parse(file.read_text()))
     return "\n".join(ast.unparse(node) for node in tree if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def test_one_engine_alone_knows_of_other_processes() -> None:
+    """Besides the configuration, which has the names of all engines."""
+    knowing = [name for name, file in MODULES.items() if re.search(r"\bmpi", file.read_text(), re.IGNORECASE)]
+    assert [name for name in knowing if not name.startswith("fkl.config")] == ["fkl.engines.mpi"]

@@ -157,7 +157,7 @@ class Federated:
 
     def init(self, world: World) -> Star:
         """All parties before the first round."""
-        clients, everyone = world.problem.clients, world.problem.everyone
+        clients, everyone = world.problem.clients, world.common.clients
         server, client = self.start(world.common, everyone)
         if clients < everyone:  # the others are on other processes; the server is one, and the same on all
             _, client = self.start(world.common, clients)

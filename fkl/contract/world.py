@@ -102,7 +102,8 @@ class World:
     def common(self) -> Common:
         """What all parties know."""
         horizon, drawn = self.problem.rounds, (self.streams, self.precision, self.engine)
-        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, self.problem.everyone)
+        clients = getattr(self.problem, "everyone", self.problem.clients)  # a kind of data that is never cut has none
+        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, clients)
 
     @cached_property
     def bank(self) -> FeatureBank:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.data.encoder import Encoder
-from fkl.data.problem import FOLDS, OfAllClients, Table
+from fkl.data.problem import FOLDS, Table
 from fkl.data.scale import Scale
 from fkl.errors import BadValue, require
 
@@ -27,7 +27,7 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Vertical(OfAllClients):
+class Vertical:
     """The same samples at all parties, each with its own features of them.
 
     Parameters

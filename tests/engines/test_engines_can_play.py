@@ -1,0 +1,57 @@
+"""What an engine can play follows from facts that a method states, before any data are read."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pytest
+
+from fkl.composing.loader import compose
+from fkl.config import ENGINES, Run, engine, load
+from fkl.contract.star import Federated
+from fkl.errors import BadValue
+
+
+class Own(Federated):
+    """A method of a user's own that states nothing."""
+
+    label: ClassVar[str] = "Own"
+
+
+@dataclass(frozen=True)
+class Bare:
+    """One that extends nothing."""
+
+    label: ClassVar[str] = "Bare"
+
+
+def able(method: Any) -> list[str]:
+    """Engines that can play it."""
+    run: Run = replace(load(compose("algo=pof_mkl")), algo=method)
+    return [name for name in ENGINES if engine(name).can_play(run) is None]
+
+
+@pytest.mark.parametrize(
+    ("facts", "engines"),
+    [
+        ({}, ["numba", "numpy", "mpi"]),
+        ({"compiled_only": True}, ["numba", "mpi"]),
+        ({"compiled_only": True, "not_traceable": ""}, ["numba", "mpi"]),
+        ({"means_only": False}, ["numba", "numpy"]),
+        ({"not_traceable": ""}, ["numba", "numpy", "mpi", "jax"]),
+        ({"not_traceable": "it reads a clock"}, ["numba", "numpy", "mpi"]),
+        ({"in_turn": True}, ["numba", "numpy"]),
+        ({"step": None}, ["numba", "numpy"]),
+    ],
+)
+def test_engines_conclude_from_facts(facts: dict[str, Any], engines: list[str]) -> None:
+    assert able(type("Stated", (Own,), facts)()) == engines
+
+
+def test_a_method_that_states_nothing_is_played_in_one_process() -> None:
+    assert able(Bare()) == ["numba", "numpy"]
+
+
+def test_a_refusal_names_the_reason_and_the_engines_that_can() -> None:
+    said = r"^engine=jax: must be numba or numpy or mpi for eM-KOFL: a traced round has no network.loss$"
+    with pytest.raises(BadValue, match=said):
+        load(compose("algo=em_kofl", "engine=jax", "network.loss=0.1"))
