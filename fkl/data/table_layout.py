@@ -12,19 +12,10 @@ from typing import Any, NamedTuple
 
 from fkl.errors import require
 
-FORMATS = (
-    "text",
-    "mat",
-    "libsvm",
-    "libsvm_sparse",
-    "libsvm_streamed",
-    "airquality",
-    "cod_rna",
-    "concrete",
-)
-"""Words for `Layout.format`; `fkl.data.readers` has a function for each."""
 NAMED_COLUMNS = ("text", "airquality", "concrete")
 """Formats of a table whose columns have names, the target among them."""
+FORMATS = (*NAMED_COLUMNS, "mat", "libsvm", "libsvm_sparse", "libsvm_streamed", "cod_rna")
+"""Words for `Layout.format`; `fkl.data.readers` has a function for each."""
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": None}
 HOLES = ("refuse", "drop", "mean", "median", "previous")
 SCALINGS = ("none", "unit_box", "ends")

@@ -79,7 +79,7 @@ def changed(**fields: object) -> dict:
         (changed(files=["one.csv"]), "dataset.table.files=one.csv: must be a list of files, each with name, url"),
         (changed(files=[{"file": "one.csv"}]), "dataset.table.files={'file': 'one.csv'}: must be"),
         (changed(read=["three.csv"]), "dataset.table.read=three.csv: must be one of one.csv, two.csv"),
-        (changed(format="csv"), "dataset.table.format=csv: must be one of text, mat, libsvm,"),
+        (changed(format="csv"), "dataset.table.format=csv: must be one of text, airquality,"),
         (changed(separator=";"), "dataset.table.separator=;: must be one of comma, semicolon"),
         (changed(target="z"), "dataset.table.target=z: must be one of dataset.table.columns"),
         (changed(text=["z"]), "dataset.table.text=z: must be one of dataset.table.columns"),
