@@ -66,7 +66,7 @@ def _of_run(words: list[str], given: str) -> Iterator[str]:
         return
     group, dot, _ = key.partition(".")
     if dot:
-        yield from (f"{group}.{name}=" for name in _keys(group, words) if name != "_target_")
+        yield from (f"{group}.{name}=" for name in _keys(group, words) if name not in ("_target_", "table"))
     elif key.startswith("+"):
         yield from (f"+{name}=" for name in ADDED)
     else:

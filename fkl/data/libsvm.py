@@ -10,37 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.data.store import DataFile
 from fkl.errors import FklError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array, csr_matrix
 
-PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
 BLOCK = 1 << 24
 """Bytes of text that `read_dense` parses at a time."""
 SHOWN = 60
 """Characters of a wrong line that are quoted."""
-
-
-def published(
-    dataset: str, name: str, sha256: str | None = None, size: int | None = None, packed: str = ""
-) -> DataFile:
-    """File of LIBSVM's page.
-
-    Parameters
-    ----------
-    dataset, name, sha256, size
-        As in `DataFile`.
-    packed : str
-        Suffix of the compression it is served with, such as ``".bz2"``.
-    """
-    return DataFile(dataset, name, f"{PAGE}/{name}{packed}", sha256, size)
-
-
-def numbered(features: int) -> tuple[str, ...]:
-    """Names of features that only have an index: x1, x2, ..."""
-    return tuple(f"x{index}" for index in range(1, features + 1))
 
 
 def two_classes(labels: NDArray[np.float64], where: str, negative: float, first_line: int = 1) -> NDArray[np.float64]:

@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.data.problem import Problem, Table
-from fkl.errors import BadValue, FklError, require
+from fkl.errors import FklError, require
 from fkl.memory import require_memory
 
 ORDERS = ("consecutive", "shuffled")
 
 
 @dataclass(frozen=True)
-class Iid:
-    """Equal blocks of rows.
+class EqualShares:
+    """What partitions have in common that give every client as many rows; which rows, `rows` of a subclass says.
 
     Parameters
     ----------
@@ -22,21 +22,17 @@ class Iid:
         K.
     rounds : int or None
         T; K T rows are used. None for as many as give every client an equal share of all rows.
-    order : str
-        ``consecutive``: client k gets rows k T to (k + 1) T of the data set in file order, as the POF-MKL paper did
-        with Naval and UJI. ``shuffled``: the same after shuffling all rows.
     """
 
     clients: int = 20
     rounds: int | None = 500
-    order: str = "consecutive"
 
     def __post_init__(self) -> None:
-        _require_sizes(self.clients, 1 if self.rounds is None else self.rounds)
-        require(self.order in ORDERS, "order", self.order, f"one of {', '.join(ORDERS)}")
+        _require_whole("clients", self.clients, 1)
+        _require_whole("rounds", 1 if self.rounds is None else self.rounds, 1)
 
     def split(self, table: Table, rng: np.random.Generator) -> Problem:
-        """Give out the rows of a table; `rng` is used only for ``shuffled``.
+        """Give out the rows of a table.
 
         Returns
         -------
@@ -50,11 +46,39 @@ class Iid:
         """
         size = len(table.y)
         rounds = max(size // self.clients, 1) if self.rounds is None else self.rounds
-        _require_rows(self.clients, rounds, size)
+        require(rounds <= size, "rounds", rounds, f"at most {size}, the rows of the data set")
+        allowed = f"at most {size // rounds} (each takes {rounds} of the data set's {size} rows)"
+        require(self.clients * rounds <= size, "clients", self.clients, allowed)
         _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
+        return _problem(table, self.rows(table, rounds, rng))
+
+    def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Rows (K, T) of the clients in the order of their rounds."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Iid(EqualShares):
+    """Equal blocks of rows.
+
+    Parameters
+    ----------
+    order : str
+        ``consecutive``: client k gets rows k T to (k + 1) T of the data set in file order, as the POF-MKL paper did
+        with Naval and UJI. ``shuffled``: the same after shuffling all rows.
+    """
+
+    order: str = "consecutive"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.order in ORDERS, "order", self.order, f"one of {', '.join(ORDERS)}")
+
+    def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Blocks of the rows, which `rng` shuffles for ``shuffled`` only."""
         used = self.clients * rounds
-        rows = np.arange(used) if self.order == "consecutive" else rng.permutation(size)[:used]
-        return _problem(table, rows.reshape(self.clients, rounds))
+        rows = np.arange(used) if self.order == "consecutive" else rng.permutation(len(table.y))[:used]
+        return rows.reshape(self.clients, rounds)
 
 
 @dataclass(frozen=True)
@@ -146,7 +170,7 @@ class Sites:
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(EqualShares):
     """Clients that see different ranges of the target.
 
     The rows are put into `quantiles` classes of equal size by their target. Each client draws the shares of its
@@ -157,67 +181,46 @@ class Dirichlet:
 
     Parameters
     ----------
-    clients, rounds : int
-        K and T; K T rows are used.
     alpha : float
         Concentration: near 0 a client sees one class, far above 1 all alike.
     quantiles : int
         Number of classes.
     """
 
-    clients: int = 20
-    rounds: int = 500
     alpha: float = 0.5
     quantiles: int = 10
 
     def __post_init__(self) -> None:
-        _require_sizes(self.clients, self.rounds)
+        super().__post_init__()
         _require_alpha(self.alpha)
         _require_whole("quantiles", self.quantiles, 1)
 
-    def split(self, table: Table, rng: np.random.Generator) -> Problem:
-        """Give out the rows of a table.
-
-        Returns
-        -------
-        Problem
-            T = rounds, K = clients, all present, a client's rows in random order.
-
-        Raises
-        ------
-        BadValue
-            If the table has fewer than K T rows, or fewer rows than classes.
-        """
+    def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Rows of the classes that each client draws, in random order."""
         size = len(table.y)
-        _require_rows(self.clients, self.rounds, size)
-        _require_room(table, self.clients, self.rounds, "partition.clients or partition.rounds")
         require(self.quantiles <= size, "quantiles", self.quantiles, f"at most {size}, the rows of the data set")
         classes = np.array_split(np.argsort(table.y, kind="stable"), self.quantiles)
         stock = [rng.permutation(rows) for rows in classes]
         left = np.array([len(rows) for rows in stock])
         clients = []
         for _ in range(self.clients):
-            taken = _take(left, self.rounds, rng.dirichlet(np.full(self.quantiles, self.alpha)), rng)
+            taken = _take(left, rounds, rng.dirichlet(np.full(self.quantiles, self.alpha)), rng)
             parts = [rows[rest - count : rest] for rows, rest, count in zip(stock, left, taken, strict=True)]
             clients.append(rng.permutation(np.concatenate(parts)))
             left = left - taken
-        return _problem(table, np.stack(clients))
+        return np.stack(clients)
 
 
 @dataclass(frozen=True)
-class ByTarget:
+class ByTarget(EqualShares):
     """Clients whose targets are the nearer to the middle of their range the later the client comes.
 
-    A part of the rows is given out at random, as many to each; the others by the distance of their target from the
-    middle between its ends, the farthest to the first client. With targets in [-1, 1] it is that of the published
-    numbers of DeKRR-DDRF (Yang et al., IEEE TNNLS 2024), in whose code the distance is |y|.
+    The K T rows are drawn at random. A part of them is given out at random, as many to each; the others by the distance
+    of their target from the middle between its ends, the farthest to the first client. With targets in [-1, 1] it is
+    that of the published numbers of DeKRR-DDRF (Yang et al., IEEE TNNLS 2024), in whose code the distance is |y|.
 
     Parameters
     ----------
-    clients : int
-        K.
-    rounds : int or None
-        T; K T rows are used, drawn at random. None for as many as give every client an equal share of all rows.
     mixed : float
         Share of each client's rows that is given out at random, rounded up.
     """
@@ -227,33 +230,18 @@ class ByTarget:
     mixed: float = 0.2
 
     def __post_init__(self) -> None:
-        _require_sizes(self.clients, 1 if self.rounds is None else self.rounds)
+        super().__post_init__()
         require(0 <= self.mixed <= 1, "mixed", self.mixed, "a share from 0 to 1")
 
-    def split(self, table: Table, rng: np.random.Generator) -> Problem:
-        """Give out the rows of a table.
-
-        Returns
-        -------
-        Problem
-            T = rounds, K = clients, all present, a client's rows in random order.
-
-        Raises
-        ------
-        BadValue
-            If the table has fewer than K T rows.
-        """
-        size = len(table.y)
-        rounds = max(size // self.clients, 1) if self.rounds is None else self.rounds
-        _require_rows(self.clients, rounds, size)
-        _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
-        rows = rng.permutation(size)[: self.clients * rounds]
+    def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Those drawn at random and those by their target, in random order."""
+        rows = rng.permutation(len(table.y))[: self.clients * rounds]
         at_random = rounds - int((1 - self.mixed) * rounds)
         given, rest = np.split(rows, [self.clients * at_random])
         far = np.abs(table.y[rest] - (table.y.min() + table.y.max()) / 2)
         rest = rest[np.argsort(-far, kind="stable")]
         of_clients = np.concatenate([part.reshape(self.clients, -1) for part in (given, rest)], axis=1)
-        return _problem(table, rng.permuted(of_clients, axis=1))
+        return rng.permuted(of_clients, axis=1)
 
 
 @dataclass(frozen=True)
@@ -279,7 +267,8 @@ class QuantitySkew:
     alpha: float = 2.0
 
     def __post_init__(self) -> None:
-        _require_sizes(self.clients, self.rounds)
+        _require_whole("clients", self.clients, 1)
+        _require_whole("rounds", self.rounds, 1)
         _require_alpha(self.alpha)
 
     def split(self, table: Table, rng: np.random.Generator) -> Problem:
@@ -362,16 +351,3 @@ def _require_whole(key: str, value: int, least: int) -> None:
 
 def _require_alpha(alpha: float) -> None:
     require(1e-3 <= alpha <= 1e6, "alpha", alpha, "a number from 0.001 to 1000000")
-
-
-def _require_sizes(clients: int, rounds: int) -> None:
-    _require_whole("clients", clients, 1)
-    _require_whole("rounds", rounds, 1)
-
-
-def _require_rows(clients: int, rounds: int, size: int) -> None:
-    """Refuse what the data set cannot give, naming the key that has to shrink."""
-    require(rounds <= size, "rounds", rounds, f"at most {size}, the rows of the data set")
-    if clients * rounds > size:
-        allowed = f"at most {size // rounds} (each takes {rounds} of the data set's {size} rows)"
-        raise BadValue("clients", clients, allowed)

@@ -12,19 +12,10 @@ from typing import Any, NamedTuple
 
 from fkl.errors import require
 
-FORMATS = (
-    "text",
-    "mat",
-    "libsvm",
-    "libsvm_sparse",
-    "libsvm_streamed",
-    "airquality",
-    "cod_rna",
-    "concrete",
-)
-"""Words for `Layout.format`; `fkl.data.readers` has a function for each."""
 NAMED_COLUMNS = ("text", "airquality", "concrete")
 """Formats of a table whose columns have names, the target among them."""
+FORMATS = (*NAMED_COLUMNS, "mat", "libsvm", "libsvm_sparse", "libsvm_streamed", "cod_rna")
+"""Words for `Layout.format`; `fkl.data.readers` has a function for each."""
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": None}
 HOLES = ("refuse", "drop", "mean", "median", "previous")
 SCALINGS = ("none", "unit_box", "ends")
@@ -138,13 +129,6 @@ class Layout:
             for name in getattr(self, key):
                 there = name in self.all_columns or BRACES.search(name) is not None
                 require(there, f"dataset.table.{key}", name, "one of dataset.table.columns")
-        both = set(self.replace) in (set(), {"cell", "key"})
-        require(both, "dataset.table.replace", self.replace, "cell and key, as in {cell: 100.0, key: no_signal}")
-        for key, choices in self.switches.items():
-            require(isinstance(choices, Mapping | list), f"dataset.table.switches.{key}", choices, "a list of values")
-            for value in choices if isinstance(choices, Mapping) else ():  # a run's config.yaml has no other keys
-                quoted = f'a word in quotes, "{as_word(value)}"'
-                require(isinstance(value, str), f"dataset.table.switches.{key}", value, quoted)
 
     @property
     def used(self) -> list[Any]:
@@ -220,14 +204,27 @@ class Option(NamedTuple):
 def options(node: Mapping[str, Any]) -> dict[str, Option]:
     """Keys of a data set's node beside `table`.
 
-    They are the fields of the layout that stand beside `table`, too, its switches, and the keys that `replace` names.
+    They are the fields of the layout that stand beside `table`, too, its switches, and the key that `replace` names.
+
+    Raises
+    ------
+    fkl.errors.BadValue
+        If `table` does not say which keys there are.
     """
-    table: Mapping[str, Any] = node.get("table") or {}
-    switches: Mapping[str, Any] = table.get("switches") or {}
-    limits = Layout(most_rows=table.get("most_rows")).limits
+    table = node.get("table")
+    require(isinstance(table, Mapping), "table", table, "how its files are read, see docs/own_data.md")
+    switches, replaced = table.get("switches", {}), table.get("replace", {})  # type: ignore[union-attr]
+    require(isinstance(switches, Mapping), "dataset.table.switches", switches, "keys with values")
+    both = isinstance(replaced, Mapping) and set(replaced) in (set(), {"cell", "key"})
+    require(both, "dataset.table.replace", replaced, "cell and key, as in {cell: 100.0, key: no_signal}")
+    for key, choices in switches.items():
+        require(isinstance(choices, Mapping | list), f"dataset.table.switches.{key}", choices, "a list of values")
+        for value in choices if isinstance(choices, Mapping) else ():  # a run's config.yaml has no other keys
+            quoted = f'a word in quotes, "{as_word(value)}"'
+            require(isinstance(value, str), f"dataset.table.switches.{key}", value, quoted)
+    limits = Layout(most_rows=table.get("most_rows")).limits  # type: ignore[union-attr]
     found = {}
-    replaced = (table.get("replace") or {}).get("key")
-    for key in dict.fromkeys([*node, *switches, *([replaced] if replaced else [])]):
+    for key in dict.fromkeys([*node, *switches, *([replaced["key"]] if replaced else [])]):
         if key in switches:
             words = by_word(switches[key])
             if {*words} <= {"true", "false"}:
@@ -240,7 +237,7 @@ def options(node: Mapping[str, Any]) -> dict[str, Option]:
             kind = FIELDS[key].type if null else int
             told = str(getattr(kind, "__name__", kind)).replace(" | None", " or null")
             found[key] = Option(kind, told, f"{limit(low, high)}{', or null' * null}" if key in limits else "")
-        elif key == replaced:
+        elif key == replaced.get("key"):
             found[key] = Option(float, "float", "a finite number")
     return found
 

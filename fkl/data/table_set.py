@@ -35,11 +35,6 @@ class TableSet:
     @classmethod
     def with_keys(cls, node: Mapping[str, Any]) -> "type[TableSet]":
         """The class whose fields are the keys of this node."""
-        table = node.get("table")
-        require(isinstance(table, Mapping), "table", table, "how its files are read, see docs/own_data.md")
-        for name in ("switches", "replace"):
-            keys = table.get(name, {})  # type: ignore[union-attr]
-            require(isinstance(keys, Mapping), f"dataset.table.{name}", keys, "keys with values")
         given = options(node)
         for key in given:
             require(key in node, key, None, "given beside dataset.table, which names it")
