@@ -17,9 +17,9 @@ EQUATION = re.compile(r"\beqs?\. (\(\d+\w?\)(?:(?:,| and| to|-) ?\(\d+\w?\))*)")
 FULL_OR_HALF = re.compile(r"\$\{full_or_half:(\d+)\}")
 ALGORITHM = re.compile(r"\bAlgorithms? (\d+(?:(?:, | and | to |-)\d+)*)")
 NODES = {
-    "settings": ("fkl.config.Settings", "", "Keys outside every group"),
+    "settings": ("fkl.config.settings.Settings", "", "Keys outside every group"),
     "network": ("fkl.network.Network", "network", "What messages cost, and which are lost"),
-    "paths": ("fkl.config.Paths", "paths", "Folders"),
+    "paths": ("fkl.config.settings.Paths", "paths", "Folders"),
 }
 """Parts of the configuration that have no choices: class, where its keys stand, and what it is."""
 OPTIONS = {
