@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fkl.composing import experiments, names
+from fkl.config import choices, experiments
+from fkl.config.compose import brought_by, keys_of
 from fkl.errors import FklError
 from fkl.source_docs import POINTER, Class, found_class
 
-GROUPS = (*names.GROUPS, "as_published", "experiment")
+GROUPS = (*choices.GROUPS, "as_published", "experiment")
 """Where a name is looked for, in this order; GROUP=NAME says which is meant."""
 PAPERS = GROUPS[-2:]
 CITATION = re.compile(r"\b(?:19|20)\d\d\b|of [A-Z]\w+ and [A-Z]|et al\.")
@@ -22,14 +23,6 @@ NODES = {
     "paths": ("fkl.config.settings.Paths", "paths", "Folders"),
 }
 """Parts of the configuration that have no choices: class, where its keys stand, and what it is."""
-OPTIONS = {
-    "-m, --multirun": "Every combination of comma-separated values.",
-    "--fail-fast": "With -m, leave out what has not begun once a run has failed.",
-    "--cfg job": "Print the configuration instead of running it.",
-    "--config-dir FOLDER": "Choices of your own, in folders named after their groups.",
-    "--hydra-help": "What else Hydra, which reads these words, understands.",
-}
-"""Of `fkl run`, what a user needs to know."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,7 @@ def describe(name: str) -> Description:
 
 
 def _choices(group: str) -> list[str]:
-    return list(experiments.abouts(group) if group in PAPERS else names.files(group))
+    return list(experiments.abouts(group) if group in PAPERS else choices.files(group))
 
 
 def _near(wanted: str) -> str:
@@ -134,17 +127,17 @@ def _near(wanted: str) -> str:
 
 def of_choice(group: str, name: str) -> Description:
     """What a YAML of the configuration and the class that it names tell."""
-    node = names.node(group, name)
+    node = keys_of(group, name)
     made = _class(str(node["_target_"]))
     place = f"{group}.{name}" if group == "logger" else group  # of which there can be several
     return Description(
         group=group,
         name=name,
-        what=names.abouts(group)[name],
+        what=choices.abouts(group)[name],
         details=_plain(made.sections[""]),
         paper=_paper(made) if group == "algo" else "",
         equations=_equations(made) if group == "algo" else "",
-        brings=tuple(names.brought(group, name)),
+        brings=tuple(brought_by(group, name)),
         usage=f"fkl run {group}={name}" + (f" [{place}.KEY=VALUE ...]" if len(node) > 1 else ""),
         keys=tuple(_keys(place, made, node)),
     )
@@ -175,9 +168,9 @@ def of_paper(group: str, name: str) -> Description:
 
 def _known(words: list[str]) -> dict[str, Key]:
     """Keys of the primary configuration with these choices in place of its own."""
-    chosen = names.primary() | dict(word.split("=", 1) for word in words)
+    chosen = choices.primary() | dict(word.split("=", 1) for word in words)
     made = [of_node(node) for node in NODES]
-    made += [of_choice(group, chosen[group]) for group in names.GROUPS if chosen[group] in names.files(group)]
+    made += [of_choice(group, chosen[group]) for group in choices.GROUPS if chosen[group] in choices.files(group)]
     return {key.name: key for one in made for key in one.keys}
 
 
@@ -197,8 +190,8 @@ def _flat(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, object]]
 
 def of_node(name: str) -> Description:
     """What there is to tell of the keys outside every group."""
-    primary, (target, group, what) = names.primary(), NODES[name]
-    own = {key: value for key, value in primary.items() if key not in names.GROUPS and not isinstance(value, dict)}
+    primary, (target, group, what) = choices.primary(), NODES[name]
+    own = {key: value for key, value in primary.items() if key not in choices.GROUPS and not isinstance(value, dict)}
     made, node = _class(target), primary[group] if group else own
     usage = f"fkl run [{group + '.' if group else ''}KEY=VALUE ...]"
     return Description(group, name, what, "", "", "", (), usage, tuple(_keys(group, made, node)))
@@ -290,15 +283,14 @@ def shown(description: Description, width: int) -> str:
 
 
 def overview(width: int) -> str:
-    """What `fkl run` takes: options, choices, and the keys that every run has."""
+    """What `fkl run` takes: choices, and the keys that every run has."""
     from click import HelpFormatter
 
     page = HelpFormatter(width=width)
-    with page.section("Options, before all KEY=VALUE"):
-        page.write_dl(list(OPTIONS.items()))
     with page.section("Choices, `fkl list` says what they are"):
-        primary = names.primary()
-        page.write_dl([(f"{group}={_yaml(primary[group])}", ", ".join(names.files(group))) for group in names.GROUPS])
+        primary = choices.primary()
+        names = {group: ", ".join(choices.files(group)) for group in choices.GROUPS}
+        page.write_dl([(f"{group}={_yaml(primary[group])}", there) for group, there in names.items()])
     with page.section("Keys of every run"):
         page.write_dl([(f"{key.name}={key.default}", _row(key)) for key in of_node("settings").keys])
     page.write_paragraph()

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from fkl.config import ENGINES, ON_ONE_PROCESS, Run
-from fkl.data_summary import composed
+from fkl.config import ENGINES, ON_ONE_PROCESS, Run, load
+from fkl.config.compose import compose
 from fkl.errors import FklError, inside
 from fkl.execution import prepare
 from fkl.experiment import Experiment, make_world
@@ -106,7 +106,7 @@ def plan(words: tuple[str, ...]) -> str:
     fkl.errors.FklError
         Whatever the run itself would refuse.
     """
-    run = composed([*words])
+    run = load(compose(*words))
     said = StringIO()
     with no_more_than_there_is(), inside("algo"), redirect_stdout(said):
         experiment = prepare(run)
@@ -162,7 +162,7 @@ def _engines(words: tuple[str, ...], run: Run, experiment: Experiment) -> Iterat
 def _may(words: tuple[str, ...], engine: str) -> bool:
     """Whether a run of these words may have this engine, and what it needs is installed."""
     try:
-        composed([*words, f"engine={engine}"])
+        load(compose(*words, f"engine={engine}"))
     except FklError:
         return False
     return find_spec(NEEDED.get(engine, "fkl")) is not None

@@ -16,8 +16,8 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.execution import over
 from fkl.experiment import make_world
 from fkl.hushed import hush

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from fkl.algorithms.base import Batched
-from fkl.composing.names import known
 from fkl.config import Run
+from fkl.config.choices import Choices
 from fkl.conformance import scenario
 from fkl.errors import BadValue
 from fkl.execution import prepare
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("methods", nargs="*", metavar="METHOD")
     print("| method | numpy | numba | mpi | jax | jax in float32, beside numba |")
     print("|---|---|---|---|---|---|")
-    for algo in parser.parse_args().methods or known("algo"):
+    for algo in parser.parse_args().methods or Choices().names("algo"):
         print("|", " | ".join(cells(algo)), "|", flush=True)
 
 

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.contract.isolated import Played, shown, together
 from fkl.execution import prepare
 from fkl.experiment import make_world

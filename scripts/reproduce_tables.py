@@ -19,13 +19,13 @@ from pathlib import Path
 import pandas as pd
 from joblib import cpu_count
 
-from fkl.composing import experiments
-from fkl.composing.grid import count
+from fkl.config import experiments
 from fkl.data import registry
 from fkl.data.store import Store
 from fkl.environment import variable
 from fkl.errors import FklError, refuse
 from fkl.papers import PAPERS, paper_module
+from fkl.papers.jobs import count
 
 FAIL_FAST, READINGS = "--fail-fast", "--readings"
 AT_ONCE = min(2, cpu_count())

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from fkl.config.settings import CONDITIONS, Settings
+from fkl.config.choices import CONDITIONS
+from fkl.config.settings import Settings
 
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "logger")
 """Keys that change where or how fast a run goes, but no number of it."""

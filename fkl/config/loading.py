@@ -14,14 +14,15 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf, ValidationError
-from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
+from omegaconf import OmegaConf, ValidationError
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
 import fkl
 from fkl import source
-from fkl.composing import resolvers  # noqa: F401 # called when a configuration is resolved, also in a sweep's worker
+from fkl.config.choices import CONDITIONS
+from fkl.config.interpolation import resolved
 from fkl.config.run import Run
-from fkl.config.settings import CONDITIONS, ENGINES, NODES, OPTIONAL_NODES, Paths, Settings
+from fkl.config.settings import ENGINES, NODES, OPTIONAL_NODES, Paths, Settings
 from fkl.errors import BadValue, FklError, inside, require
 
 PARTS = {
@@ -44,32 +45,30 @@ mpi may too; with no `not_scanned`, jax.
 UNKNOWN_TO_JAX = "its class does not say that its rounds can be traced"
 
 
-def load(config: DictConfig, words: Iterable[str] = ()) -> Run:
-    """Check a composed configuration; `words` are those of the user that it was composed of.
+def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
+    """Check a composed configuration, which stays as it is; `words` are those of the user that it was composed of.
 
     Raises
     ------
     fkl.errors.FklError
         Names the key and what it may be.
     """
-    try:
-        plain: dict[str, Any] = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)  # type: ignore[assignment]
-    except (InterpolationResolutionError, MissingMandatoryValue) as error:
-        raise FklError(f"{error.full_key}: {_first_line(error)}") from None
+    plain = resolved(config)
     groups = (*NODES, *OPTIONAL_NODES, "paths", "logger")
     top = {key: value for key, value in plain.items() if key not in groups}
     nodes: dict[str, Any] = dict.fromkeys(OPTIONAL_NODES)
     for name in (*NODES, *OPTIONAL_NODES):
         if name in NODES or plain.get(name) is not None:
             with inside(name):
-                nodes[name] = instantiate(plain.get(name), name)
+                nodes[name], plain[name] = _made(plain.get(name), name)
     _require_kernels(nodes["algo"], nodes["kernels"])
-    settings = build(Settings, top, "", also=groups)
+    settings, top = build(Settings, top, "", also=groups)
     plain |= top
     folders = plain.get("paths")
-    require(isinstance(folders, dict), "paths", folders, "folders, for example paths.outputs=FOLDER")
+    if not isinstance(folders, dict):
+        raise BadValue("paths", folders, "folders, for example paths.outputs=FOLDER")
     with inside("paths"):
-        paths = build(Paths, plain["paths"], "paths")
+        paths, plain["paths"] = build(Paths, folders, "paths")
     label, engines = (getattr(nodes["algo"], name, ON_ONE_PROCESS) for name in ("label", "engines"))
     engines = (*engines, "mpi") if getattr(nodes["algo"], "over_ranks", False) else engines
     not_scanned = getattr(nodes["algo"], "not_scanned", UNKNOWN_TO_JAX)
@@ -84,7 +83,7 @@ def load(config: DictConfig, words: Iterable[str] = ()) -> Run:
         _require_fit_for_scan(str(label), conditions, nodes["network"])
     if settings.engine == "mpi":
         _require_fit_for_ranks(settings, str(label), conditions, nodes["network"])
-    loggers = _loggers(plain.get("logger"))
+    loggers, plain["logger"] = _loggers(plain.get("logger"))
     nodes |= {"conditions": conditions, "loggers": loggers}
     return Run(settings=settings, paths=paths, resolved=plain, words=tuple(words), **nodes)
 
@@ -106,14 +105,14 @@ def _require_fit_for_scan(label: str, conditions: dict[str, Any], network: Any) 
     require(not inside_of, "engine", "jax", allowed)
 
 
-def _loggers(nodes: Any) -> dict[str, Any]:
-    """Those that the node `logger` names, which has a node for each."""
+def _loggers(nodes: Any) -> tuple[dict[str, Any], Any]:
+    """Those that the node `logger` names, which has a node for each, and that node with all keys."""
     require(nodes is None or isinstance(nodes, dict), "logger", nodes, "nodes, for example logger=jsonl")
-    loggers = {}
+    loggers, complete = {}, {}
     for name, node in (nodes or {}).items():
         with inside(f"logger.{name}"):
-            loggers[name] = instantiate(node, f"logger.{name}")
-    return loggers
+            loggers[name], complete[name] = _made(node, f"logger.{name}")
+    return loggers, complete if nodes is not None else None
 
 
 def _require_kernels(algo: Any, kernels: Any) -> None:
@@ -128,6 +127,11 @@ def _require_kernels(algo: Any, kernels: Any) -> None:
 
 def instantiate(node: dict[str, Any] | None, group: str) -> Any:
     """Make the object that a node's `_target_` names."""
+    return _made(node, group)[0]
+
+
+def _made(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[str, Any]]:
+    """Make the object that a node's `_target_` names, and the node with all its keys."""
     if not isinstance(node, dict) or "_target_" not in node:
         raise BadValue("_target_", None, "the import path of a class")
     path = str(node["_target_"])
@@ -135,10 +139,8 @@ def instantiate(node: dict[str, Any] | None, group: str) -> Any:
     lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
-    values = {key: value for key, value in node.items() if key != "_target_"}
-    made = build(target, values, group)
-    node |= values
-    return made
+    made, values = build(target, {key: value for key, value in node.items() if key != "_target_"}, group)
+    return made, node | values
 
 
 def _imported(path: str) -> Any:
@@ -179,10 +181,13 @@ def _place(error: BaseException) -> str:
     return "" if ours else f"{last.filename}, line {last.lineno}: "
 
 
-def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> Any:
+def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> tuple[Any, dict[str, Any]]:
     """Make a dataclass from plain values, checking keys and types, and that numbers are finite.
 
-    Keys that are left out are put into `values` with their defaults, so that they name the same run.
+    Returns
+    -------
+    object, dict
+        What was made, and the values, with the defaults of those that were left out: so that they name the same run.
     """
     schema = OmegaConf.structured(target)
     OmegaConf.set_readonly(schema, False)
@@ -199,8 +204,7 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
     built = target(**plain)  # whose own limits say more than those that hold for all
     for key, value in plain.items():
         _require_number(key, value)
-        values.setdefault(key, value)
-    return built
+    return built, values | {key: value for key, value in plain.items() if key not in values}
 
 
 def _require_bool(taken: Any, key: str, given: Any) -> None:

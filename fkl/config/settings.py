@@ -3,13 +3,12 @@
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from fkl.config.choices import CONDITIONS
 from fkl.data.normalise import SCALINGS
 from fkl.data.problem import PARTS_OF_ROWS
 from fkl.errors import BadValue, require
 
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
-CONDITIONS = ("participation", "privacy", "compression", "secure", "late", "links")
-"""Nodes of what the network does, which may all be left out; what is put around messages in this order."""
 OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)
 ENGINES = ("numba", "numpy", "mpi", "jax")
 MOST_REPLICATES = 1_000_000

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 
 from fkl.checkpoint import Checkpoint
 from fkl.config import Run, load
+from fkl.config.compose import compose
 from fkl.contract.apart import AsObject, AsProcess
 from fkl.contract.isolated import Apart
 from fkl.contract.world import World
@@ -67,14 +68,12 @@ def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
     folder : path or None
         A configuration folder beside fkl's own, `--config-dir` of `fkl run`.
     """
-    from fkl.composing.loader import compose
-
-    search = () if folder is None else (f"hydra.searchpath=[file://{Path(folder).resolve()}]",)
+    folders = () if folder is None else (Path(folder).resolve(),)
     chosen = [override for override in overrides if override.startswith("algo=")]
     own_data = any(override.startswith("dataset=") for override in overrides)
-    algorithm = type(load(compose(*chosen, *search)).algo)
+    algorithm = type(load(compose(*chosen, folders=folders)).algo)
     upon = [override for override in small(algorithm) if not (own_data and override.startswith(DATA))]
-    return load(compose(*upon, f"replicates={REPLICATES}", *overrides, *search))
+    return load(compose(*upon, f"replicates={REPLICATES}", *overrides, folders=folders))
 
 
 def outcomes(experiment: Experiment, world: World) -> Iterator[Any]:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fkl.composing.loader import compose
 from fkl.config import decisive, load
+from fkl.config.compose import compose
 from fkl.conformance import Conformance, scenario
 from fkl.errors import BadValue, FklError
 from fkl.execution import prepare

@@ -12,8 +12,8 @@ from pathlib import Path
 from mpi4py import MPI
 
 from fkl import execution
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.hushed import NUMBERS, hush
 from fkl.network import Channel
 from fkl.network.ranks import Ranks

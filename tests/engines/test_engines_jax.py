@@ -11,8 +11,8 @@ import pytest
 from conftest import ALGORITHMS, Answer
 
 from fkl.checkpoint import Checkpoint
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.errors import BadValue, FklError, install_hint
 from fkl.execution import prepare
 from fkl.kernels import Dictionary

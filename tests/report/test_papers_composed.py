@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fkl.composing import experiments, grid
+from fkl.config import experiments
+from fkl.papers import jobs as grid
 
 FILE = Path(__file__).with_name("composed_jobs.txt")
 

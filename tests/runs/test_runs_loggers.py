@@ -11,8 +11,8 @@ import pytest
 from conftest import SMALL, small
 
 from fkl import simulation
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.errors import install_hint
 from fkl.loggers import following
 from fkl.results.records import TIMING_COLUMNS

@@ -11,8 +11,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from fkl.composing import search
 from fkl.errors import install_hint
+from fkl.sweeps import optuna as search
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
