@@ -118,7 +118,7 @@ def sweep(words: Sequence[str], folders: Sequence[Path] = (), *, fail_fast: bool
         require(first["objective"] is not None, "objective", None, allowed)
     try:
         with open_dict(config):
-            config.paths = resolved({"paths": first["paths"]})["paths"]
+            config.paths = resolved(first)["paths"]
             config.hydra.sweep.dir = str(config.hydra.sweep.dir)
     except OmegaConfBaseException as error:
         raise FklError(f"hydra.sweep.dir: {str(error).splitlines()[0]}") from None
