@@ -15,7 +15,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from fkl.composing import names
+from fkl.config import choices
+from fkl.config.compose import keys_of
 from fkl.describe import Description, of_choice
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +31,7 @@ GROUPS = {
     "Partitions": ("partitions", ("partition",)),
     "Kernels": ("kernels", ("kernels",)),
     "Graphs": ("graphs", ("topology",)),
-    "Conditions": ("conditions", names.CONDITIONS),
+    "Conditions": ("conditions", choices.CONDITIONS),
 }
 """Entries of the navigation whose pages are made, their folder, and the groups of choices that they describe."""
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
@@ -45,7 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         made = {
             (name if of_one else f"{group}={name}"): of_choice(group, name)
             for group in groups
-            for name in names.files(group)
+            for name in choices.files(group)
         }
         for title, one in made.items():
             files.append(File.generated(config, f"{folder}/{title}.md", content=_page(title, one)))
@@ -91,7 +92,7 @@ def _page(title: str, made: Description) -> str:
 
 def _source(made: Description) -> str:
     """The file of a method, in which its equations stand in the paper's order with their numbers."""
-    module = str(names.node(made.group, made.name)["_target_"]).rpartition(".")[0]
+    module = str(keys_of(made.group, made.name)["_target_"]).rpartition(".")[0]
     file = ROOT / f"{module.replace('.', '/')}.py"
     return f"```python\n{file.read_text(encoding='utf-8')}```"
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fkl import __version__, conf_folder
+from fkl import __version__
 from fkl.environment import variable
 from fkl.errors import FklError, extra, refuse, shown
 
@@ -97,19 +97,21 @@ class Command(click.Command):
         try:
             left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise FklError(f"{error.option_name}: not understood here") from None
+            options = [option.opts[-1] for option in self.get_params(ctx) if isinstance(option, click.Option)]
+            raise FklError(f"{error.option_name}: not understood here; there are {', '.join(options)}") from None
         if left and not ctx.resilient_parsing:
             raise FklError(f"{left[0]}: not understood here")
         return left
 
 
-class WordsAsTheyAre(Command):
-    """A command that is handed its words untouched, options and all."""
+class RunCommand(Command):
+    """`fkl run`, whose help goes on with choices and keys."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Leave the reading to the command."""
-        ctx.params["words"] = tuple(args)
-        return []
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Choices, and the keys that every run has."""
+        from fkl.describe import overview
+
+        formatter.write(f"\n{overview(_width())}\n")
 
 
 class Group(click.Group):
@@ -163,7 +165,7 @@ def _named(*groups: str) -> Callable[[click.Context, click.Parameter, str], list
     """Names of the choices of these groups, for the Tab key."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from fkl.composing.names import abouts
+        from fkl.config.choices import abouts
 
         return sorted({name for group in groups for name in abouts(group) if name.startswith(incomplete)})
 
@@ -176,50 +178,50 @@ def commands() -> None:
     """Federated and online kernel learning: every method on the same data, features and ledger."""
 
 
-@commands.command(cls=WordsAsTheyAre, options_metavar="[-m]", add_help_option=False)
+@commands.command(cls=RunCommand, options_metavar="[-m]")
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
-def run(words: tuple[str, ...]) -> None:
+@click.option("-m", "--multirun", is_flag=True, help="Every combination of comma-separated values.")
+@click.option("--fail-fast", is_flag=True, help="With -m, leave out what has not begun once a run has failed.")
+@click.option("-c", "--cfg", type=click.Choice(("job",)), help="Print the configuration instead of running it.")
+@click.option("--resolve", is_flag=True, help="With --cfg, print what interpolations stand for.")
+@click.option("--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups.")
+def run(
+    words: tuple[str, ...], multirun: bool, fail_fast: bool, cfg: str | None, resolve: bool, config_dir: str | None
+) -> None:
     """Run one configuration, or with -m every combination of comma-separated values.
 
     It goes on past a run that fails (--fail-fast: leaves out the rest).
     """
-    if words in (("--help",), ("-h",)):
-        from fkl.describe import overview
-
-        print(click.get_current_context().get_help(), overview(_width()), sep="\n\n")
-        return
     named = [word.removeprefix("engine=") for word in words if word.startswith("engine=")]
     if named:
         from fkl.config import ENGINES, engine
 
         if named[-1] in ENGINES:
-            engine(named[-1]).before_words(words)
-    from fkl.composing.names import require_known
+            engine(named[-1]).before_run(multirun=multirun)
+    if cfg and multirun:
+        raise FklError("--cfg and -m: must be one of these")
+    if resolve and not cfg:
+        raise FklError("--resolve: must be given together with --cfg")
+    folders = [] if config_dir is None else [Path(config_dir)]
+    for folder in folders:
+        if not config_dir or not folder.is_dir():
+            raise FklError(f"--config-dir={folder if config_dir else ''}: must be a folder that is there")
+    if multirun:
+        from fkl.sweeps.hydra import sweep
 
-    require_known(words)  # before Hydra takes its time to say the same
+        sweep(words, folders, fail_fast=fail_fast)
+        return
+    from fkl.config.compose import compose
 
-    import hydra
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
+    config = compose(*words, folders=folders)
+    if cfg:
+        from omegaconf import OmegaConf
 
-    from fkl.compose_errors import in_one_line
-    from fkl.composing.loader import guarded
-    from fkl.composing.options import require_understood
-    from fkl.job import abandon, job
+        print(OmegaConf.to_yaml(config, resolve=resolve), end="")
+        return
+    from fkl.sweeps.job import run_single
 
-    os.environ["PYTHONSAFEPATH"] = "1"  # or the workers of a sweep would find their modules in the current folder first
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # so that its errors reach us, to be said in one line
-    fail_fast = ["hydra.callbacks.sweep.fail_fast=true"] * ("--fail-fast" in words)
-    for_hydra = [*(word for word in words if word != "--fail-fast"), *fail_fast]
-    require_understood(for_hydra)
-    sys.argv = ["fkl run", *for_hydra]
-    try:
-        with guarded():
-            hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(job)()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise FklError(in_one_line(error, sweep={"-m", "--multirun"} & {*words} != set())) from None
-    finally:
-        abandon()  # a sweep that did not get to its end
+    run_single(config, words)
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -234,7 +236,7 @@ def plan(words: tuple[str, ...]) -> None:
 @commands.command("list")
 def list_choices() -> None:
     """Data sets, partitions, kernels, algorithms and experiments to choose from."""
-    from fkl.composing.names import abouts
+    from fkl.config.choices import abouts
 
     for group, words in GROUPS.items():
         print(f"{group}: {words}".rstrip())

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from click import Command
 from click.shell_completion import ShellComplete, split_arg_string
 
-from fkl.composing import names
+from fkl.config import choices
+from fkl.config.compose import keys_of
 
 OPTIONS = ("-m", "--fail-fast", "--help", "--cfg", "--config-dir")
 """Of `fkl run`; the others of Hydra's are left to those who know them."""
@@ -62,7 +63,7 @@ def _of_run(words: list[str], given: str) -> Iterator[str]:
     if equals:
         before = value.rpartition(",")[0]
         start = f"{key}={before}," if before else f"{key}="
-        yield from (start + name for name in names.abouts(key.lstrip("+")))
+        yield from (start + name for name in choices.abouts(key.lstrip("+")))
         return
     group, dot, _ = key.partition(".")
     if dot:
@@ -70,19 +71,19 @@ def _of_run(words: list[str], given: str) -> Iterator[str]:
     elif key.startswith("+"):
         yield from (f"+{name}=" for name in ADDED)
     else:
-        for name, default in names.primary().items():
-            if name in names.GROUPS or not isinstance(default, dict):
+        for name, default in choices.primary().items():
+            if name in choices.GROUPS or not isinstance(default, dict):
                 yield f"{name}="
-            if name in names.GROUPS or isinstance(default, dict):
+            if name in choices.GROUPS or isinstance(default, dict):
                 yield f"{name}."
 
 
 def _keys(group: str, words: list[str]) -> dict[str, object]:
     """Keys of a node; of a group, those of the choice that the words before make, or that there is without them."""
-    primary = names.primary()
-    if group not in names.GROUPS:
+    primary = choices.primary()
+    if group not in choices.GROUPS:
         node = primary.get(group)
         return node if isinstance(node, dict) else {}
     made = [word.removeprefix(f"{group}=") for word in words if word.startswith(f"{group}=")]
     choice = (made or [primary[group]])[-1]
-    return names.node(group, choice) if choice in names.files(group) else {}
+    return keys_of(group, choice) if choice in choices.files(group) else {}

@@ -5,19 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from hydra.errors import HydraException
 from numpy.typing import NDArray
-from omegaconf.errors import OmegaConfBaseException
 from tabulate import tabulate
 
-from fkl.compose_errors import in_one_line
-from fkl.composing.loader import compose
-from fkl.composing.names import require_known
-from fkl.composing.options import require_understood
 from fkl.config import Run, load
+from fkl.config.compose import compose
 from fkl.data.problem import Problem, Table
 from fkl.data.vertical import Vertical
-from fkl.errors import FklError, counted, shown
+from fkl.errors import counted, shown
 from fkl.files import whole_file, writing
 from fkl.memory import no_more_than_there_is
 from fkl.streams import Role, shared_generator
@@ -51,7 +46,8 @@ def describe(words: tuple[str, ...]) -> str:
     ------
     fkl.errors.FklError
     """
-    run = composed([f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else [*words])
+    of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
+    run = load(compose(*of_a_set))
     generator = shared_generator(run.settings.seed, Role.DATA)
     with no_more_than_there_is():
         table = samples.read(run, generator)
@@ -60,16 +56,6 @@ def describe(words: tuple[str, ...]) -> str:
     of_features = getattr(run.partition, "of_features", False)
     held = ["\n".join(_parties(table, given))] if of_features else _of_partition(run, given)
     return "\n\n".join([*parts, *held])
-
-
-def composed(words: list[str]) -> Run:
-    """The checked configuration."""
-    require_understood(words)
-    require_known(words)
-    try:
-        return load(compose(*words))
-    except (HydraException, OmegaConfBaseException) as error:
-        raise FklError(in_one_line(error)) from None
 
 
 def _raw_y(table: Table | Problem) -> NDArray[np.float64]:

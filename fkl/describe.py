@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fkl.composing import experiments, names
+from fkl.config import choices, experiments
+from fkl.config.compose import brought_by, keys_of
 from fkl.data.table_layout import options
 from fkl.errors import FklError
 from fkl.source_docs import POINTER, Class, found_class
 
-GROUPS = (*names.GROUPS, "as_published", "experiment")
+GROUPS = (*choices.GROUPS, "as_published", "experiment")
 """Where a name is looked for, in this order; GROUP=NAME says which is meant."""
 PAPERS = GROUPS[-2:]
 CITATION = re.compile(r"\b(?:19|20)\d\d\b|of [A-Z]\w+ and [A-Z]|et al\.")
@@ -18,21 +19,13 @@ EQUATION = re.compile(r"\beqs?\. (\(\d+\w?\)(?:(?:,| and| to|-) ?\(\d+\w?\))*)")
 FULL_OR_HALF = re.compile(r"\$\{full_or_half:(\d+)\}")
 ALGORITHM = re.compile(r"\bAlgorithms? (\d+(?:(?:, | and | to |-)\d+)*)")
 NODES = {
-    "settings": ("fkl.config.Settings", "", "Keys outside every group"),
+    "settings": ("fkl.config.settings.Settings", "", "Keys outside every group"),
     "network": ("fkl.network.Network", "network", "What messages cost, and which are lost"),
-    "paths": ("fkl.config.Paths", "paths", "Folders"),
+    "paths": ("fkl.config.settings.Paths", "paths", "Folders"),
 }
 """Parts of the configuration that have no choices: class, where its keys stand, and what it is."""
 TABLE_SET = "fkl.data.table_set.TableSet"
 """Class of the data sets that their YAML describes."""
-OPTIONS = {
-    "-m, --multirun": "Every combination of comma-separated values.",
-    "--fail-fast": "With -m, leave out what has not begun once a run has failed.",
-    "--cfg job": "Print the configuration instead of running it.",
-    "--config-dir FOLDER": "Choices of your own, in folders named after their groups.",
-    "--hydra-help": "What else Hydra, which reads these words, understands.",
-}
-"""Of `fkl run`, what a user needs to know."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +117,7 @@ def describe(name: str) -> Description:
 
 
 def _choices(group: str) -> list[str]:
-    return list(experiments.abouts(group) if group in PAPERS else names.files(group))
+    return list(experiments.abouts(group) if group in PAPERS else choices.files(group))
 
 
 def _near(wanted: str) -> str:
@@ -137,18 +130,18 @@ def _near(wanted: str) -> str:
 
 def of_choice(group: str, name: str) -> Description:
     """What a YAML of the configuration and the class that it names tell."""
-    node, comments = names.node(group, name), names.comments(group, name)
+    node, comments = keys_of(group, name), choices.comments(group, name)
     made = _class(str(node["_target_"]))
     by_yaml = node["_target_"] == TABLE_SET
     place = f"{group}.{name}" if group == "logger" else group  # of which there can be several
     return Description(
         group=group,
         name=name,
-        what=names.abouts(group)[name],
+        what=choices.abouts(group)[name],
         details=comments[""] if by_yaml else _plain(made.sections[""]),
         paper=_paper(made) if group == "algo" else "",
         equations=_equations(made) if group == "algo" else "",
-        brings=tuple(names.brought(group, name)),
+        brings=tuple(brought_by(group, name)),
         usage=f"fkl run {group}={name}" + (f" [{place}.KEY=VALUE ...]" if len(node) > 1 + by_yaml else ""),
         keys=tuple(_keys_of_table_set(node, comments) if by_yaml else _keys(place, made, node)),
     )
@@ -185,9 +178,9 @@ def of_paper(group: str, name: str) -> Description:
 
 def _known(words: list[str]) -> dict[str, Key]:
     """Keys of the primary configuration with these choices in place of its own."""
-    chosen = names.primary() | dict(word.split("=", 1) for word in words)
+    chosen = choices.primary() | dict(word.split("=", 1) for word in words)
     made = [of_node(node) for node in NODES]
-    made += [of_choice(group, chosen[group]) for group in names.GROUPS if chosen[group] in names.files(group)]
+    made += [of_choice(group, chosen[group]) for group in choices.GROUPS if chosen[group] in choices.files(group)]
     return {key.name: key for one in made for key in one.keys}
 
 
@@ -207,8 +200,8 @@ def _flat(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, object]]
 
 def of_node(name: str) -> Description:
     """What there is to tell of the keys outside every group."""
-    primary, (target, group, what) = names.primary(), NODES[name]
-    own = {key: value for key, value in primary.items() if key not in names.GROUPS and not isinstance(value, dict)}
+    primary, (target, group, what) = choices.primary(), NODES[name]
+    own = {key: value for key, value in primary.items() if key not in choices.GROUPS and not isinstance(value, dict)}
     made, node = _class(target), primary[group] if group else own
     usage = f"fkl run [{group + '.' if group else ''}KEY=VALUE ...]"
     return Description(group, name, what, "", "", "", (), usage, tuple(_keys(group, made, node)))
@@ -300,15 +293,14 @@ def shown(description: Description, width: int) -> str:
 
 
 def overview(width: int) -> str:
-    """What `fkl run` takes: options, choices, and the keys that every run has."""
+    """What `fkl run` takes: choices, and the keys that every run has."""
     from click import HelpFormatter
 
     page = HelpFormatter(width=width)
-    with page.section("Options, before all KEY=VALUE"):
-        page.write_dl(list(OPTIONS.items()))
     with page.section("Choices, `fkl list` says what they are"):
-        primary = names.primary()
-        page.write_dl([(f"{group}={_yaml(primary[group])}", ", ".join(names.files(group))) for group in names.GROUPS])
+        primary = choices.primary()
+        names = {group: ", ".join(choices.files(group)) for group in choices.GROUPS}
+        page.write_dl([(f"{group}={_yaml(primary[group])}", there) for group, there in names.items()])
     with page.section("Keys of every run"):
         page.write_dl([(f"{key.name}={key.default}", _row(key)) for key in of_node("settings").keys])
     page.write_paragraph()

@@ -15,11 +15,9 @@ PACKAGE = Path(__file__).parent
 SHOWS_OR_STARTS = (
     "audit.py",
     "cli.py",
-    "compose_errors.py",
-    "composing",
     "conformance",
     "errors.py",
-    "sweep.py",
+    "sweeps",
     "papers",
     "report",
 )

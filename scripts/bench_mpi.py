@@ -16,8 +16,8 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines.experiment import make_world
 from fkl.engines.mpi import OnRanks, Ranks, hush, started
 from fkl.kernels.tiles import CLIENT_TILE

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from fkl.algorithms.base import Batched
-from fkl.composing.names import known
 from fkl.config import Run, engine
+from fkl.config.choices import Choices
 from fkl.conformance import scenario
 from fkl.engines.base import why_no_star_on_a_stream
 from fkl.engines.rounds import simulate
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("methods", nargs="*", metavar="METHOD")
     print("| method | numpy | numba | mpi | jax | jax in float32, beside numba | Flower |")
     print("|---|---|---|---|---|---|---|")
-    for algo in parser.parse_args().methods or known("algo"):
+    for algo in parser.parse_args().methods or Choices().names("algo"):
         print("|", " | ".join(cells(algo)), "|", flush=True)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines.rounds import simulate
 from fkl.kernels.draws import DRAWS
 from fkl.runs.prepare import prepare

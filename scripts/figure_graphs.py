@@ -13,8 +13,8 @@ from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.algorithms.decentralized.link_dkla import LinkDkla
 from fkl.algorithms.decentralized.push_cta import PushCta
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Network
 from fkl.network.links import Failing, Gossip, Mobility

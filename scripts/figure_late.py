@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from fkl.composing.loader import compose
 from fkl.conditions import around
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare

@@ -10,8 +10,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines.rounds import simulate
 from fkl.results.records import make_records
 from fkl.runs.prepare import prepare

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.conformance.played import Played, play_together
 from fkl.contract.lone_party import shown_arrays
 from fkl.engines.experiment import make_world

@@ -5,7 +5,7 @@ import click  # noqa: F401
 import sklearn.datasets  # noqa: F401
 from hydra.core.plugins import Plugins
 
-from fkl.composing.loader import compose
+from fkl.config.compose import compose
 
 Plugins.instance()
 compose("algo=pof_mkl", "dataset=diabetes")

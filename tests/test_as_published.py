@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
 
-from fkl.composing.experiments import abouts
-from fkl.composing.loader import compose
+from fkl.config.compose import compose
+from fkl.config.experiments import abouts
 
 VARIANTS = abouts("as_published")
 
@@ -22,5 +21,5 @@ def test_a_variant_is_its_method_with_other_values(name: str) -> None:
 
 
 def _nodes(word: str) -> dict[str, Any]:
-    config: Any = OmegaConf.to_container(compose(word))
+    config: Any = compose(word)
     return {key: config.get(key) or {} for key in ("algo", "kernels")}  # some methods use no kernels

@@ -12,7 +12,7 @@ from conftest import ALGORITHMS, SMALL
 
 from fkl import __version__, conf_folder
 from fkl.cli import GROUPS, commands
-from fkl.composing.experiments import abouts
+from fkl.config.experiments import abouts
 
 HEAVY = ("numpy", "pandas", "matplotlib", "numba", "hydra", "sklearn", "scipy")
 

@@ -7,15 +7,14 @@ from dataclasses import MISSING, fields
 from importlib import import_module
 
 import pytest
-from omegaconf import OmegaConf
 
-from fkl.composing import names
-from fkl.composing.loader import compose
+from fkl.config import choices
+from fkl.config.compose import compose, keys_of
 from fkl.describe import GROUPS, NODES, _choices, describe, of_choice, shown
 from fkl.errors import BadValue, FklError
 from fkl.source_docs import POINTER
 
-CHOICES = [(group, name) for group in names.GROUPS for name in names.files(group)]
+CHOICES = [(group, name) for group in choices.GROUPS for name in choices.files(group)]
 BROKEN = [
     ("algo", "pof_mkl", {"M": 0}),
     ("algo", "pof_mkl", {"step_factor": 0.0}),
@@ -37,9 +36,9 @@ BROKEN = [
 
 
 def _class(group: str, name: str) -> type:
-    module, _, attribute = str(names.node(group, name)["_target_"]).rpartition(".")
+    module, _, attribute = str(keys_of(group, name)["_target_"]).rpartition(".")
     made = getattr(import_module(module), attribute)
-    return made.with_keys(names.node(group, name)) if hasattr(made, "with_keys") else made
+    return made.with_keys(keys_of(group, name)) if hasattr(made, "with_keys") else made
 
 
 def test_every_key_has_a_type_and_a_meaning() -> None:
@@ -53,7 +52,7 @@ def test_every_key_has_a_type_and_a_meaning() -> None:
 def test_keys_are_the_fields_of_the_class() -> None:
     """With the defaults of the YAML, or the class's own where it has none."""
     for choice in CHOICES:
-        node, own = names.node(*choice), {field.name: field for field in fields(_class(*choice)) if field.init}
+        node, own = keys_of(*choice), {field.name: field for field in fields(_class(*choice)) if field.init}
         node, own = ({key: one for key, one in found.items() if key != "table"} for found in (node, own))
         described = {key.name.rpartition(".")[2]: key for key in of_choice(*choice).keys}
         assert set(described) == set(own) >= set(node) - {"_target_"}, choice
@@ -64,7 +63,7 @@ def test_keys_are_the_fields_of_the_class() -> None:
 
 @pytest.mark.parametrize(("group", "name", "values"), BROKEN, ids=str)
 def test_limits_are_those_that_the_class_requires(group: str, name: str, values: dict[str, object]) -> None:
-    node = {key: value for key, value in names.node(group, name).items() if key != "_target_"}
+    node = {key: value for key, value in keys_of(group, name).items() if key != "_target_"}
     with pytest.raises(BadValue) as refused:
         _class(group, name)(**(node if "table" in node else {}) | values)
     key = f"{group}.{refused.value.key}"
@@ -85,7 +84,7 @@ def test_everything_that_list_names_is_described() -> None:
 
 def test_methods_name_their_papers() -> None:
     """All of them follow one, or are ours and say whose parts they are made of."""
-    assert [name for name in names.files("algo") if not describe(f"algo={name}").paper] == []
+    assert [name for name in choices.files("algo") if not describe(f"algo={name}").paper] == []
     assert describe("pof_mkl").equations == "equations 5, 6, 7, 8, 9, 10; algorithms 1, 2"
 
 
@@ -99,8 +98,7 @@ def test_what_it_brings_is_what_hydra_composes(group: str, name: str) -> None:
     composed = compose(f"{group}={name}")
     for word in brought:
         other, _, choice = word.partition("=")
-        node = OmegaConf.to_container(composed[other]) if composed.get(other) is not None else None
-        assert node == (None if choice == "null" else names.node(other, choice))
+        assert composed[other] == (None if choice == "null" else keys_of(other, choice))
 
 
 def test_a_name_of_several_groups_is_told_of_all() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import fkl
-from fkl.composing import names
+from fkl.config import choices
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,7 +25,7 @@ def test_the_site_has_a_page_for_every_method_and_data_set(tmp_path: Path) -> No
     built = build(tmp_path)
     assert built.returncode == 0, built.stdout + built.stderr
     for group, folder in {"algo": "methods", "dataset": "datasets"}.items():
-        for name in names.files(group):
+        for name in choices.files(group):
             assert name in (tmp_path / folder / name / "index.html").read_text(encoding="utf-8")
     assert "privacy.clip" in (tmp_path / "conditions" / "privacy=central" / "index.html").read_text(encoding="utf-8")
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fkl.config import Run, load
+from fkl.config.compose import compose
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
 from fkl.contract.world import World
@@ -66,14 +67,12 @@ def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
     folder : path or None
         A configuration folder beside fkl's own, `--config-dir` of `fkl run`.
     """
-    from fkl.composing.loader import compose
-
-    search = () if folder is None else (f"hydra.searchpath=[file://{Path(folder).resolve()}]",)
+    folders = () if folder is None else (Path(folder).resolve(),)
     chosen = [override for override in overrides if override.startswith("algo=")]
     own_data = any(override.startswith("dataset=") for override in overrides)
-    algorithm = type(load(compose(*chosen, *search)).algo)
+    algorithm = type(load(compose(*chosen, folders=folders)).algo)
     upon = [override for override in small(algorithm) if not (own_data and override.startswith(DATA))]
-    return load(compose(*upon, f"replicates={REPLICATES}", *overrides, *search))
+    return load(compose(*upon, f"replicates={REPLICATES}", *overrides, folders=folders))
 
 
 def outcomes(experiment: Experiment, world: World) -> Iterator[Any]:

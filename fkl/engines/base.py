@@ -43,8 +43,13 @@ class Engine:
         """Why it cannot play a run, as the end of a line; None where it can. Reads keys and classes alone, no data."""
         raise NotImplementedError
 
-    def before_words(self, words: Sequence[str]) -> None:
-        """Prepare this process for a command of these words, before anything is read or printed.
+    def before_run(self, *, multirun: bool) -> None:
+        """Prepare this process for `fkl run`, before anything is read or printed.
+
+        Parameters
+        ----------
+        multirun : bool
+            Whether it is a sweep.
 
         Raises
         ------

@@ -338,10 +338,10 @@ class Mpi(Numba):
             return "with save_model all clients have to be on one process"
         return None
 
-    def before_words(self, words: Sequence[str]) -> None:
+    def before_run(self, *, multirun: bool) -> None:
         """Let one process speak, and refuse a sweep."""
         hush()
-        if {"-m", "--multirun"} & {*words}:
+        if multirun:
             raise FklError("engine=mpi: one run at a time, without -m")
 
     @contextmanager

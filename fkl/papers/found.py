@@ -18,10 +18,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from fkl.composing.experiments import experiments, variants
-from fkl.composing.grid import Job, jobs
 from fkl.config import identity
+from fkl.config.experiments import experiments, variants
 from fkl.papers.beside import AS_STATED
+from fkl.papers.jobs import Job, jobs
 from fkl.results.collect import EndedRun, FinishedRun
 
 REPLICATES = ("replicates",)

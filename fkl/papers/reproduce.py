@@ -18,12 +18,12 @@ from pathlib import Path
 import pandas as pd
 from joblib import cpu_count
 
-from fkl.composing import experiments
-from fkl.composing.grid import count
+from fkl.config import experiments
 from fkl.data import registry
 from fkl.data.store import Store
 from fkl.environment import variable
 from fkl.papers import PAPERS, paper_module
+from fkl.papers.jobs import count
 
 AT_ONCE = min(2, cpu_count())
 """Sweeps side by side, so that no core waits while one begins or ends."""

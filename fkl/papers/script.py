@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fkl.composing.experiments import experiments
+from fkl.config.experiments import experiments
 from fkl.errors import FklError
 from fkl.papers.found import Found, find
 from fkl.results.collect import FinishedRun

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from fkl import __version__, papers
 from fkl.comparison import Comparison, compare_runs
-from fkl.composing import experiments
+from fkl.config import experiments
 from fkl.data.store import Store
 from fkl.errors import FklError
 from fkl.files import write_text

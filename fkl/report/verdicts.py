@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from fkl.composing import experiments
+from fkl.config import experiments
 from fkl.papers.beside import AS_STATED, KEY, NOT_RUN, ONE_CURVE, PREVIEW, TIMES, tested
 from fkl.papers.equivalence import AGREES, CANNOT_TELL, DIFFERS, LEVEL
 

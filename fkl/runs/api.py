@@ -11,14 +11,10 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from hydra.errors import HydraException
 from numpy.typing import NDArray
-from omegaconf.errors import OmegaConfBaseException
 
-from fkl.compose_errors import in_one_line
-from fkl.composing.loader import compose
-from fkl.composing.options import require_understood
 from fkl.config import load as checked
+from fkl.config.compose import compose
 from fkl.errors import FklError, require, shown
 from fkl.results.collect import FinishedRun, read_run
 from fkl.results.model import Model
@@ -29,7 +25,7 @@ from fkl.runs.finish import closing_table
 __all__ = ["Result", "load", "load_model", "run"]
 
 _ONE_AT_A_TIME = RLock()
-"""Hydra's state, the threads of compiled code and the standard streams are the process's, not a thread's."""
+"""The threads of compiled code and the standard streams are the process's, not a thread's."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +79,7 @@ def run(*words: str, quiet: bool = False) -> Result:
     """Do what ``fkl run`` does with these words, unless it was done before, and return what it left behind.
 
     Runs of one process are played one after another, also those of several threads. Nothing is printed but the
-    progress bar. Hydra, if the caller uses it too, is left as it was.
+    progress bar.
 
     Parameters
     ----------
@@ -119,16 +115,8 @@ def run(*words: str, quiet: bool = False) -> Result:
         require(isinstance(word, str), "word", word, 'text such as "algo=raker"')
         if word.startswith("-"):
             raise FklError(f"{shown(word)}: no option here; fkl.run does one run of KEY=VALUE words")
-        if word.lstrip("+~").startswith("hydra"):
-            raise FklError(f"{shown(word)}: without effect here, where Hydra composes only")
-    require_understood([*words])
     with _ONE_AT_A_TIME, _silent(quiet):
-        try:
-            config = compose(*words)
-        except (HydraException, OmegaConfBaseException) as error:
-            line = in_one_line(error).replace("add --multirun to your command line", "call fkl.run for each")
-            raise FklError(line) from None
-        run = checked(config, words)
+        run = checked(compose(*words), words)
         execute(run)
         result = load(run.folder)
     if quiet and "warning" in result.provenance:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from fkl.config import ENGINES, engine
-from fkl.data_summary import composed
+from fkl.config import ENGINES, engine, load
+from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.memory_fit import rehearse
 from fkl.errors import inside
@@ -98,7 +98,7 @@ def plan(words: tuple[str, ...]) -> str:
     fkl.errors.FklError
         Whatever the run itself would refuse.
     """
-    run = composed([*words])
+    run = load(compose(*words))
     said, samples = StringIO(), list[Sample]()
 
     def sampled(experiment: Experiment, threads: int | None) -> float:

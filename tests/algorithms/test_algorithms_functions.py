@@ -13,8 +13,8 @@ from sklearn.datasets import load_iris
 
 from fkl import conf_folder
 from fkl.algorithms.vertical.dsg import Dsg
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.conformance import small
 from fkl.engines.experiment import Experiment, make_world
 from fkl.runs.prepare import prepare

@@ -29,19 +29,6 @@ def to_hydra(said: str, text: str, default: str = "", call: str = "+experiment=x
     )
 
 
-def searching(said: str, sweeper: str) -> Folder:
-    """A choice that sets up a search."""
-    call = "-m +experiment=x objective=mse algo.eta=interval(0.1,1)"
-    return to_hydra(said, f"sweeper: {sweeper}", "- override /hydra/sweeper: optuna", call)
-
-
-def main(said: str, searched: str) -> Folder:
-    """A primary configuration that has more folders searched."""
-    return Folder(
-        said, f"defaults: [config, _self_]\nhydra: {{searchpath: {searched}}}\n", "--config-name=own", "own.yaml"
-    )
-
-
 def bomb(levels: int, width: int) -> str:
     """Each line stands for the one above `width` times."""
     lines = ["a0: &a0 lol"]
@@ -73,8 +60,7 @@ def doubling_lists(levels: int) -> str:
 
 
 X = r"conf/algo/x\.yaml"
-LOGGING = "hydra/job_logging=none: must be none, disabled, stdout"
-NOT_CODE = "the only callback is fkl.sweep.Progress"
+NOT_IN_A_FILE = "experiment/x.yaml: hydra=.*: must be sweeper.params alone, what a sweep varies"
 FOLDERS: dict[str, Folder] = {
     # What is no YAML
     "tab": Folder(rf"{X}, line 2: found character '\\t'", f"{POF}\tM: 2\n"),
@@ -156,8 +142,8 @@ FOLDERS: dict[str, Folder] = {
     "a number as a key": Folder("algo.3: no such key", f"{POF}3: 3\n"),
     "a truth as a key": Folder("algo.True: no such key", f"{POF}yes: 3\n"),
     "unknown key": Folder("algo.nope: no such key; there are M", f"{POF}nope: 3\n"),
-    "open interpolation": Folder(f"{X}", f"{POF}M: ${{\n"),
-    "empty interpolation": Folder(f"{X}", f"{POF}M: ${{}}\n"),
+    "open interpolation": Folder("algo.M: an interpolation that makes keys", f"{POF}M: ${{\n"),
+    "empty interpolation": Folder("algo.M: no viable alternative at input", f"{POF}M: ${{}}\n"),
     "unknown interpolation": Folder("algo.M: Interpolation key 'nope' not found", f"{POF}M: ${{nope}}\n"),
     "unknown resolver": Folder("algo.M: Unsupported interpolation type nope", f"{POF}M: ${{nope:1}}\n"),
     "its own interpolation": Folder("algo.M: ", f"{POF}M: ${{algo.M}}\n"),
@@ -165,7 +151,7 @@ FOLDERS: dict[str, Folder] = {
     "missing value": Folder("algo.M: Missing mandatory value", f"{POF}M: ???\n"),
     "bad package": Folder(f"{X}", f"# @package a b c\n{POF}"),
     "no package": Folder(f"{X}", f"# @package\n{POF}"),
-    "odd package": Folder("algo._target_=None: must be", f"# @package algo..x\n{POF}"),
+    "odd package": Folder("x.yaml: @package algo..x: must be _global_ or keys with dots", f"# @package algo..x\n{POF}"),
     "package of a number": Folder("algo._target_=None: must be", f"# @package seed\n{POF}"),
     "defaults of itself": Folder("algo/x.yaml: its defaults lead back to itself", f"defaults: [x, _self_]\n{POF}"),
     "defaults of each other": Folder(
@@ -173,68 +159,66 @@ FOLDERS: dict[str, Folder] = {
         f"defaults: [y, _self_]\n{POF}",
         more=(("algo/y.yaml", f"defaults: [x, _self_]\n{POF}"),),
     ),
-    "defaults of its own folder": Folder("algo/x.yaml: its defaults lead back", f"defaults: [x@x]\n{POF}"),
+    "defaults of its own folder": Folder(
+        "algo/x.yaml: defaults: x@x: must be NAME, /GROUP/NAME, GROUP: NAME", f"defaults: [x@x]\n{POF}"
+    ),
+    "defaults without an end": Folder(
+        "its defaults lead back to itself, or have no end",
+        f"defaults: [a0, a0, _self_]\n{POF}",
+        more=(*((f"algo/a{n}.yaml", f"defaults: [a{n + 1}, a{n + 1}]\n") for n in range(39)), ("algo/a39.yaml", POF)),
+    ),
     "unknown default": Folder("algo=nope: not known", f"defaults: [nope, _self_]\n{POF}"),
-    "defaults no list": Folder("algo/x', defaults must be a list", f"defaults: nope\n{POF}"),
-    "defaults a number": Folder("Unsupported type in defaults : int", f"defaults: [5]\n{POF}"),
-    "defaults a mapping": Folder("algo/x', defaults must be a list", f"defaults: {{a: b}}\n{POF}"),
-    "defaults of two keys": Folder("In algo/x: Too many keys", f"defaults: [{{a: b, c: d}}]\n{POF}"),
-    "defaults of lists": Folder("Unsupported type in defaults : ListConfig", f"defaults: [[pof_mkl]]\n{POF}"),
-    "defaults null": Folder("Unsupported type in defaults : NoneType", f"defaults: [null]\n{POF}"),
-    "defaults twice self": Folder("Duplicate _self_ defined in algo/x", f"defaults: [_self_, _self_]\n{POF}"),
+    "defaults no list": Folder(f"{X}: defaults=nope: must be a list", f"defaults: nope\n{POF}"),
+    "defaults a number": Folder(
+        "algo/x.yaml: defaults: 5: must be NAME, /GROUP/NAME, GROUP: NAME", f"defaults: [5]\n{POF}"
+    ),
+    "defaults a mapping": Folder(f"{X}: defaults=.*: must be a list", f"defaults: {{a: b}}\n{POF}"),
+    "defaults of two keys": Folder(
+        "algo/x.yaml: defaults: .*: must be NAME, /GROUP/NAME, GROUP: NAME", f"defaults: [{{a: b, c: d}}]\n{POF}"
+    ),
+    "defaults of lists": Folder(
+        "algo/x.yaml: defaults: .*: must be NAME, /GROUP/NAME, GROUP: NAME", f"defaults: [[pof_mkl]]\n{POF}"
+    ),
+    "defaults null": Folder(
+        "algo/x.yaml: defaults: None: must be NAME, /GROUP/NAME, GROUP: NAME", f"defaults: [null]\n{POF}"
+    ),
+    "defaults twice self": Folder("algo/x.yaml: defaults: _self_ is there twice", f"defaults: [_self_, _self_]\n{POF}"),
     "defaults overriding nothing": Folder(
-        "In 'algo/x': Could not override 'nope", f"defaults: [{{override /nope: a}}, _self_]\n{POF}"
+        "algo/x.yaml: override /nope: the configuration has no nope",
+        f"defaults: [{{override /nope: a}}, _self_]\n{POF}",
     ),
     "defaults of a folder": Folder("algo=.: not known", f"defaults: [., _self_]\n{POF}"),
     "defaults outside": Folder("passwd: not known", f"defaults: [../../../../../../etc/passwd, _self_]\n{POF}"),
-    "defaults by interpolation": Folder("algo/\\${nope}", f"defaults: ['${{nope}}', _self_]\n{POF}"),
+    "defaults by interpolation": Folder(
+        "algo=\\${nope}: not known; there are ada_raker", f"defaults: ['${{nope}}', _self_]\n{POF}"
+    ),
     # What would run code, or reach beyond a run
-    "a callback": to_hydra(NOT_CODE, "callbacks: {x: {_target_: joblib.load, filename: evil.pkl}}"),
-    "another callback": to_hydra("callbacks.sweep._target_=os.system", "callbacks: {sweep: {_target_: os.system}}"),
-    "a callback with a key": to_hydra("hydra.callbacks=.*: must be left as it is", "callbacks: {sweep: {command: ls}}"),
-    "a callback's argument": to_hydra(
-        "hydra.callbacks=.*: must be left as it is", "callbacks: {sweep: {fail_fast: {_target_: os.system}}}"
+    "a callback": to_hydra(NOT_IN_A_FILE, "callbacks: {x: {_target_: joblib.load, filename: evil.pkl}}"),
+    "a package of hydra's": Folder(
+        "experiment/x.yaml: @package hydra.callbacks.x: must not be of hydra's",
+        "# @package hydra.callbacks.x\n_target_: os.system\n",
+        "+experiment=x",
+        "experiment/x.yaml",
     ),
-    "a callback by interpolation": to_hydra(NOT_CODE, "callbacks: {x: {_target_: '${oc.env:HOME}'}}"),
-    "callbacks by interpolation": to_hydra("hydra.callbacks", "callbacks: ${algo}"),
-    "a list of callbacks": to_hydra("experiment/x.*Cannot merge", "callbacks: [{_target_: os.system}]"),
-    "a logging factory": to_hydra(LOGGING, "job_logging: {handlers: {x: {(): os.system}}}"),
-    "a log file": to_hydra(LOGGING, "job_logging: {handlers: {x: {class: logging.FileHandler, filename: ran}}}"),
-    "a log to a host": to_hydra(LOGGING, "job_logging: {handlers: {x: {class: logging.handlers.SocketHandler}}}"),
-    "a log by interpolation": to_hydra(LOGGING, "job_logging: ${paths}"),
-    "a log from outside": to_hydra(LOGGING, "job_logging: {root: {handlers: ['ext://os.system']}}"),
-    "a log filter": to_hydra("hydra/hydra_logging=none: must be", "hydra_logging: {filters: {x: {(): os.system}}}"),
-    "a log formatter": to_hydra("hydra/hydra_logging=none", "hydra_logging: {formatters: {x: {class: os.system}}}"),
-    "loud loggers": to_hydra("hydra.verbose=.*: must be true, false", "verbose: [{a: b}]"),
-    "a launcher": to_hydra("hydra.launcher._target_=os.system: must be", "launcher: {_target_: os.system}"),
-    "inside a launcher": to_hydra("Key 'x' not in 'BasicLauncherConf'", "launcher: {x: {_target_: os.system}}"),
-    "a sweeper": to_hydra("hydra.sweeper._target_=os.system: must be", "sweeper: {_target_: os.system}"),
-    "inside a sweeper": to_hydra("Key 'x' not in 'BasicSweeperConf'", "sweeper: {x: {_target_: os.system}}"),
-    "a search's storage": searching("Cannot convert.*sweeper.storage", "{storage: {_target_: joblib.load}}"),
-    "a storage of pickles": searching("storage=redis://x: must be", "{storage: 'redis://x'}"),
-    "a search's space": searching("Key 'custom_search_space' not in", "{custom_search_space: os.system}"),
-    "a search's sampler": searching("sampler._target_=os.system", "{sampler: {_target_: os.system}}"),
-    "a sampler's part": searching(
-        "Key 'independent_sampler' not in 'Sampler'", "{sampler: {independent_sampler: {_target_: os.system}}}"
-    ),
-    "a sampler's back door": searching(
-        "sampler._target_=optuna.samplers._base.os.system", "{sampler: {_target_: optuna.samplers._base.os.system}}"
-    ),
-    "a search's direction": searching("Cannot convert.*sweeper.direction", "{direction: {_target_: os.system}}"),
+    "callbacks by interpolation": to_hydra(NOT_IN_A_FILE, "callbacks: ${algo}"),
+    "a list of callbacks": to_hydra(NOT_IN_A_FILE, "callbacks: [{_target_: os.system}]"),
+    "a logging factory": to_hydra(NOT_IN_A_FILE, "job_logging: {handlers: {x: {(): os.system}}}"),
+    "a launcher": to_hydra(NOT_IN_A_FILE, "launcher: {_target_: os.system}"),
+    "a sweeper": to_hydra(NOT_IN_A_FILE, "sweeper: {_target_: os.system}"),
     "commands of a cluster": to_hydra(
-        "hydra.launcher.setup|sbatch",
+        NOT_IN_A_FILE,
         "launcher: {setup: ['touch ran']}",
         "- override /hydra/launcher: submitit_slurm",
         "-m +experiment=x seed=1,2",
     ),
     "lines of a cluster": to_hydra(
-        "hydra.launcher.name=a touch ran: must be words of one line",
+        NOT_IN_A_FILE,
         'launcher: {name: "a\\ntouch ran"}',
         "- override /hydra/launcher: submitit_local",
         "-m +experiment=x seed=1,2",
     ),
     "an expression": to_hydra(
-        "hydra.launcher.pre_dispatch=.*: must be all",
+        NOT_IN_A_FILE,
         'launcher: {pre_dispatch: \'__import__("os").system("touch ran")\'}',
         "- override /hydra/launcher: joblib",
         "-m +experiment=x seed=1,2",
@@ -243,24 +227,15 @@ FOLDERS: dict[str, Folder] = {
         r"seed=range\(0\): no values", "sweeper: {params: {seed: range(0)}}", call="-m +experiment=x"
     ),
     "code in params": to_hydra(
-        NOT_CODE, "sweeper: {params: {+hydra.callbacks.x._target_: joblib.load}}", call="-m +experiment=x"
+        "experiment/x.yaml: hydra.sweeper.params.\\+hydra.*: must be values of a key of runs",
+        "sweeper: {params: {+hydra.callbacks.x._target_: joblib.load}}",
+        call="-m +experiment=x",
     ),
     "open params": to_hydra("seed=1,: not understood", "sweeper: {params: {seed: '1,'}}", call="-m +experiment=x"),
-    "environment": to_hydra("hydra.job.env_set=.*: must be empty", "job: {env_set: {LD_PRELOAD: ./evil.so}}"),
-    "copied environment": to_hydra("hydra.job.env_set=.*: must be empty", "job: {env_copy: [HOME]}"),
-    "environment that is not there": to_hydra("NO_SUCH_VARIABLE", "job: {env_copy: [NO_SUCH_VARIABLE]}"),
-    "a folder to run in": to_hydra("hydra.run.dir=ran: must be", "run: {dir: ran}"),
-    "folders of jobs": to_hydra("hydra.sweep.subdir=ran: must be", "sweep: {subdir: ran}"),
-    "another folder": to_hydra("hydra.job.chdir=True: must be", "job: {chdir: true}"),
-    "a folder for notes": to_hydra("hydra.output_subdir=ran: must be", "output_subdir: ran"),
-    "a folder from a choice": to_hydra("only supported from the primary config", "searchpath: [nowhere]"),
+    "environment": to_hydra(NOT_IN_A_FILE, "job: {env_set: {LD_PRELOAD: ./evil.so}}"),
+    "a folder to run in": to_hydra(NOT_IN_A_FILE, "run: {dir: ran}"),
+    "a folder from a choice": to_hydra(NOT_IN_A_FILE, "searchpath: [nowhere]"),
     "no mapping": to_hydra("experiment/x", "5"),
-    "a package as a folder": main("pkg://antigravity: a configuration folder must be", "['pkg://antigravity']"),
-    "a package of the working directory": main("pkg://evil: a configuration folder must be", "['pkg://evil']"),
-    "a module as a folder": main("structured://evil: a configuration folder must be", "['structured://evil']"),
-    "a host as a folder": main("http://x: a conf|supported types", "['http://x']"),
-    "a number as a folder": main("must be a list of strings", "[5]"),
-    "no such folder": main("hydra.searchpath=nowhere: must be folders that are there", "[nowhere]"),
     "a target in the working directory": Folder(r"evil.py, line 1: RuntimeError: ran\)", "_target_: evil.Evil\n"),
     "a target with a path": Folder("must be the import path", "_target_: ../evil.Evil\n"),
     "a target from a list": Folder("must be the import path", "_target_: [os.system]\n"),

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from conftest import ALGORITHMS
 
-from fkl.composing import names
+from fkl.config import choices
 from fkl.conformance import PROMISES, Conformance
 from fkl.errors import FklError
 
@@ -20,7 +20,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "secure=pairwise": ("secure.fraction=12",),
 }
 """Values that make a condition do something in a small run; the others do by themselves."""
-CHOICES = [f"{group}={name}" for group in names.CONDITIONS for name in names.files(group) if name != "trace"]
+CHOICES = [f"{group}={name}" for group in choices.CONDITIONS for name in choices.files(group) if name != "trace"]
 """A trace is a file of the user's: what it says is tested where it is read."""
 TOGETHER = [(a, b) for a, b in combinations(CHOICES, 2) if a.partition("=")[0] != b.partition("=")[0]]
 AROUND = ("pof_mkl", "vm_kofl", "dkla")

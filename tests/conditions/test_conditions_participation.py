@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from conftest import ALGORITHMS
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.conformance import Conformance, scenario
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate

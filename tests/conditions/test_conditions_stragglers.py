@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fkl.composing.loader import compose
 from fkl.config import decisive, load
+from fkl.config.compose import compose
 from fkl.conformance import Conformance, scenario
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
-from fkl.composing import loader, names
 from fkl.config import load
+from fkl.config.choices import comments
+from fkl.config.compose import compose, keys_of
+from fkl.config.interpolation import resolved
 from fkl.data.store import Store
 from fkl.data.table_layout import options
 from fkl.tasks import samples
@@ -18,14 +19,6 @@ from fkl.tasks import samples
 DATA = os.environ.get("FKL_DATA") or "../shared/data"
 CONF = Path(__file__).parents[2] / "conf"
 NODES = sorted(path for group in ("dataset", "partition") for path in (CONF / group).glob("*.yaml"))
-
-
-@pytest.fixture
-def composed(tmp_path):
-    primary = "defaults: [{kernels: rbf}, {partition: by_site}, {dataset: wave_farm}, _self_]\n"
-    (tmp_path / "primary.yaml").write_text(f"hydra: {{searchpath: ['file://{CONF}']}}\n{primary}")
-    with initialize_config_dir(str(tmp_path), version_base="1.3"):
-        yield lambda *overrides: compose("primary", list(overrides))
 
 
 @pytest.mark.parametrize(
@@ -53,8 +46,8 @@ def composed(tmp_path):
         (["dataset=naval", "partition.clients=3"], {"clients": 3, "rounds": 500, "order": "consecutive"}),
     ],
 )
-def test_partition_that_comes_with_a_data_set(composed, overrides, expected):
-    partition = instantiate(composed(*overrides).partition)
+def test_partition_that_comes_with_a_data_set(overrides, expected):
+    partition = instantiate(resolved(compose(*overrides))["partition"])
     assert vars(partition) == expected
 
 
@@ -63,7 +56,7 @@ def test_partition_that_comes_with_a_data_set(composed, overrides, expected):
 def test_half_of_the_rows_fit_the_partition_that_a_data_set_brings(dataset, rows):
     """As many clients as on all rows, and half of the rounds."""
     whole, half = (
-        load(loader.compose(f"dataset={dataset}", f"paths.data={DATA}", *words)) for words in ((), (f"rows={rows}",))
+        load(compose(f"dataset={dataset}", f"paths.data={DATA}", *words)) for words in ((), (f"rows={rows}",))
     )
     missing = [file.name for file in half.dataset.files if Store(Path(DATA)).find(file) is None]
     if missing:
@@ -88,18 +81,18 @@ def test_a_run_says_that_half_of_the_rows_bring_half_of_the_rounds(fkl):
 
 
 @pytest.mark.parametrize("path", NODES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_node_starts_with_one_comment_and_writes_out_its_class_s_keys(composed, path):
+def test_node_starts_with_one_comment_and_writes_out_its_class_s_keys(path):
     first, second = path.read_text().splitlines()[:2]
     group = path.parent.name
-    node = composed(f"{group}={path.stem}")[group]
+    node = keys_of(group, path.stem)
     by_yaml = "table" in node
     assert first.startswith("# ")
     assert second == "#" if by_yaml else not second.startswith("#")
     if by_yaml:
-        assert {*options(OmegaConf.to_container(node))} == {*node} - {"_target_", "table"}
-        assert all(names.comments(group, path.stem).values())
+        assert {*options(node)} == {*node} - {"_target_", "table"}
+        assert all(comments(group, path.stem).values())
         return
-    schema = OmegaConf.structured(get_class(node._target_))
+    schema = OmegaConf.structured(get_class(node["_target_"]))
     assert {key for key in node if key != "_target_"} == set(schema)
     if group == "dataset":
         assert vars(instantiate(node)) == dict(schema)

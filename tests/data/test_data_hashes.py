@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import yaml
 
-from fkl.composing.loader import compose
 from fkl.config import identity, instantiate, load
+from fkl.config.compose import compose
 from fkl.data import registry
 from fkl.data.problem import Table
 from fkl.data.renamed import CLASSES

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines import mpi
 from fkl.engines.mpi import NUMBERS, Ranks, hush
 from fkl.network import Channel

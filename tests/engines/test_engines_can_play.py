@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fkl.composing.loader import compose
 from fkl.config import ENGINES, Run, engine, load
+from fkl.config.compose import compose
 from fkl.contract.star import Federated
 from fkl.errors import BadValue
 

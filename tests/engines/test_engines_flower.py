@@ -14,9 +14,9 @@ pytest.importorskip("flwr", reason="needs the extra flower")
 from engines.sites import RUN, InProcess, script
 from flwr.app import ArrayRecord, Message
 
-from fkl.composing.loader import compose
 from fkl.conditions import accountant
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines.flower.configuration import OfSites, run_of
 from fkl.engines.flower.hub import Hub
 from fkl.engines.flower.records import from_records, size_of, to_records

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from conftest import ALGORITHMS, Answer
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.divergence import DivergedError
 from fkl.engines.rounds import Chunk, simulate

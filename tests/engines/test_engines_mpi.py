@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from conftest import ALGORITHMS
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.errors import BadValue
 from fkl.results.folder import provenance
 from fkl.results.records import TIMING_COLUMNS

@@ -103,10 +103,10 @@ def test_threads_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "line"),
     [
         (("algo=none",), "algo=none: not known; there are "),
-        (("algo=raker,omkr",), "Ambiguous value for argument 'algo=raker,omkr' 1. To use it as a list"),
+        (("algo=raker,omkr",), "algo=raker,omkr: several values are for fkl run -m"),
         (("algo.eta=-1", "algo=raker", "partition=stream"), "algo.eta=-1.0: must be a number > 0"),
         (("-m", "algo=raker"), "-m: no option here; fkl.run does one run of KEY=VALUE words"),
-        (("hydra.run.dir=x",), "hydra.run.dir=x: without effect here"),
+        (("hydra.run.dir=x",), "hydra.run.dir=x: a key of hydra's is for a sweep"),
         (("raker",), "raker: "),
         ((["algo=raker"],), "word=['algo=raker']: must be text such as"),
         (("dataset=file", "dataset.path=none.csv"), "dataset.path=none.csv: must be a file that is there"),

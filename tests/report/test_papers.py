@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from broken.runs import CONFIG, sign
-from omegaconf import OmegaConf
 
-from fkl.composing.loader import compose
+from fkl.config.compose import compose
+from fkl.config.interpolation import resolved
 from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, published
 from fkl.papers.found import find
 from fkl.papers.pof_mkl import TABLE, table
@@ -103,7 +103,7 @@ def test_the_configuration_s_readings_are_the_table_s(dataset: str, row: str) ->
     """What the experiments call stated and published is what the tables take for these; in between is neither."""
 
     def read_as(*overrides: str) -> list[str]:
-        config: Any = OmegaConf.to_container(compose(BUDGET, *overrides), resolve=True)
+        config: Any = resolved(compose(BUDGET, *overrides))
         run = FinishedRun(Path(), config, {"dataset": dataset, "algorithm": LABELS[row]})
         return [found.variant for found in find("pof_mkl", [run], *TABLE)]
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 from hydra.utils import get_class
-from omegaconf import OmegaConf
 
-from fkl.composing import experiments
-from fkl.composing.grid import Job, count, jobs
-from fkl.composing.loader import compose
-from fkl.config import decisive, identity, instantiate
+from fkl.config import decisive, experiments, identity, instantiate
+from fkl.config.compose import compose
+from fkl.config.interpolation import resolved
 from fkl.papers import PAPERS, found
 from fkl.papers.beside import AS_STATED, published
 from fkl.papers.found import find
+from fkl.papers.jobs import Job, count, jobs
 from fkl.results.collect import FinishedRun
 
 EXPERIMENTS = [name for paper in PAPERS for name, node in experiments.experiments(paper).items() if "sweep" in node]
@@ -28,13 +27,12 @@ def as_run(config: dict[str, Any], **changes: Any) -> FinishedRun:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_a_job_has_the_configuration_that_hydra_gives_it(name: str) -> None:
+def test_a_job_has_the_configuration_that_a_run_has(name: str) -> None:
     """The last job of each, as that is furthest from the defaults; and there are as many as are counted."""
     all_of_them = jobs(name)
     assert len(all_of_them) == count(name) > 0
     job = all_of_them[-1]
-    plain: Any = OmegaConf.to_container(compose(*job.words), resolve=True)
-    assert decisive(job.config) == decisive(plain)
+    assert decisive(job.config) == decisive(resolved(compose(*job.words)))
 
 
 def test_jobs_leave_each_other_alone() -> None:

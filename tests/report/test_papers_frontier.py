@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 import fkl
 from fkl.comparison import statistics
 from fkl.comparison.statistics import interval, pareto_front, ranks, student_interval
-from fkl.composing.grid import Job
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.data.partition import Iid
 from fkl.data.problem import Batch
 from fkl.errors import FklError
@@ -25,6 +24,7 @@ from fkl.papers import frontier
 from fkl.papers.found import Found
 from fkl.papers.frontier import entries, questions, search, trials
 from fkl.papers.frontier.measures import COMPUTE_S, error_of, measured
+from fkl.papers.jobs import Job
 from fkl.results.collect import FinishedRun
 from fkl.runs.prepare import prepare
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fkl.composing.experiments import experiments, not_needed
+from fkl.config.experiments import experiments, not_needed
 from fkl.errors import FklError
 from fkl.papers import PAPERS, reproduce
 

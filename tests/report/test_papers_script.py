@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fkl.composing.grid import jobs
 from fkl.errors import FklError
 from fkl.papers import fed_poe, fomd_oms, paper_module
+from fkl.papers.jobs import jobs
 from fkl.results.collect import FinishedRun
 
 EXPERIMENTS = {"fed_poe": ("fed_poe/air", "1"), "fomd_oms": ("fomd_oms/kernels", "4")}

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from PIL import Image
 
-from fkl.composing import experiments
+from fkl.config import experiments
 from fkl.papers import PAPERS, differences, paper_module
 from fkl.papers.beside import AS_STATED, Answer, beside, rounding, wide
 from fkl.papers.beside import published as read_published

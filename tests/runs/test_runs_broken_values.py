@@ -14,10 +14,10 @@ from broken.schema import GROUPS, Key, keys
 from broken.values import broken_values, kind_of, refused_on_load
 from conftest import Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import OmegaConf
 
-from fkl.composing.loader import compose
 from fkl.config import build
+from fkl.config.compose import compose
+from fkl.config.interpolation import resolved
 from fkl.errors import FklError, inside
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -42,7 +42,7 @@ def node(base: tuple[str, ...], group: str) -> dict[str, Any]:
     """A group's plain values in a small run, without those that are still to be given."""
     if not group:
         return {}
-    plain: Any = OmegaConf.to_container(compose(*base), resolve=True)
+    plain: Any = resolved(compose(*base))
     return {key: value for key, value in plain[group].items() if key != "_target_"}
 
 

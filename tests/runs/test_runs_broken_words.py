@@ -29,9 +29,9 @@ SIGNS = {
     ("data", "verify", "\x1b[2J"): r"dataset=\x1b[2J: must be",
     ("table", "\x1b[31mred/1"): r"paper=\x1b[31mred: must be",
     ("run", "\x1b[2J"): r"\x1b[2J: not understood",
-    ("run", "--\x1b[2J"): r"unrecognized arguments: --\x1b[2J",
-    ("run", "--config-name", "\x1b[2J"): r"config=\x1b[2J: not known",
-    ("run", "--config-dir", "\x9b2J"): r"\x9b2J' not found",
+    ("run", "--\x1b[2J"): r"--\x1b[2J: not understood",
+    ("run", "--config-name", "\x1b[2J"): "--config-name: not understood here",
+    ("run", "--config-dir", "\x9b2J"): r"--config-dir=\x9b2J: must be a folder",
     ("run", "nope\u202e=1"): r"nope\u202e=1: not understood",
     ("run", "algo='\x1b]0;mine\x07'"): r"algo=\x1b]0;mine\x07: not known",
     ("run", *SMALL, "scaling=a\u2066b"): r"scaling=a\u2066b: must be",
@@ -40,9 +40,9 @@ SIGNS = {
     ("list", "\udc80"): r"\udc80: not text in UTF-8",
     ("run", "x" * 100_000): "longer than 8192 letters",
     ("run", "seed=" + "9" * 5000): "Exceeds the limit",
-    ("run", "algo.M=" + "1," * 3000 + "1"): "Ambiguous value",
+    ("run", "algo.M=" + "1," * 3000 + "1"): "several values are for fkl run -m",
     ("run", "algo.M=" + "[" * 3000): "not understood",
-    ("run", "algo." * 1000 + "M=1"): "File name too long",
+    ("run", "algo." * 1000 + "M=1"): "algo.algo.algo.algo",
 }
 """Words that would write to the terminal, are no text, or too much of it."""
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from conftest import SMALL, small
 
-from fkl.composing.loader import compose
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines import rounds as loop
 from fkl.errors import install_hint
 from fkl.loggers import following

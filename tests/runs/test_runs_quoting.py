@@ -9,7 +9,7 @@ from conftest import SMALL, Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from numpy.random import default_rng
 
-from fkl.composing.quoting import quoted
+from fkl.config.words import quoted
 
 VALUES = {
     "größe.csv": "größe.csv",

@@ -11,8 +11,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from fkl.composing import search
 from fkl.errors import install_hint
+from fkl.sweeps import optuna as search
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -84,7 +84,7 @@ def test_as_many_are_launched_at_once_as_it_says(tmp_path):
 
 @pytest.mark.parametrize(("direction", "expected"), [("minimize", min), ("maximize", max)])
 def test_a_failed_trial_is_never_the_best(tmp_path, direction, expected):
-    """A failed job gives infinity, see `fkl.sweep.job`, whichever way the search goes."""
+    """A failed job gives infinity, see `fkl.sweeps.job.run_job`, whichever way the search goes."""
     seen = []
 
     def often_fails(x, z):

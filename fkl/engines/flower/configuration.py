@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from omegaconf import OmegaConf
 
 from fkl.conditions import around
 from fkl.conditions.privacy import Noise
@@ -36,7 +35,7 @@ def run_of(configuration: str) -> Run:
     ------
     fkl.errors.FklError
     """
-    run = load(OmegaConf.create(yaml.safe_load(configuration)))
+    run = load(yaml.safe_load(configuration))
     require_fits(run)
     return run
 

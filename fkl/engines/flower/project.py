@@ -5,9 +5,10 @@ from pathlib import Path
 import yaml
 
 from fkl import __version__
+from fkl.config import load
+from fkl.config.compose import compose
 from fkl.contract.lone_party import LoneServer
 from fkl.data.scale import Scale
-from fkl.data_summary import composed
 from fkl.engines.flower.configuration import Known, method_of, require_fits
 from fkl.errors import FklError, extra, inside, require
 from fkl.files import require_files_in, write_text, writing
@@ -108,7 +109,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
         import flwr  # noqa: F401 - what follows is of no use without it
     for key, value in (("sites", sites), ("clients-per-site", clients_per_site)):
         require(value >= 1, key, value, "an integer >= 1")
-    run = composed([*words])
+    run = load(compose(*words))
     require_fits(run)
     with inside("algo"):  # that the server would refuse, when all sites are there
         known = Known(sites, clients_per_site, 1, 1, Scale())

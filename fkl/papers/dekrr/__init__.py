@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.composing.experiments import readings_tried
+from fkl.config.experiments import readings_tried
 from fkl.errors import FklError
 from fkl.papers.beside import AS_STATED, Answer, Cell, beside, published
 from fkl.papers.found import Found, find

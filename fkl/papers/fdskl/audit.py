@@ -13,15 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl import conf_folder
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
-from fkl.compose_errors import in_one_line
-from fkl.composing.loader import guarded
 from fkl.config import Run, load
+from fkl.config.compose import compose
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 from fkl.engines.experiment import make_world
-from fkl.errors import FklError, require
+from fkl.errors import require
 from fkl.memory import require_memory
 from fkl.papers.fdskl.attack import (
     Found,
@@ -113,17 +111,9 @@ def write_audit(words: list[str], outputs: Path) -> str:
 
 def _composed(words: list[str]) -> Run:
     """The configuration of these words upon FDSKL's."""
-    from hydra import compose, initialize_config_dir
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
     own_data = any(word.startswith(("dataset=", "+fdskl/")) for word in words)
     upon = ["algo=fdskl", *([] if own_data else ["+fdskl/kernel=phishing"]), *SHORT, *words]
-    try:
-        with guarded(), initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            run = load(compose("config", upon))
-    except (HydraException, OmegaConfBaseException) as error:
-        raise FklError(in_one_line(error)) from None
+    run = load(compose(*upon))
     require(isinstance(run.algo, Fdskl), "algo", run.algo.label, "fdskl")
     return run
 

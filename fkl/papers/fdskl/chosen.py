@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from fkl.composing.experiments import choice, experiments
+from fkl.config.experiments import choice, experiments
 from fkl.papers.found import Found, find
 from fkl.results.collect import FinishedRun
 

@@ -7,12 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from fkl.composing.loader import compose
 from fkl.conditions import Inside
 from fkl.conditions.accountant import INSTALLED, MISSING
 from fkl.config import load
+from fkl.config.compose import compose
 from fkl.engines.divergence import DivergedError
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
@@ -58,14 +56,14 @@ def search(entry: Entry) -> list[tuple[Any, ...]]:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     words = (*(f"+{group}={choice}" for group, choice in entry.choices.items() if group != "privacy"), *APART)
-    config = compose(*words, *((f"privacy={entry.privacy}",) if entry.privacy else ()))
+    words += (f"privacy={entry.privacy}",) if entry.privacy else ()
     sampler = optuna.samplers.TPESampler(seed=0, n_startup_trials=STARTUP)
     study, rows = optuna.create_study(sampler=sampler), []
     space = {key: _distribution(low, high) for key, (low, high) in entry.space.items()}
     for number in range(BUDGET):
         trial = study.ask(space)
         values = {key: _rounded(value) for key, value in trial.params.items()}
-        error, more = _tried(config, entry, values)
+        error, more = _tried(words, entry, values)
         study.tell(trial, error)
         rows.append((entry.dataset, entry.setting, number, _words(values | more), float(f"{error:.6g}")))
     return rows
@@ -83,22 +81,17 @@ def _rounded(value: float) -> float:
     return value if isinstance(value, int) else float(f"{value:.{DIGITS}g}")
 
 
-def _tried(config: Any, entry: Entry, values: dict[str, Any]) -> tuple[float, dict[str, float]]:
+def _tried(words: tuple[str, ...], entry: Entry, values: dict[str, Any]) -> tuple[float, dict[str, float]]:
     """Error of a run with these values, and the noise that its epsilon takes."""
-    config = config.copy()
     with told_before():
-        return _error(config, entry, values)
+        return _error((*words, *(f"{key}={value}" for key, value in values.items())), entry)
 
 
-def _error(config: Any, entry: Entry, values: dict[str, Any]) -> tuple[float, dict[str, float]]:
-    for key, value in values.items():
-        OmegaConf.update(config, key, value)
+def _error(words: tuple[str, ...], entry: Entry) -> tuple[float, dict[str, float]]:
     more: dict[str, float] = {}
     if entry.epsilon is not None:
-        OmegaConf.update(config, "privacy.noise", 1.0)
-        more = {"privacy.noise": noise_for(prepare(load(config)), entry.epsilon)}
-        OmegaConf.update(config, "privacy.noise", more["privacy.noise"])
-    experiment = prepare(load(config))
+        more = {"privacy.noise": noise_for(prepare(load(compose(*words, "privacy.noise=1.0"))), entry.epsilon)}
+    experiment = prepare(load(compose(*words, *(f"{key}={value}" for key, value in more.items()))))
     try:
         records = make_records(experiment, simulate(experiment, None, None, lambda _: None))
     except (DivergedError, FklError) as failed:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from fkl.composing.experiments import of_paper
+from fkl.config.experiments import of_paper
 
 HERE = Path(__file__).parent
 TUNED, TRIALS = HERE / "tuned.yaml", HERE / "trials.csv"

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fkl.composing.experiments import readings_tried
+from fkl.config.experiments import readings_tried
 from fkl.errors import FklError
 from fkl.papers.beside import Answer, Cell, beside, published
 from fkl.papers.found import Found, find

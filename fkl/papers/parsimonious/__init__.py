@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.comparison.statistics import student_interval
-from fkl.composing.experiments import readings_tried
+from fkl.config.experiments import readings_tried
 from fkl.data.ellipses import Ellipses, labels
 from fkl.errors import FklError
 from fkl.papers.beside import Answer, Cell, beside, published

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.composing.experiments import readings_tried, variants
+from fkl.config.experiments import readings_tried, variants
 from fkl.errors import FklError
 from fkl.papers.beside import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, published
 from fkl.papers.found import Found, find

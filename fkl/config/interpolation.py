@@ -1,8 +1,13 @@
-"""How much a configuration stands for once its interpolations are replaced: forty lines can double to a terabyte."""
+"""Interpolations, ``${KEY}``, and how much they may stand for: forty lines can double to a terabyte."""
 
 import re
+from copy import deepcopy
 from typing import Any
 
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fkl.environment import variable
 from fkl.errors import FklError
 
 MOST = 30_000
@@ -14,6 +19,34 @@ OF_A_KEY = re.compile(r"\s*(oc\.select|oc\.deprecated|oc\.dict\.keys|oc\.dict\.v
 TOO_CLEVER = "an interpolation that makes keys; write out what it stands for"
 REPLACED = "\0"
 """What stands for an interpolation inside another."""
+
+
+def _full_or_half(number: int, *, _root_: Any) -> int:
+    """The number for rows=all, and half of it for the rows that rows=even and rows=odd choose."""
+    return number if _root_.get("rows", "all") == "all" else number // 2
+
+
+OmegaConf.register_new_resolver("full_or_half", _full_or_half, replace=True)
+OmegaConf.register_new_resolver("variable", variable, replace=True)
+
+
+def resolved(config: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a composed configuration in which interpolations are what they stand for.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        If one cannot be replaced, or a value is missing; names the key.
+    """
+    written = str(config)
+    if "${" not in written and "???" not in written:
+        return deepcopy(config)  # in a tenth of the time
+    require_bounded(config)
+    try:
+        plain: Any = OmegaConf.to_container(OmegaConf.create(config), resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise FklError(f"{error.full_key}: {str(error).splitlines()[0]}") from None
+    return dict(plain)
 
 
 def require_bounded(plain: dict[str, Any]) -> None:
@@ -29,8 +62,7 @@ def require_bounded(plain: dict[str, Any]) -> None:
     fkl.errors.FklError
         Names the key.
     """
-    hydra_last = {key: value for key, value in plain.items() if key != "hydra"} | plain  # it repeats all words
-    _Sizes(hydra_last).of((), hydra_last, 0)
+    _Sizes(plain).of((), plain, 0)
 
 
 class _Sizes:
@@ -83,7 +115,7 @@ def _keys(text: str, path: tuple[str, ...]) -> list[tuple[str, ...]]:
             raise FklError(f"{'.'.join(path)}: {TOO_CLEVER}")
         if names_key:
             name = words if resolver is None else resolver[2]
-            keys.append(_absolute(f"hydra.{name}" if resolver is not None and resolver[1] == "hydra" else name, path))
+            keys.append(_absolute(name, path))
         text = text[: inner.start()] + REPLACED + text[inner.end() :]
     if "${" in text:  # with braces inside
         raise FklError(f"{'.'.join(path)}: {TOO_CLEVER}")

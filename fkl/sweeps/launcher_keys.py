@@ -1,15 +1,9 @@
-"""What a configuration may say to Hydra itself: nothing that runs code, and no number that a launcher chokes on.
-
-A configuration folder may be another's, and Hydra makes objects of whatever `_target_` it finds under ``hydra``; so
-that node is compared with lists of what is allowed before Hydra acts on it.
-"""
+"""What a command line may say of launchers and sweepers: no class but theirs, and no number that they choke on."""
 
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,21 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fkl.errors import BadValue, FklError, require
 
-PROGRESS = "fkl.sweep.Progress"
 SAMPLER = re.compile(r"optuna\.samplers\.[A-Za-z]+Sampler")
-LOGGING = {"hydra_logging": ("none", "disabled", "default"), "job_logging": ("none", "disabled", "stdout")}
-"""Hydra's own choices that write to the terminal or nowhere."""
-FIXED: dict[str, tuple[Any, str]] = {
-    "run.dir": (".", "., since out or paths.outputs says where files go"),
-    "sweep.subdir": (".", "., since paths.outputs says where files go"),
-    "output_subdir": (None, "null, since each run keeps its configuration"),
-    "job.chdir": (False, "false, since paths start where fkl was called"),
-    "job.env_set": ({}, "empty; set variables in the shell that calls fkl"),
-    "job.env_copy": ([], "empty; set variables in the shell that calls fkl"),
-}
-"""Keys that would write beside a run's files, move where it looks for its own, or change what its libraries do."""
-COMMAND_LINE_ONLY = ("setup", "additional_parameters")
-"""Keys of a launcher that are shell commands."""
 
 
 class Limit(NamedTuple):
@@ -121,84 +101,27 @@ PLUGINS: dict[str, dict[str, dict[str, Limit]]] = {
 """Launchers and sweepers, by the name of their choice, and what their keys must be."""
 
 
-def require_allowed(config: DictConfig, words: Sequence[str], *, sweep: bool) -> None:
-    """Refuse what a configuration may not say to Hydra.
+def require_allowed(hydra: DictConfig) -> None:
+    """Refuse what a launcher or sweeper cannot have.
 
     Parameters
     ----------
-    config : DictConfig
-        As Hydra composed it.
-    words : sequence of str
-        Of the command line.
-    sweep : bool
-        Whether a sweep is about to begin, so that its launcher and sweeper matter.
+    hydra : DictConfig
+        Hydra's own node, as Hydra composed it of the command line's words.
 
     Raises
     ------
     fkl.errors.FklError
         Names the key and what is allowed.
     """
-    hydra = config.hydra
-    _require_callbacks(hydra)
-    _require_logging(hydra)
-    for key, (value, allowed) in FIXED.items():
-        given = OmegaConf.select(hydra, key)
-        plain = OmegaConf.to_container(given) if OmegaConf.is_config(given) else given
-        require(plain == value, f"hydra.{key}", plain, allowed)
-    _require_folders(hydra)
     for kind in PLUGINS:
         _require_no_target_inside(hydra, kind)
-    if sweep:
-        for kind in PLUGINS:
-            _require_plugin(hydra, kind, words)
-        require(A_FOLDER.holds(hydra.sweep.dir), "hydra.sweep.dir", hydra.sweep.dir, A_FOLDER.allowed)
-
-
-def _raw(node: Any) -> Any:
-    """Plain data in which interpolations stay as they are, so that none can turn into something else later."""
-    return OmegaConf.to_container(node, resolve=False) if OmegaConf.is_config(node) else node
-
-
-def _require_callbacks(hydra: DictConfig) -> None:
-    callbacks = _raw(hydra.callbacks)
-    own = isinstance(callbacks, dict) and isinstance(callbacks.get("sweep"), dict)
-    for name, node in callbacks.items() if isinstance(callbacks, dict) else ():
-        target = node.get("_target_") if isinstance(node, dict) else node
-        key = f"hydra.callbacks.{name}._target_"
-        require(name == "sweep" and target == PROGRESS, key, target, f"left out; the only callback is {PROGRESS}")
-        own &= set(node) == {"_target_", "fail_fast"} and isinstance(node["fail_fast"], bool)
-    require(own, "hydra.callbacks", callbacks, "left as it is, but for sweep.fail_fast, which is true or false")
-
-
-def _require_logging(hydra: DictConfig) -> None:
-    for group, names in LOGGING.items():
-        known = [_hydra_s_own(group, name) for name in names]
-        allowed = f"{', '.join(names)}, with its keys as they are"
-        require(_raw(hydra[group]) in known, f"hydra/{group}", hydra.runtime.choices.get(f"hydra/{group}"), allowed)
-    verbose = _raw(hydra.verbose)
-    words = verbose if isinstance(verbose, list) else [verbose]
-    named = isinstance(verbose, bool) or all(isinstance(word, str) for word in words)
-    require(named, "hydra.verbose", verbose, "true, false or names of loggers")
-
-
-@cache
-def _hydra_s_own(group: str, name: str) -> Any:
-    """A choice as Hydra ships it, in plain data."""
-    file = resources.files("hydra.conf") / "hydra" / group / f"{name}.yaml"
-    return OmegaConf.to_container(OmegaConf.create(file.read_text(encoding="utf-8")))
-
-
-def _require_folders(hydra: DictConfig) -> None:
-    for folder in hydra.searchpath:
-        there = Path(folder.removeprefix("file://")).is_dir()
-        require(there, "hydra.searchpath", folder, "folders that are there")
+        _require_plugin(hydra, kind)
 
 
 def _require_no_target_inside(hydra: DictConfig, kind: str) -> None:
-    """What Hydra would make on the way to a launcher or sweeper."""
-    if OmegaConf.is_missing(hydra, kind):
-        return
-    for key, target in _targets(_raw(hydra[kind]), f"hydra.{kind}"):
+    """What Hydra would make on the way to a launcher or sweeper; interpolations stay as they are written."""
+    for key, target in _targets(OmegaConf.to_container(hydra[kind], resolve=False), f"hydra.{kind}"):
         if key == f"hydra.{kind}._target_":
             classes = [target_of(kind, name) for name in available(kind)]
             require(target in classes, key, target, f"left as hydra/{kind} has it; there are {', '.join(classes)}")
@@ -232,17 +155,13 @@ def _schema(kind: str, name: str) -> DictConfig:
     return registered
 
 
-def _require_plugin(hydra: DictConfig, kind: str, words: Sequence[str]) -> None:
+def _require_plugin(hydra: DictConfig, kind: str) -> None:
     """Compare a launcher's or sweeper's keys with those that its class has, and with what they can be."""
-    choice = hydra.runtime.choices.get(f"hydra/{kind}")
     group, names = f"hydra/{kind}", available(kind)
-    if OmegaConf.is_missing(hydra, kind):  # a choice that there is not is only skipped when a sweep is composed
-        raise FklError(f"{group}={choice}: not known; there are {', '.join(names)}")
-    require(OmegaConf.is_dict(hydra[kind]), f"hydra.{kind}", hydra[kind], f"left as {group}={choice} has it")
     node: Any = OmegaConf.to_container(hydra[kind], resolve=True)
     name = next((name for name in names if target_of(kind, name) == node.get("_target_")), None)
     if name is None:
-        raise BadValue(group, choice, ", ".join(names))
+        raise BadValue(group, hydra.runtime.choices.get(group), ", ".join(names))
     if name == "submitit_slurm":
         require(shutil.which("sbatch") is not None, group, name, "another one where there is no sbatch")
     known = set(_schema(kind, name))
@@ -252,10 +171,6 @@ def _require_plugin(hydra: DictConfig, kind: str, words: Sequence[str]) -> None:
         if (limit := PLUGINS[kind][name].get(key)) is not None:
             require(limit.holds(value), f"hydra.{kind}.{key}", value, limit.allowed)
         _require_one_line(f"hydra.{kind}.{key}", value)
-    for key in COMMAND_LINE_ONLY:
-        told = any(word.lstrip("+").startswith(f"hydra.launcher.{key}") for word in words)
-        allowed = "given on the command line, not in a file: it holds shell commands"
-        require(told or not node.get(key), f"hydra.{kind}.{key}", node.get(key), allowed)
 
 
 def _require_one_line(key: str, value: Any) -> None:

@@ -1,74 +1,81 @@
 """The jobs of a sweep, before any is made: none at all is a slip, a billion would fill the memory."""
 
 import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.types import ChoiceSweep, Glob, IntervalSweep, Override, RangeSweep, Sweep
 from omegaconf import DictConfig
 
-from fkl.composing.search import TARGET, count, distribution, merged
-from fkl.errors import FklError, extra, require
+from fkl.config.choices import Choices
+from fkl.config.compose import compose
+from fkl.config.words import each_value
+from fkl.errors import FklError, extra
+from fkl.sweeps.optuna import TARGET, count, distribution
 
 MOST = 100_000
 
 
-def jobs(config: DictConfig, loader: ConfigLoader) -> int:
-    """Jobs that a sweep will have, at most so many in a search.
+def count_jobs(sweeper: DictConfig, overrides: list[Override], names: Callable[[str], list[str]]) -> int:
+    """Jobs that a sweep will have, in a search at most so many.
+
+    Parameters
+    ----------
+    sweeper : DictConfig
+        Node of Hydra's.
+    overrides : list of Override
+        What jobs differ in, and what they share.
+    names : callable
+        Tells the choices of a group.
 
     Raises
     ------
     fkl.errors.FklError
         If there would be none, or more than anyone waits for, or the sweeper cannot vary what it is told to.
     """
-    overrides = _overrides(config, loader)
-    sweeper = config.hydra.sweeper
     if sweeper._target_ == TARGET:
-        _require_search(config, overrides)
+        _require_search(sweeper, overrides, names)
         return int(sweeper.n_trials)
     number = 1
     for override in overrides:
-        number *= _values(override)
+        number *= _values(override, names)
         if number > MOST:
             raise FklError(f"{override.input_line}: more than {MOST} runs; sweep over less at a time")
     return number
 
 
-def require_composed(config: DictConfig, loader: ConfigLoader) -> None:
-    """Compose one job with each choice of each group, so that a name that there is not is told before any job begins.
+def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, Any]:
+    """The first job's configuration; one is composed with each choice of each group.
 
-    Hydra's own sweeper composes all jobs, but only once the sweep has its folder; others compose none.
+    So a name that there is not is told before any job begins, and before the sweep has its folder.
     """
-    words = [_words(override, loader) for override in _overrides(config, loader)]
+    choices = Choices(*folders)
+    words = [_words(override, choices) for override in overrides]
     first = [some[0] for some in words]
-    loader.load_sweep_config(config, first)
+    config = compose(*first, folders=folders)
     for place, some in enumerate(words):
         for word in some[1:]:
-            loader.load_sweep_config(config, [*first[:place], word, *first[place + 1 :]])
+            compose(*first[:place], word, *first[place + 1 :], folders=folders)
+    return config
 
 
-def _overrides(config: DictConfig, loader: ConfigLoader) -> list[Override]:
-    return merged(config.hydra.sweeper.params, config.hydra.overrides.task, loader)
-
-
-def _words(override: Override, loader: ConfigLoader) -> list[str]:
+def _words(override: Override, choices: Choices) -> list[str]:
     """Words that a job may be given for this one: every choice of a group, and one value of a key."""
-    key, values = override.get_key_element(), override._value
-    if not override.is_sweep_override():
-        return [f"{key}={override.get_value_element_as_str()}"]
+    key, values = override.get_key_element(), override.value()
     if isinstance(values, IntervalSweep):
         return [f"{key}={values.start}"]
     if isinstance(values, RangeSweep):
         return [f"{key}={next(iter(values.range()))}"]
-    words = [f"{key}={value}" for value in override.sweep_string_iterator()]
-    return words if loader.get_group_options(override.key_or_group) else words[:1]
+    words = each_value(str(override.input_line), choices.names)
+    return words if choices.is_group(override.key_or_group) else words[:1]
 
 
-def _values(override: Override) -> int:
+def _values(override: Override, names: Callable[[str], list[str]]) -> int:
     """Values that a sweep over one key takes."""
     if not override.is_sweep_override():
         return 1
-    word, values = str(override.input_line), override._value
+    word, values = str(override.input_line), override.value()
     if isinstance(values, ChoiceSweep):
         number = len(values.list)
         if any(isinstance(value, Sweep) for value in values.list):
@@ -76,7 +83,7 @@ def _values(override: Override) -> int:
     elif isinstance(values, RangeSweep):
         number = _in_range(values, word)
     elif isinstance(values, Glob):
-        number = len(list(override.sweep_iterator()))
+        number = len(values.filter(names(override.key_or_group)))
     else:
         raise FklError(f"{word}: must be values; an interval is for hydra/sweeper=optuna")
     if not number:
@@ -104,27 +111,25 @@ def _require_interval(word: str, values: IntervalSweep) -> None:
         raise FklError(f"{word}: must be of numbers > 0, since their logarithms are drawn from")
 
 
-def _require_search(config: DictConfig, overrides: list[Override]) -> None:
+def _require_search(sweeper: DictConfig, overrides: list[Override], names: Callable[[str], list[str]]) -> None:
     """Make what a search begins with: where it cannot be made, the sweeper has no line to tell."""
     from hydra.utils import instantiate
 
     with extra("sweeps", "hydra/sweeper=optuna"):
         import optuna
-    require(config.objective is not None, "objective", None, "a column of summary.csv, which the search makes small")
     varied = [override for override in overrides if override.is_sweep_override()]
     if not varied:
         raise FklError("hydra/sweeper=optuna: no key to search over, for example algo.eta=interval(0.01,1)")
     for override in varied:
-        word, values = str(override.input_line), override._value
+        word, values = str(override.input_line), override.value()
         if isinstance(values, IntervalSweep):
             _require_interval(word, values)
         else:
-            _values(override)
+            _values(override, names)
         try:
             distribution(override)
         except Exception as error:  # whatever it is, it is about this word
             raise FklError(f"{word}: {error}") from None
-    sweeper = config.hydra.sweeper
     for key, make in (("sampler", instantiate), ("storage", optuna.storages.get_storage)):
         try:
             make(sweeper[key])

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_store import ConfigStore
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep, Transformer
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn
@@ -19,14 +17,14 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from fkl.config.words import parsed
 from fkl.errors import printable
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
-TARGET = "hydra_plugins.fkl_search.Search"
-"""Hydra makes sweepers of modules whose names start like that, and of no others."""
+TARGET = "fkl.sweeps.optuna.Search"
 BEST = "optimization_results.yaml"
 
 
@@ -102,7 +100,7 @@ class Search(Sweeper):
         folder = Path(str(self.config.hydra.sweep.dir))
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self.config, folder / "multirun.yaml")
-        overrides = merged(self.params, arguments, self.hydra_context.config_loader)
+        overrides = merged(self.params, arguments)
         space = {one.get_key_element(): distribution(one) for one in overrides if one.is_sweep_override()}
         shared = [
             f"{one.get_key_element()}={one.get_value_element_as_str()}"
@@ -131,11 +129,10 @@ def _value(ended: JobReturn, worst: float) -> float:
     return value if math.isfinite(value) else worst
 
 
-def merged(params: Mapping[str, str] | None, words: Sequence[str], loader: ConfigLoader) -> list[Override]:
+def merged(params: Mapping[str, str] | None, words: Sequence[str]) -> list[Override]:
     """What jobs differ in, and what they share; the last word about a key holds, as in Hydra."""
-    every = [*(f"{key}={value}" for key, value in (params or {}).items()), *words]
-    parsed = OverridesParser.create(config_loader=loader).parse_overrides(every)
-    return list({override.get_key_element(): override for override in parsed}.values())
+    every = parsed([*(f"{key}={value}" for key, value in (params or {}).items()), *words])
+    return list({override.get_key_element(): override for override in every}.values())
 
 
 def distribution(override: Override) -> "BaseDistribution":

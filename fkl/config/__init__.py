@@ -1,0 +1,19 @@
+"""From the words of a command line, and a user's YAML files, to a checked `Run` and the digest that names it."""
+
+from importlib import import_module
+from typing import Any
+
+_MODULES = {
+    "digest": ("NOT_RESULTS", "decisive", "identity"),
+    "loading": ("build", "engine", "instantiate", "load"),
+    "run": ("Run",),
+    "settings": ("ENGINES", "MOST_REPLICATES", "NODES", "Paths", "Settings"),
+}
+"""Public names, by their modules, which are imported when they are first asked for: `fkl list` needs none of them."""
+_ELSEWHERE = {name: f"fkl.config.{module}" for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module 'fkl.config' has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE[name]), name)

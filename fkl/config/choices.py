@@ -1,0 +1,154 @@
+"""What there is to choose from: groups and their choices, read from YAML files and from the papers' experiments."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fkl import conf_folder
+from fkl.config import experiments
+from fkl.config.yaml_file import read_mapping, read_text
+from fkl.errors import FklError
+
+CONDITIONS: tuple[str, ...] = ("participation", "privacy", "compression", "secure", "late", "links")
+"""Groups of what the network does, which may all be left out; what is put around messages in this order."""
+GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "logger")
+"""Folders of the configuration, a YAML a choice."""
+PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
+"""Of a group or a choice: no path that leads out of its folder."""
+PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one file says, or a paper's experiments.yaml of one choice.
+
+    Parameters
+    ----------
+    path : str
+        For example ``algo/coke``.
+    package : str or None
+        Where its keys stand, ``# @package PACKAGE`` in a file; None for its group.
+    defaults : list
+        Other choices that it is made of.
+    config : dict
+        Its keys.
+    is_paper_s : bool
+        Whether it has a paper's other keys, see `fkl.config.experiments`.
+    """
+
+    path: str
+    package: str | None
+    defaults: list[Any]
+    config: dict[str, Any]
+    is_paper_s: bool = False
+
+
+class Choices:
+    """The choices of fkl, of the papers, and of folders of the user's; the first that has a name counts."""
+
+    def __init__(self, *folders: Path) -> None:
+        self.folders = (conf_folder(), *folders)
+
+    def names(self, group: str) -> list[str]:
+        """Names right in a group."""
+        if not PATH.fullmatch(group):
+            return []
+        files = (file.stem for folder in self.folders for file in (folder / group).glob("*.yaml"))
+        return sorted({*files, *experiments.choices().get(group, ())})
+
+    def is_group(self, path: str) -> bool:
+        """Whether there is a group of this name, or one that holds others."""
+        if not PATH.fullmatch(path):
+            return False
+        return experiments.is_group(path) or any((folder / path).is_dir() for folder in self.folders)
+
+    def read(self, path: str) -> Choice:
+        """Read a choice.
+
+        Raises
+        ------
+        fkl.errors.FklError
+            If there is none of this name, or its file is no configuration.
+        """
+        if (node := experiments.choice(path)) is not None:
+            config = dict(node)
+            return Choice(path, "_global_", config.pop("defaults", []), config, is_paper_s=True)
+        files = [folder / f"{path}.yaml" for folder in self.folders] if PATH.fullmatch(path) else []
+        found = next((file for file in files if file.is_file()), None)
+        if found is None:
+            raise FklError(not_known(path, self.names(path.rpartition("/")[0])))
+        text = read_text(found)
+        config = dict(read_mapping(text, found))
+        defaults = config.pop("defaults", [])
+        if not isinstance(defaults, list):
+            raise FklError(f"{found}: defaults={defaults}: must be a list")
+        return Choice(path, _package(text, found), defaults, config)
+
+
+def _package(text: str, file: Path) -> str | None:
+    """What a file's first comments say of where its keys stand."""
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        comment, at, package = line.partition("@package")
+        if at and comment.strip() == "#":
+            if not PACKAGE.fullmatch(package.strip()):
+                raise FklError(f"{file}: @package {package.strip()}: must be _global_ or keys with dots between them")
+            return package.strip()
+    return None
+
+
+def primary() -> dict[str, Any]:
+    """Settings and nodes of conf/config.yaml by their keys, and the choices of its groups."""
+    content = Choices().read("config")
+    chosen = {group: name for entry in content.defaults if isinstance(entry, dict) for group, name in entry.items()}
+    return {group: chosen[group] for group in GROUPS} | content.config
+
+
+def files(group: str) -> dict[str, Path]:
+    """The YAML of each of fkl's own choices of a group; of those that are the papers', there is none."""
+    return {file.stem: file for file in sorted((conf_folder() / group).glob("*.yaml"))}
+
+
+def abouts(group: str) -> dict[str, str]:
+    """What each choice of a group is, in one line, by its name; the papers' choices are among them."""
+    found = {name: _first_comment(file) for name, file in files(group).items()}
+    return dict(sorted({**found, **experiments.abouts(group)}.items()))
+
+
+def comments(group: str, name: str) -> dict[str, str]:
+    """What a choice's YAML says in comments: over a key by that key, and of the whole, below its first line, by ""."""
+    lines = files(group)[name].read_text(encoding="utf-8").splitlines()[1:]
+    found: dict[str, str] = {}
+    waiting: list[str] = []
+    for line in lines:
+        if line[:1] == "#":
+            waiting.append(line[1:].strip() or "\n\n")  # an empty one ends a paragraph
+            continue
+        key = "" if "" not in found else line.partition(":")[0]
+        if waiting or not key:
+            found[key] = "\n\n".join(" ".join(part.split()) for part in " ".join(waiting).split("\n\n")).strip()
+        waiting = []
+    return found
+
+
+def _first_comment(file: Path) -> str:
+    with file.open(encoding="utf-8") as lines:
+        return next((line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line), "")
+
+
+def not_known(path: str, names: Iterable[str]) -> str:
+    """One line about a choice GROUP/NAME that there is not, beside those that there are."""
+    group, _, name = path.rpartition("/")
+    inside = sorted(experiments.groups_in(group))
+    there = ", ".join(sorted(names) or [f"{group_inside}/..." for group_inside in inside])
+    more = ", and what `fkl list` names" if inside else ""
+    return f"{group or 'config'}={name}: not known" + (f"; there are {there}{more}" if there else "")
+
+
+def no_such_key(key: str, keys: Iterable[object]) -> str:
+    """One line about a key that there is not, beside those that there are."""
+    there = ", ".join(sorted(str(one) for one in keys if one != "_target_"))
+    return f"{key}: no such key; there are {there or 'none'}"

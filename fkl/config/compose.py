@@ -1,0 +1,313 @@
+"""From words to a configuration: which files it is made of, in which order, and what the words change of it.
+
+Files are what Hydra's are, with six forms of an entry in `defaults`: NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME,
+override /GROUP: NAME and _self_. What is said first of a group holds: by a word, then by the outermost file that
+overrides it; of files beside each other, by the last. Later files change keys of earlier ones.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fkl.config.choices import Choice, Choices, no_such_key
+from fkl.config.experiments import NO_CONFIGURATION
+from fkl.config.words import Word, read_words
+from fkl.errors import BadValue, FklError, shown
+
+MOST_FILES = 1000
+"""Of one configuration: files that each name two others would have no end."""
+HYDRA_S = re.compile(r"hydra\b")
+FORMS = "NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override /GROUP: NAME or _self_"
+
+
+def compose(*words: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
+    """Compose a run's configuration; `folders` have choices beside fkl's own, as ``--config-dir``.
+
+    Returns
+    -------
+    dict
+        As plain data, with interpolations as they are written; `fkl.config.load` checks it.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        In one line, about a word or a file.
+    """
+    return compose_read(read_words(words), folders).config
+
+
+@dataclass
+class Composed:
+    """A configuration, and what a paper's choices or a user's say beside it.
+
+    Parameters
+    ----------
+    config : dict
+    sweep : dict of str to str
+        What the jobs of a sweep differ in.
+    cell : dict
+        Where a run stands in a paper's tables and figures.
+    """
+
+    config: dict[str, Any] = field(default_factory=dict)
+    sweep: dict[str, str] = field(default_factory=dict)
+    cell: dict[str, Any] = field(default_factory=dict)
+
+
+def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Composed:
+    """Compose of words that are read already; see `compose`."""
+    files = _Files(Choices(*folders))
+    changes = [word for word in words if not files.chooses(word)]
+    composed = files.composed()
+    for word in changes:
+        _change(composed.config, word)
+    return composed
+
+
+def sweep_of(words: Iterable[Word], folders: Sequence[Path] = ()) -> dict[str, str]:
+    """What the choices that these words make say of a sweep: by key, what its jobs differ in."""
+    files = _Files(Choices(*folders))
+    for word in words:
+        files.chooses(word)
+    return files.composed().sweep
+
+
+def keys_of(group: str, name: str) -> dict[str, Any]:
+    """Keys and values of a choice of fkl's, those of the choices that it extends, too."""
+    node: dict[str, Any] = {}
+    for choice, _ in _Files(Choices()).expanded(f"{group}/{name}", group):
+        _merge(node, choice.config)
+    return node
+
+
+def brought_by(group: str, name: str) -> list[str]:
+    """Choices of other groups that a choice of fkl's brings with it, as words of a command line."""
+    files = _Files(Choices())
+    files.expanded(f"{group}/{name}", group)
+    return [f"{brought}={'null' if value is None else value}" for brought, (value, _) in files.said.items()]
+
+
+class _Said(NamedTuple):
+    """What is chosen of a group, and by whom: a word, or a file."""
+
+    value: Any
+    by: str
+
+
+class _Entry(NamedTuple):
+    """One entry of a list of defaults, as paths from the top."""
+
+    group: str
+    value: Any
+    package: str
+    override: bool = False
+    with_group: bool = True
+    """Whether others may choose another value; without, the value is the path of a choice."""
+
+
+class _Files:
+    """Which choices a configuration is made of."""
+
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.said: dict[str, _Said] = {}
+        self.added: list[_Entry] = []
+        self.left_out: dict[str, _Said] = {}
+        self.met: dict[str, Any] = {}
+        self.number = 0
+
+    def chooses(self, word: Word) -> bool:
+        """Whether a word chooses from a group, or leaves one out; then that is noted."""
+        group, value = word.key, word.value
+        if HYDRA_S.match(group):
+            raise FklError(f"{word.text}: a key of hydra's is for a sweep, fkl run -m")
+        if isinstance(value, dict) or not self.choices.is_group(group):
+            return False
+        if word.sign == "++":
+            raise FklError(f"{word.text}: a choice is made with GROUP=NAME, or added with +GROUP=NAME")
+        if word.sign == "~":
+            self.left_out[group] = _Said(value, word.text)
+            return True
+        names = value if isinstance(value, list) else [value]
+        if not all(isinstance(name, str) for name in names):
+            way_out = "; ~topology leaves the group out" if group == "topology" else ""
+            raise BadValue(group, value, f"the name of a choice{way_out}")
+        if word.sign == "+":
+            self.added.append(_Entry(group, value, group.replace("/", ".")))
+        else:
+            self.said[group] = _Said(value, word.text)
+        return True
+
+    def composed(self) -> Composed:
+        """The configuration that all choices are, each put in after those whose keys it changes."""
+        made = Composed()
+        for choice, package in self.expanded("config", "", self.added):
+            _add(made, choice, package)
+        for group, (value, by) in self.said.items():
+            if group not in self.met:
+                more = f"; to add it, write +{group}={value}" if "=" in by else ""
+                raise FklError(f"{by}: the configuration has no {group}{more}")
+        for group, (value, by) in self.left_out.items():
+            if group not in self.met or value not in (None, self.met[group]):
+                chosen = f"{group} is {self.met[group]}" if group in self.met else f"the configuration has no {group}"
+                raise FklError(f"{by}: {chosen}")
+        return made
+
+    def expanded(
+        self, path: str, package: str, added: Sequence[_Entry] = (), above: tuple[str, ...] = ()
+    ) -> list[tuple[Choice, str]]:
+        """A choice, with those of its defaults."""
+        self.number += 1
+        if path in above or self.number > MOST_FILES:
+            raise FklError(f"{path}.yaml: its defaults lead back to itself, or have no end")
+        choice = self.choices.read(path)
+        if choice.package is not None:
+            package = choice.package.removeprefix("_global_")
+        entries = [_entry(raw, path, package) for raw in choice.defaults]
+        if None not in entries:  # which is _self_
+            entries.append(None)
+        if entries.count(None) > 1:
+            raise FklError(f"{path}.yaml: defaults: _self_ is there twice")
+        entries += added
+        for entry in entries:
+            if entry is not None and entry.override:
+                self.said.setdefault(entry.group, _Said(entry.value, f"{path}.yaml: override /{entry.group}"))
+        parts = []
+        for entry in reversed(entries):  # the last one has the first word about a group
+            if entry is None:
+                parts.append([(choice, package)])
+            elif not entry.override:
+                inner = [(one, entry.package) for one in reversed(self._chosen(entry))]
+                parts += [self.expanded(one, place, above=(*above, path)) for one, place in inner]
+        return [part for some in reversed(parts) for part in some]
+
+    def _chosen(self, entry: _Entry) -> list[str]:
+        """Paths of what an entry stands for, once others have had their say."""
+        group = entry.group
+        if not entry.with_group:
+            return [entry.value]
+        value = self.said[group].value if group in self.said else entry.value
+        if group in self.met:
+            raise FklError(
+                f"{group}: chosen twice, as {value} and {self.met[group]}; without + a word replaces the choice"
+            )
+        self.met[group] = value
+        out = self.left_out.get(group)
+        if value is None or (out is not None and out.value in (None, value)):
+            return []
+        return [f"{group}/{name}" for name in (value if isinstance(value, list) else [value])]
+
+
+def _entry(raw: Any, path: str, package: str) -> _Entry | None:
+    """Read one entry of a choice's defaults; None for _self_."""
+    if raw == "_self_":
+        return None
+    here, where = path.rpartition("/")[0], f"{path}.yaml: defaults: {shown(raw)}"
+    key, value = next(iter(raw.items())) if isinstance(raw, dict) and len(raw) == 1 else (raw, None)
+    names = value if isinstance(value, list) else [value]
+    if not isinstance(key, str) or not all(name is None or isinstance(name, str) for name in names):
+        raise FklError(f"{where}: must be {FORMS}")
+    override = key.startswith("override ")
+    named, at, placed = key.removeprefix("override ").strip().partition("@")
+    if " " in named or (at and not placed.startswith("_global_.")) or (at and not isinstance(raw, dict)):
+        raise FklError(f"{where}: must be {FORMS}")
+    absolute = named.removeprefix("/") if named.startswith("/") or not here else f"{here}/{named}"
+    with_group = isinstance(raw, dict)
+    inner = named.removeprefix("/") if with_group else named.removeprefix("/").rpartition("/")[0]
+    place = placed.removeprefix("_global_.") if at else ".".join(filter(None, [package, *inner.split("/")]))
+    return _Entry(absolute, value if with_group else absolute, place, override, with_group)
+
+
+def _add(composed: Composed, choice: Choice, package: str) -> None:
+    """Put a choice's keys into a configuration, at the node that its package is."""
+    content = choice.config
+    if choice.is_paper_s:
+        composed.sweep |= content.get("sweep", {})
+        _merge(composed.cell, content.get("cell", {}))
+        content = {key: value for key, value in content.items() if key not in NO_CONFIGURATION}
+    elif HYDRA_S.match(package):
+        raise FklError(
+            f"{choice.path}.yaml: @package {package}: must not be of hydra's, which are for the command line"
+        )
+    elif not package and "hydra" in content:
+        composed.sweep |= _sweep_params(choice)
+        content = {key: value for key, value in content.items() if key != "hydra"}
+    node = composed.config
+    for name in filter(None, package.split(".")):
+        inner = node.get(name)
+        node[name] = inner if isinstance(inner, dict) else {}
+        node = node[name]
+    _merge(node, content)
+
+
+def _sweep_params(choice: Choice) -> dict[str, str]:
+    """What a user's own experiment says of its sweep; a file says nothing else to Hydra, which could run code."""
+    node = choice.config.get("hydra")
+    match node:
+        case {"sweeper": {"params": {**params}, **others}, **more} if not others and not more:
+            pass
+        case _:
+            allowed = "sweeper.params alone, what a sweep varies; launchers and sweepers are for the command line"
+            raise FklError(f"{choice.path}.yaml: hydra={shown(node)}: must be {allowed}")
+    for key, values in params.items():
+        if HYDRA_S.match(str(key).lstrip("+~")) or isinstance(values, dict | list):
+            allowed = "values of a key of runs"
+            raise FklError(f"{choice.path}.yaml: hydra.sweeper.params.{key}={shown(values)}: must be {allowed}")
+    return {str(key): "null" if values is None else str(values) for key, values in params.items()}
+
+
+def _merge(node: dict[str, Any], part: dict[str, Any]) -> None:
+    """Put a part's keys into a node."""
+    for key, value in part.items():
+        if isinstance(value, dict) and isinstance(node.get(key), dict):
+            _merge(node[key], value)
+        else:
+            node[key] = deepcopy(value)
+
+
+def _change(config: dict[str, Any], word: Word) -> None:
+    """Do with a configuration what a word says."""
+    *path, last = word.key.replace("[", ".").replace("]", "").split(".")
+    node: Any = config
+    for place, name in enumerate(path):
+        inner = _get(node, name)
+        if not isinstance(inner, dict | list):
+            if word.sign not in ("+", "++") or not isinstance(node, dict):
+                behind = word.key if inner is not None else ".".join(path[: place + 1])
+                raise FklError(no_such_key(behind, node if isinstance(node, dict) else ()))
+            inner = node[name] = {}
+        node = inner
+    there = _get(node, last)
+    if word.sign == "~":
+        if there is None and last not in node:
+            raise FklError(no_such_key(word.key, node if isinstance(node, dict) else ()))
+        if there is None or word.value not in (None, there):
+            raise FklError(f"{word.text}: it is {'null' if there is None else there}")
+        del node[last if isinstance(node, dict) else int(last)]
+    elif word.sign == "+" and there is not None and not isinstance(word.value, dict | list):
+        raise FklError(f"{word.text}: is there already; write {word.text[1:]}")
+    else:
+        _set(node, last, word.value, word.key, new=word.sign != "")
+
+
+def _get(node: Any, name: str) -> Any:
+    """What a node has under a name; None where it has nothing."""
+    if isinstance(node, list):
+        return node[int(name)] if name.isdecimal() and int(name) < len(node) else None
+    return node.get(name, node.get(int(name)) if name.isdecimal() else None)
+
+
+def _set(node: Any, name: str, value: Any, key: str, *, new: bool) -> None:
+    """Give a key another value, and the keys of a mapping theirs; without `new`, only those that are there."""
+    if isinstance(node, list) and name.isdecimal() and int(name) < len(node):
+        node[int(name)] = value
+    elif isinstance(node, list) or (name not in node and not new):
+        raise FklError(no_such_key(key, node if isinstance(node, dict) else ()))
+    elif isinstance(value, dict) and isinstance(node.get(name), dict):
+        for inner, given in value.items():
+            _set(node[name], inner, given, f"{key}.{inner}", new=new)
+    else:
+        node[name] = value

@@ -1,0 +1,58 @@
+"""What of a configuration decides a run's numbers, and the hashes that name it."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from fkl.config.choices import CONDITIONS
+from fkl.config.settings import Settings
+from fkl.data import renamed
+
+NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "logger")
+"""Keys that change where or how fast a run goes, but no number of it."""
+
+
+def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
+    """What of a resolved configuration decides numbers; idle are keys that its method has no use for."""
+    keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
+    keys = {key: value for key, value in keys.items() if value is not None or key not in CONDITIONS}
+    if isinstance(keys.get("dataset"), dict):
+        keys["dataset"] = renamed.identifying(keys["dataset"])
+    network = keys.get("network")
+    if isinstance(network, dict) and network.get("_target_") == "fkl.network.Network":  # whose null and 0 do nothing
+        keys["network"] = {key: value for key, value in network.items() if value}
+    for group in {key.partition(".")[0] for key in idle}:
+        keys[group] = {key: value for key, value in keys[group].items() if f"{group}.{key}" not in idle}
+    return keys
+
+
+def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
+    """Digest of the decisive configuration, whatever some free keys of it are, for example ``dataset.rows``.
+
+    A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that was not there
+    yet when a run was made has its default, and a key of the kernels that had another name has the one of today.
+    """
+    settings = {one.name: one.default for one in fields(Settings)}
+    keys = _without_points(decisive(settings | resolved))
+    kernels = keys.get("kernels")
+    if isinstance(kernels, dict) and "orthogonal" in kernels:  # what is kernels.draw now
+        kernels["draw"] = "orthogonal" if kernels.pop("orthogonal") else "iid"
+    for key in free:
+        *nodes, last = key.split(".")
+        node: Any = keys
+        for name in nodes:
+            node = node.get(name) if isinstance(node, dict) else None
+        if isinstance(node, dict):
+            node.pop(last, None)
+    return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
+
+
+def _without_points(value: Any) -> Any:
+    """A copy of plain data, in which integers are written as such."""
+    if isinstance(value, dict):
+        return {key: _without_points(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_points(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,231 @@
+"""From a composed configuration to checked objects.
+
+A configuration node with `_target_` names a dataclass; the dataclass's fields are the node's keys, its types their
+types, its `__post_init__` their limits. That is the whole schema: data sets, partitions, kernels, networks and
+algorithms (also a user's own, by import path) all follow it.
+"""
+
+import math
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf, ValidationError
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+
+import fkl
+from fkl import source
+from fkl.config.choices import CONDITIONS
+from fkl.config.interpolation import resolved
+from fkl.config.run import Run
+from fkl.config.settings import ENGINES, NODES, OPTIONAL_NODES, Paths, Settings
+from fkl.data import renamed
+from fkl.errors import BadValue, FklError, inside, require
+
+PARTS = {
+    "algo": ("label", "init", "step"),
+    "dataset": ("name", "files", "load"),
+    "partition": ("split",),
+    "kernels": ("bank", "gram"),
+    "network": ("uplink_budget", "loss", "cost"),
+    "topology": ("build",),
+    **dict.fromkeys(CONDITIONS, ("client_sends", "server_takes", "agent_sends")),
+    "participation": ("present",),
+    "links": ("always_up", "up"),
+    "logger": ("begin", "round", "end", "fail"),
+}
+"""What the class of a node is known by."""
+
+
+def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
+    """Check a composed configuration, which stays as it is; `words` are those of the user that it was composed of.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Names the key and what it may be.
+    """
+    plain = resolved(config)
+    groups = (*NODES, *OPTIONAL_NODES, "paths", "logger")
+    top = {key: value for key, value in plain.items() if key not in groups}
+    nodes: dict[str, Any] = dict.fromkeys(OPTIONAL_NODES)
+    for name in (*NODES, *OPTIONAL_NODES):
+        if name in NODES or plain.get(name) is not None:
+            with inside(name):
+                nodes[name], plain[name] = _made(plain.get(name), name)
+    _require_kernels(nodes["algo"], nodes["kernels"])
+    settings, top = build(Settings, top, "", also=groups)
+    plain |= top
+    folders = plain.get("paths")
+    if not isinstance(folders, dict):
+        raise BadValue("paths", folders, "folders, for example paths.outputs=FOLDER")
+    with inside("paths"):
+        paths, plain["paths"] = build(Paths, folders, "paths")
+    may = not settings.save_model or hasattr(nodes["algo"], "functions")
+    allowed = f"false for {nodes['algo'].label}, whose class has no functions(world, state, t)"
+    require(may, "save_model", settings.save_model, allowed)
+    conditions = {name: made for name in CONDITIONS if (made := nodes.pop(name)) is not None}
+    loggers, plain["logger"] = _loggers(plain.get("logger"))
+    nodes |= {"conditions": conditions, "loggers": loggers}
+    run = Run(settings=settings, paths=paths, resolved=plain, words=tuple(words), **nodes)
+    if (why := engine(settings.engine).can_play(run)) is not None:
+        able = " or ".join(name for name in ENGINES if engine(name).can_play(run) is None)
+        raise BadValue("engine", settings.engine, f"{able} for {run.algo.label}: {why}")
+    return run
+
+
+def engine(name: str) -> Any:
+    """The `fkl.engines.base.Engine` of this name, whose module is imported when it is first asked for."""
+    module, _, kind = ENGINES[name].rpartition(".")
+    return getattr(import_module(module), kind)()
+
+
+def _loggers(nodes: Any) -> tuple[dict[str, Any], Any]:
+    """Those that the node `logger` names, which has a node for each, and that node with all keys."""
+    require(nodes is None or isinstance(nodes, dict), "logger", nodes, "nodes, for example logger=jsonl")
+    loggers, complete = {}, {}
+    for name, node in (nodes or {}).items():
+        with inside(f"logger.{name}"):
+            loggers[name], complete[name] = _made(node, f"logger.{name}")
+    return loggers, complete if nodes is not None else None
+
+
+def _require_kernels(algo: Any, kernels: Any) -> None:
+    """Refuse kernels that a method has no use for, and a lack of those that it needs."""
+    label, uses = algo.label, getattr(algo, "uses_kernels", True)
+    if uses:
+        require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
+    else:
+        given = type(kernels).__name__
+        require(kernels is None, "kernels", given, f"left out, as by ~kernels: {label} uses none")
+
+
+def instantiate(node: dict[str, Any] | None, group: str) -> Any:
+    """Make the object that a node's `_target_` names."""
+    return _made(node, group)[0]
+
+
+def _made(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[str, Any]]:
+    """Make the object that a node's `_target_` names, and the node with all its keys."""
+    if not isinstance(node, dict) or "_target_" not in node:
+        raise BadValue("_target_", None, "the import path of a class")
+    node = node | renamed.as_today(node)
+    path = str(node["_target_"])
+    target = _imported(path)
+    lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
+    require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
+    require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
+    given = {key: value for key, value in node.items() if key != "_target_"}
+    made, values = build(target.with_keys(given) if hasattr(target, "with_keys") else target, given, group)
+    return made, node | values
+
+
+def _imported(path: str) -> Any:
+    """What an import path names; whatever the user's own module does wrong is said in one line, with its place."""
+    module, _, name = path.rpartition(".")
+    try:
+        with _own_modules():
+            return getattr(source.import_module(module), name)
+    except (Exception, SystemExit) as error:
+        place = _place(error)
+        said = f"{place}{type(error).__name__}: {error}" if place else error
+        raise BadValue("_target_", path, f"the import path of a class ({said})") from None
+
+
+@contextmanager
+def _own_modules() -> Iterator[None]:
+    """Find a user's own modules in the current folder, after whatever is installed, and only in this block.
+
+    For longer, a file there could pass for any module that some library would like to have, Hydra's plugins among
+    them.
+    """
+    here = str(Path.cwd())
+    added = [here] if here not in sys.path else []
+    sys.path += added
+    try:
+        yield
+    finally:
+        if added and here in sys.path:
+            sys.path.remove(here)
+
+
+def _place(error: BaseException) -> str:
+    """File and line of an error inside a module; empty where there was no module to run."""
+    if isinstance(error, SyntaxError):
+        return ""  # which names them itself
+    *_, last = traceback.extract_tb(error.__traceback__)
+    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
+    return "" if ours else f"{last.filename}, line {last.lineno}: "
+
+
+def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> tuple[Any, dict[str, Any]]:
+    """Make a dataclass from plain values, checking keys and types, and that numbers are finite.
+
+    Returns
+    -------
+    object, dict
+        What was made, and the values, with the defaults of those that were left out: so that they name the same run.
+    """
+    schema = OmegaConf.structured(target)
+    OmegaConf.set_readonly(schema, False)
+    nested = {one.name: one.type for one in fields(target) if isinstance(one.type, type) and is_dataclass(one.type)}
+    for key, value in values.items():
+        if key in nested and isinstance(value, dict):
+            with inside(f"{group}.{key}"):
+                value, _ = build(nested[key], value, f"{group}.{key}")
+        try:
+            schema[key] = value
+            _require_bool(schema[key], key, value)
+        except ConfigKeyError:
+            known = ", ".join(sorted([*map(str, schema), *also]))
+            raise FklError(f"{group + '.' if group else ''}{key}: no such key; there are {known or 'none'}") from None
+        except (ValidationError, OmegaConfBaseException, OverflowError) as error:
+            raise BadValue(key, value, _allowed(target, key, error)) from None
+    plain: dict[str, Any] = OmegaConf.to_container(schema)  # type: ignore[assignment]
+    built = target(**plain)  # whose own limits say more than those that hold for all
+    for key, value in plain.items():
+        _require_number(key, value)
+    return built, values | {key: value for key, value in plain.items() if key not in values}
+
+
+def _require_bool(taken: Any, key: str, given: Any) -> None:
+    """Refuse the integers above 1 that OmegaConf takes for true."""
+    if isinstance(taken, bool) and isinstance(given, int | float):
+        require(given in (0, 1), key, given, "true or false")
+
+
+def _require_number(key: str, value: Any) -> None:
+    """Refuse what no number can be, also inside lists: so no class has to think of it."""
+    for number in _leaves(value):
+        if isinstance(number, float):
+            require(math.isfinite(number), key, value, "a finite number" if number is value else "finite numbers")
+        elif isinstance(number, int):
+            require(abs(number) < 2**63, key, value, "an integer below 2^63")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _allowed(target: type, key: str, error: Exception) -> str:
+    """What a field's type lets in, in words."""
+    annotation = str(next(one.type for one in target.__dataclass_fields__.values() if one.name == key))  # type: ignore[attr-defined]
+    words = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a word"}
+    for name, meaning in words.items():
+        if name in annotation:
+            listed = f"{annotation.count('list') * 'a list of '}{meaning}"
+            return listed + (" or null" if "None" in annotation else "")
+    return _first_line(error)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

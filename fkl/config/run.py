@@ -1,0 +1,95 @@
+"""A checked configuration, and the folder that it names."""
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fkl import __version__, source
+from fkl.config.digest import decisive
+from fkl.config.settings import NODES, OPTIONAL_NODES, Paths, Settings
+from fkl.errors import inside
+
+
+@dataclass(frozen=True)
+class Run:
+    """A checked configuration.
+
+    Parameters
+    ----------
+    settings, paths : the keys outside every group
+    algo, dataset, partition, kernels, network, topology : objects
+        Instances of the dataclasses that the nodes name; topology is None for a method with a server, kernels for one
+        that has no use for them.
+    resolved : dict
+        The configuration as plain data, as `config.yaml` keeps it.
+    conditions : dict of str to object
+        What the network does, by the names of `CONDITIONS`; those that are left out are not there.
+    loggers : dict of str to object
+        Who is told of the run, `fkl.loggers.logger.Logger`, by name.
+    words : tuple of str
+        What the user set, as KEY=VALUE words.
+    """
+
+    settings: Settings
+    paths: Paths
+    algo: Any
+    dataset: Any
+    partition: Any
+    kernels: Any
+    network: Any
+    topology: Any
+    resolved: dict[str, Any]
+    conditions: dict[str, Any] = field(default_factory=dict)
+    loggers: dict[str, Any] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
+        checksums = [file.sha256 for file in self.dataset.files]
+        files = {"dataset": self.dataset, "topology": self.topology, **self.conditions}
+        for name, node in files.items():
+            with inside(name):
+                fingerprint = getattr(node, "fingerprint", None)
+            if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
+                checksums.append(fingerprint)
+        targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
+        modules = [source.of_module(target.rpartition(".")[0]) for target in targets]
+        all_of_it = [
+            __version__,
+            source.of_fkl(),
+            modules,
+            decisive(self.resolved, getattr(self.algo, "idle", ())),
+            checksums,
+        ]
+        return hashlib.sha256(json.dumps(all_of_it, sort_keys=True).encode()).hexdigest()[:12]
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the run's files go."""
+        return self._folder("runs", "")
+
+    @cached_property
+    def failed_folder(self) -> Path:
+        """Where the run leaves its error, and what rows it has, when it fails."""
+        return self._folder("failed", ".failed")
+
+    @cached_property
+    def broken_folder(self) -> Path:
+        """Where what lies in the run's place goes when it is not as it was written."""
+        return self._folder("broken", ".broken")
+
+    def _folder(self, kind: str, suffix: str) -> Path:
+        if self.settings.out is not None:
+            return Path(f"{_without_parents(self.settings.out)}{suffix}")
+        name = f"{self.dataset.name}-{type(self.algo).__module__.rsplit('.', 1)[-1]}-{self.digest}"
+        return _without_parents(self.paths.outputs) / kind / name
+
+
+def _without_parents(folder: str) -> Path:
+    """A folder's path; one with `..` in it, which leads nowhere where a part is missing, from the root."""
+    return Path(os.path.realpath(folder)) if ".." in Path(folder).parts else Path(folder)

@@ -1,0 +1,125 @@
+"""The keys outside every group, and the names of the groups."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from fkl.config.choices import CONDITIONS
+from fkl.data.normalise import SCALINGS
+from fkl.data.problem import PARTS_OF_ROWS
+from fkl.errors import BadValue, require
+
+NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
+OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)
+ENGINES = {
+    "numba": "fkl.engines.local.Numba",
+    "numpy": "fkl.engines.local.Numpy",
+    "mpi": "fkl.engines.mpi.Mpi",
+    "jax": "fkl.engines.jax.Jax",
+}
+"""Import paths of what plays the rounds, see `fkl.engines.base.Engine`, as `_target_` is one of a node's class."""
+MOST_REPLICATES = 1_000_000
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Folders.
+
+    Parameters
+    ----------
+    data : str
+        Data files; by default the environment's FKL_DATA, else ``data``.
+    outputs : str
+        Runs, tables and figures.
+    cache : str
+        What is computed once for many runs; by default the environment's FKL_CACHE, else ``~/.cache/fkl``.
+    """
+
+    data: str = "data"
+    outputs: str = "outputs"
+    cache: str = "~/.cache/fkl"
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            _require_folder(one.name, getattr(self, one.name), "a folder")
+        try:
+            Path(self.cache).expanduser()
+        except RuntimeError:
+            raise BadValue("cache", self.cache, "a folder; there is no user of this name") from None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The keys outside every group.
+
+    Parameters
+    ----------
+    seed : int
+        Decides every random draw of the run.
+    replicates : int
+        Independent sets of random features.
+    precision : {"float32", "float64"}
+        Of random features, of the parameters that go with them, and of scalars on the wire.
+    engine : {"numba", "numpy", "mpi", "jax"}
+        Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
+        With mpi, for methods whose clients have a server, the processes that mpirun has started play the clients in
+        parts, by the compiled loops, and come to the same bytes. With jax, for methods whose rounds can be traced, they
+        are played by one compiled scan, on the device that JAX finds.
+    scaling : {"unit_ball", "unit_box", "none"}
+        Of features and target, see `fkl.data.normalise.normalise`.
+    rows : {"all", "even", "odd"}
+        Which of the data set's rows there are: all, or every other block of 50 in their order. What is chosen on the
+        even ones has seen nothing of the odd ones, not even their scale. A partition's default rounds (of by_site, own
+        and other) are then half as many; values that you give are taken as they are.
+    threads : int or None
+        Threads of the compiled kernels; None for all.
+    chunk : int or None
+        Replicates that run together; None for as many as a gigabyte holds.
+    checkpoint_s : float or None
+        Seconds between two savings of what a run has done so far; 0 for every round, None for never.
+    objective : str or None
+        Column of the summary whose mean a search for hyper-parameters is to make small.
+    save_model : bool
+        Whether to keep what was learned, in ``model.npz``.
+    out : str or None
+        Folder for this run's files; None for one named after the configuration.
+    """
+
+    seed: int = 0
+    replicates: int = 20
+    precision: str = "float32"
+    engine: str = "numba"
+    scaling: str = "unit_ball"
+    rows: str = "all"
+    threads: int | None = None
+    chunk: int | None = None
+    checkpoint_s: float | None = 30.0
+    objective: str | None = None
+    save_model: bool = False
+    out: str | None = None
+
+    def __post_init__(self) -> None:
+        require(0 <= self.seed < 2**63, "seed", self.seed, "an integer >= 0, below 2^63")
+        allowed = f"an integer from 1 to {MOST_REPLICATES}"
+        require(1 <= self.replicates <= MOST_REPLICATES, "replicates", self.replicates, allowed)
+        require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
+        require(self.engine in ENGINES, "engine", self.engine, ", ".join(ENGINES))
+        require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
+        require(self.rows in PARTS_OF_ROWS, "rows", self.rows, ", ".join(PARTS_OF_ROWS))
+        require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")
+        require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "an integer >= 1, or null")
+        every = self.checkpoint_s
+        require(every is None or 0 <= every < float("inf"), "checkpoint_s", every, "seconds >= 0, or null")
+        named = self.objective is None or self.objective.strip() != ""
+        require(named, "objective", self.objective, "a column of summary.csv, or null")
+        if self.out is not None:
+            _require_folder("out", self.out, "a folder, or null")
+
+
+def _require_folder(key: str, value: str, allowed: str) -> None:
+    """Refuse what names no folder that a file system could hold, with our own files beside it."""
+    short = all(len(part.encode()) <= LONGEST_NAME for part in Path(value).parts)
+    require(value.strip() != "" and short, key, value, f"{allowed}; no name longer than {LONGEST_NAME} bytes")
+    require(value.isprintable(), key, value, f"{allowed}, without control characters")
+    home = value.startswith("~") and key != "cache"  # some libraries would take it for a home folder, others not
+    require(not home, key, value, f"{allowed}; write $HOME for ~")

@@ -1,0 +1,144 @@
+"""Words of a command line, KEY=VALUE, by Hydra's grammar; most are so plain that Hydra need not be imported."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from fkl.errors import FklError, shown
+
+LONGEST = 8192
+"""Letters of a word; Hydra's parser takes seconds for more."""
+PLAIN = re.compile(
+    r"""
+    (?P<sign>\+{0,2})
+    (?P<key>[a-z_]\w*(?:\.[a-z_]\w*)* | [a-z_]\w*(?:/[a-z_]\w*)+)=
+    (?:
+        (?P<text>(?!(?:true|false|null|nan|inf)$)[a-z_][\w./-]*)
+      | (?P<int>[+-]?(?:0|[1-9]\d{0,17}))
+      | (?P<float>[+-]?(?:0|[1-9]\d*)(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+))
+    )
+    """,
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
+)
+"""Words that can be read without Hydra: names, paths and numbers."""
+PIECE = re.compile(
+    r"""
+    \s*+(?:
+        (?P<quoted>'(?:\\.|[^'\\])*+' | "(?:\\.|[^"\\])*+")(?=\s*+(?:[,\[\]{})]|$))
+      | (?P<sign>[,\[\]{})] | (?:bool|choice|float|glob|int|interval|range|shuffle|sort|str|tag)\s*\()
+      | (?P<text>(?:\$\{[^}]*+\} | \\. | \([^()]*+\) | [^,\[\]{}()\\] | \\$)++)
+      | (?P<other>.)
+    )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""Parts of a value: quoted text, what lists, sweeps and functions are written with, and text without quotes."""
+INTERPOLATION = re.compile(r"\$\{[^}]*+\}")
+ESCAPED = re.compile(r"\\([\\()\[\]{}:=, \t])")
+AROUND = re.compile(r"^[ \t]+|(?<!\\)[ \t]+$")
+ODD = re.compile(r"[^A-Za-z0-9_/\-\\+.$%*@?|:= \t]")
+"""What text without quotes may not hold."""
+
+
+class Word(NamedTuple):
+    """One word.
+
+    Parameters
+    ----------
+    sign : {"", "+", "++", "~"}
+        Change what there is, add, do either, leave out.
+    key : str
+        Of the configuration, or a group.
+    value : object
+    text : str
+        As it was written.
+    """
+
+    sign: str
+    key: str
+    value: Any
+    text: str
+
+
+def read_words(words: Iterable[str]) -> list[Word]:
+    """Read words that each have one value.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        If one is not understood, or has several values, as those of a sweep.
+    """
+    return [_plain(word) or _by_grammar(word) for word in words]
+
+
+def _plain(word: str) -> Word | None:
+    match = PLAIN.fullmatch(word) if len(word) <= LONGEST else None
+    if match is None:
+        return None
+    kind = str(match.lastgroup)
+    make = {"text": str, "int": int, "float": float}[kind]
+    return Word(match["sign"], match["key"], make(match[kind]), word)
+
+
+def _by_grammar(word: str) -> Word:
+    [override] = parsed([word])
+    if not override.key_or_group:
+        raise FklError(f"{word}: not understood; write KEY=VALUE")
+    if override.package is not None:
+        raise FklError(f"{word}: a group is named without @")
+    if override.is_sweep_override():
+        raise FklError(f"{shown(word)}: several values are for fkl run -m, a run for each; a list is written [1,2]")
+    sign = override.get_key_element().removesuffix(override.key_or_group)
+    return Word(sign, override.key_or_group, override.value(), word)
+
+
+def each_value(word: str, names: Callable[[str], list[str]]) -> list[str]:
+    """A word for each value of one that is swept over; `names` tells a group's choices, for glob(*)."""
+    from hydra.core.override_parser.types import Glob
+
+    [override] = parsed([word])
+    if not override.is_sweep_override():
+        return [word]
+    glob = override.value()
+    values = glob.filter(names(override.key_or_group)) if isinstance(glob, Glob) else override.sweep_string_iterator()
+    return [f"{override.get_key_element()}={value}" for value in values]
+
+
+def parsed(words: Iterable[str]) -> list[Any]:
+    """What Hydra's parser makes of words.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        If one is not understood.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    parser = OverridesParser.create()
+    found = []
+    for word in words:
+        if len(word) > LONGEST:
+            raise FklError(f"{shown(word)}: longer than {LONGEST} letters")
+        try:
+            found += parser.parse_overrides([quoted(word)])
+        except (HydraException, RecursionError):
+            raise FklError(f"{shown(word)}: not understood; write KEY=VALUE") from None
+        except ValueError as error:  # a number of 5000 digits
+            raise FklError(f"{shown(word)}: {error}") from None
+    return found
+
+
+def quoted(word: str) -> str:
+    """A word as Hydra can read it, so that a user need not quote ``out=größe``; most are what they were."""
+    key, equals, value = word.partition("=")
+    return key + equals + PIECE.sub(_quoted_piece, value) if ODD.search(value) else word
+
+
+def _quoted_piece(piece: re.Match[str]) -> str:
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    text = piece["text"]
+    if text is None or text[0] in "'\"" or not ODD.search(ESCAPED.sub("", INTERPOLATION.sub("", text))):
+        return piece[0]
+    return QuotedString(ESCAPED.sub(r"\1", AROUND.sub("", text)), Quote.single).with_quotes()

@@ -1,0 +1,59 @@
+"""The jobs of a paper's experiment, each with the configuration that `fkl run` gives it."""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from math import prod
+from typing import Any
+
+from fkl.config import experiments
+from fkl.config.choices import Choices
+from fkl.config.compose import compose_read
+from fkl.config.interpolation import resolved
+from fkl.config.words import Word, each_value, read_words
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of an experiment.
+
+    Parameters
+    ----------
+    words : tuple of str
+        Of the command line that would run it.
+    config : dict
+        Its configuration as plain data, without the folders that it would read and write.
+    cell : dict
+        Where its run stands in the paper's tables and figures.
+    """
+
+    words: tuple[str, ...]
+    config: dict[str, Any]
+    cell: dict[str, Any]
+
+
+@cache
+def jobs(experiment: str) -> tuple[Job, ...]:
+    """All jobs of an experiment, named PAPER/NAME."""
+    [chosen] = read_words([f"+{experiments.GROUP}={experiment}"])
+    return tuple(_job([chosen, *words]) for words in product(*_swept(experiment)))
+
+
+def count(experiment: str) -> int:
+    """How many jobs an experiment has; none is composed."""
+    return prod(len(values) for values in _swept(experiment))
+
+
+def _swept(experiment: str) -> list[list[Word]]:
+    """What jobs differ in, a word for each value, and what they share."""
+    node: Any = experiments.choice(f"{experiments.GROUP}/{experiment}")
+    return [read_words(each_value(f"{key}={value}", Choices().names)) for key, value in node["sweep"].items()]
+
+
+def _job(words: list[Word]) -> Job:
+    """A job whose cell has the values that it names, for example ``M={algo[M]}``."""
+    composed = compose_read(words)
+    del composed.config["paths"]
+    config = resolved(composed.config)
+    cell = {key: value.format(**config) if isinstance(value, str) else value for key, value in composed.cell.items()}
+    return Job(tuple(word.text for word in words), config, cell)

@@ -1,0 +1,125 @@
+"""What a sweep's jobs tell while it is under way, and the list that closes it.
+
+Jobs run wherever a launcher puts them, so all they share is a folder: `hydra.sweep.dir`.
+"""
+
+import json
+import shlex
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from fkl.errors import FklError, require
+from fkl.files import require_files_in, write_text, writing
+
+NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
+"""In a sweep's folder: what its jobs tell while it is under way, the plan too, the closing list, and Hydra's own."""
+FIRST_COLUMNS = ["job", "state", "seconds", "overrides", "folder", "message"]
+COLUMNS = [*FIRST_COLUMNS, "metric", "mean"]
+"""Of the closing list; the first, which older lists have too, tell that it is fkl's."""
+FINISHED, SKIPPED, DIVERGED, FAILED, NOT_RUN = "finished", "finished already", "diverged", "failed", "not run"
+DONE, WRONG = (FINISHED, SKIPPED, DIVERGED), (DIVERGED, FAILED)
+"""States of jobs that are compared, and of those for which a sweep ends with exit code 2."""
+
+
+@contextmanager
+def listed(folder: Path, jobs: int, *, fail_fast: bool) -> Iterator[None]:
+    """Let jobs leave notes in a sweep's folder in this block, and print the list of them behind it.
+
+    Raises
+    ------
+    SystemExit
+        With code 2 when a job failed.
+    """
+    with _notes(folder) as notes:
+        write_text(notes / PLAN, json.dumps({"jobs": jobs, "started": time.time(), "fail_fast": fail_fast}))
+        yield
+        ended = read_notes(notes)
+    counts = Counter(note["state"] for note in ended)
+    print(f"{len(ended)} runs: " + ", ".join(f"{number} {state}" for state, number in counts.most_common()))
+    print(f"files: {folder / LIST}")
+    failed = [note for note in ended if note["state"] == FAILED]
+    for note in failed:
+        print(f"fkl: failed: {note['overrides']}: {note['message']} (see {note['folder']})", file=sys.stderr)
+    if diverged := [note for note in ended if note["state"] == DIVERGED]:
+        first, more = diverged[0], f" and {len(diverged) - 1} more, all" * (len(diverged) > 1)
+        told = f"{first['overrides']}: {first['message']}{more} in {folder / LIST}"
+        print(f"fkl: diverged: {told}", file=sys.stderr)
+    _compare(folder, ended)
+    if failed or diverged:
+        sys.exit(2)
+
+
+def _compare(folder: Path, ended: list[dict[str, Any]]) -> None:
+    """Print the runs of a sweep beside each other, where there are two or more."""
+    done = [note for note in ended if note["state"] in DONE]
+    metrics = [note["metric"] for note in done if "metric" in note]
+    if len({note["folder"] for note in done}) < 2 or not metrics:
+        return
+    from fkl.comparison import MOST_ROWS, compare
+
+    try:
+        made = compare(folder, max(dict.fromkeys(metrics), key=metrics.count))
+        text = made.pivot.text(sys.stdout.isatty(), MOST_ROWS)
+    except FklError as error:  # such as a run that has changed since: the sweep is done all the same
+        print(f"fkl: not compared: {error}", file=sys.stderr)
+        return
+    print("", text, *made.conclusions, f"fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX", sep="\n")
+
+
+@contextmanager
+def _notes(folder: Path) -> Iterator[Path]:
+    """Folder of the notes of a sweep under way, which become its closing list; only files of its own are deleted.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        When the folder is another sweep's that is under way, or has files of the user's that a sweep would overwrite.
+    """
+    notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
+    from fkl.results.folder import let_go, made
+
+    with made(folder), writing(folder):
+        ours = not table.exists() or table.read_text(errors="replace").startswith(",".join(FIRST_COLUMNS))
+        known = table.exists() or notes.exists() or not composed.exists()
+        allowed = f"a folder without a {LIST} or {COMPOSED} that no sweep has written"
+        require(ours and known, "hydra.sweep.dir", folder, allowed)
+        new = not composed.exists()
+        lock = FileLock(folder / f"{NOTES}.lock", is_singleton=False)
+        require_files_in(folder)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            require(False, "hydra.sweep.dir", folder, "a folder in which no other sweep is under way")
+        try:
+            notes.mkdir(exist_ok=True)  # one that was killed has left its notes: nobody else is here
+            _delete_notes(notes)
+            yield notes
+        finally:
+            if ended := read_notes(notes):
+                import pandas as pd
+
+                write_text(table, pd.DataFrame(ended, columns=COLUMNS).to_csv(index=False))
+            elif new:
+                composed.unlink(missing_ok=True)
+            _delete_notes(notes)
+            with suppress(OSError):
+                notes.rmdir()
+            let_go(lock)
+
+
+def _delete_notes(notes: Path) -> None:
+    for file in (notes / PLAN, *notes.glob("job-*.json")):
+        file.unlink(missing_ok=True)
+
+
+def read_notes(notes: Path) -> list[dict[str, Any]]:
+    """What the jobs that ended told, in their order."""
+    found = [json.loads(file.read_text()) for file in notes.glob("job-*.json")]
+    return sorted(found, key=lambda note: note["job"])

@@ -1,0 +1,173 @@
+"""A sweep by Hydra's sweepers and launchers, which ask fkl for the configuration of each job.
+
+Hydra itself composes the node `hydra` alone, of words of the command line: no file of a configuration reaches it, and
+with it the classes that Hydra makes.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Never
+
+import hydra
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
+from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
+from hydra.types import HydraContext
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+
+from fkl.config.choices import Choices, no_such_key, not_known
+from fkl.config.compose import compose, sweep_of
+from fkl.config.interpolation import resolved
+from fkl.config.words import parsed, quoted, read_words
+from fkl.errors import BadValue, FklError, require
+from fkl.sweeps import optuna
+from fkl.sweeps.closing_list import listed
+from fkl.sweeps.count import count_jobs, first_job
+from fkl.sweeps.job import run_job
+from fkl.sweeps.launcher_keys import A_FOLDER, require_allowed
+
+OF_HYDRA = re.compile(r"[+~]*hydra(?![\w])")
+KEYS = re.compile(r"\+{0,2}hydra(/launcher|/sweeper(/sampler)?|\.sweep\.dir|\.launcher\..+|\.sweeper\.(?!params).+)")
+ALLOWED = "hydra/launcher, hydra.launcher.KEY, hydra/sweeper, hydra/sweeper/sampler, hydra.sweeper.KEY, hydra.sweep.dir"
+NODE = {
+    "defaults": [{"override hydra/job_logging": "none"}, {"override hydra/hydra_logging": "none"}],
+    "hydra": {
+        "run": {"dir": "."},
+        "sweep": {"dir": "${paths.outputs}/sweeps/${now:%Y-%m-%d_%H-%M-%S-%f}", "subdir": "."},
+        "output_subdir": None,
+        "job": {"name": "fkl run", "chdir": False},
+    },
+    "paths": {"outputs": "outputs"},
+}
+"""What Hydra composes. A run keeps its configuration and its files itself."""
+
+
+class JobLoader(ConfigLoader):
+    """What Hydra's sweepers and launchers ask for a job's configuration; it goes with them into their workers."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.folders = tuple(folders)
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        """Compose a job's configuration, as that of a single run, beside Hydra's node."""
+        config = OmegaConf.create(compose(*sweep_overrides, folders=self.folders))
+        config["hydra"] = deepcopy(master_config["hydra"])
+        OmegaConf.set_readonly(config.hydra, False)
+        config.hydra.overrides.task = list(sweep_overrides)
+        return config
+
+    def get_group_options(self, group_name: str, *_: Any, **__: Any) -> list[str]:
+        """Names of a group, for glob(*)."""
+        return Choices(*self.folders).names(group_name)
+
+    def _not_asked(self, *_: Any, **__: Any) -> Never:
+        raise NotImplementedError("fkl composes; Hydra asks for the configurations of jobs alone")
+
+    load_configuration = get_search_path = get_sources = list_groups = compute_defaults_list = _not_asked
+
+
+class NoCallbacks:
+    """What Hydra tells of a job's beginning and end, and fkl has no use for."""
+
+    def on_job_start(self, **_: Any) -> None:
+        """Do nothing."""
+
+    def on_job_end(self, **_: Any) -> None:
+        """Do nothing."""
+
+
+def sweep(words: Sequence[str], folders: Sequence[Path] = (), *, fail_fast: bool = False) -> None:
+    """Do a run for every combination of the values of these words, or what a search proposes.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Of the command line.
+    folders : sequence of Path
+        Where choices are, besides fkl's own.
+    fail_fast : bool
+        Whether jobs that have not begun are left out once one has failed.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Before the first job, and with nothing written, where one cannot be composed.
+    SystemExit
+        With code 2 when a job failed.
+    """
+    os.environ["PYTHONSAFEPATH"] = "1"  # or workers would find their modules in the current folder first
+    choices = Choices(*folders)
+    of_runs = [quoted(word) for word in words if not OF_HYDRA.match(word)]
+    chosen = [str(one.input_line) for one in parsed(of_runs) if not one.is_sweep_override()]
+    params = {key: quoted(f"={value}")[1:] for key, value in sweep_of(read_words(chosen), folders).items()}
+    overrides = optuna.merged(params, of_runs)
+    config = _composed_node([word for word in words if OF_HYDRA.match(word)])
+    require_allowed(config.hydra)
+    sweeper = config.hydra.sweeper
+    jobs = count_jobs(sweeper, overrides, choices.names)
+    first = first_job(overrides, folders)
+    if sweeper._target_ == optuna.TARGET:
+        allowed = "a column of summary.csv, which the search makes small"
+        require(first["objective"] is not None, "objective", None, allowed)
+    try:
+        with open_dict(config):
+            config.paths = resolved(first)["paths"]
+            config.hydra.sweep.dir = str(config.hydra.sweep.dir)
+    except OmegaConfBaseException as error:
+        raise FklError(f"hydra.sweep.dir: {str(error).splitlines()[0]}") from None
+    folder = config.hydra.sweep.dir
+    require(A_FOLDER.holds(folder), "hydra.sweep.dir", folder, A_FOLDER.allowed)
+    sweeper.params = params
+    HydraConfig.instance().set_config(config)
+    context = HydraContext(config_loader=JobLoader(folders), callbacks=NoCallbacks())  # type: ignore[arg-type]
+    with listed(Path(folder), jobs, fail_fast=fail_fast):
+        if sweeper._target_ == optuna.TARGET:
+            made = instantiate(sweeper)
+            made.setup(hydra_context=context, task_function=run_job, config=config)
+        else:
+            made = Plugins.instance().instantiate_sweeper(hydra_context=context, task_function=run_job, config=config)
+        made.sweep(of_runs)
+
+
+def _composed_node(words: Sequence[str]) -> DictConfig:
+    """What these words say to Hydra, as Hydra composes it.
+
+    Raises
+    ------
+    fkl.errors.FklError
+        Names the key and what is allowed.
+    """
+    for word, override in zip(words, parsed(words), strict=True):
+        if not KEYS.fullmatch(override.get_key_element()):
+            raise FklError(f"{word}: no such key of hydra's here; there are {ALLOWED}")
+        if override.is_sweep_override():
+            raise FklError(f"{word}: must be one value; a sweep varies keys of a run")
+        if "/" in override.key_or_group and not isinstance(override.value(), str):
+            raise BadValue(override.key_or_group, override.value(), "the name of a choice")
+    ConfigStore.instance().store(name="fkl_sweep", node=NODE, provider="fkl")
+    optuna.register()
+    try:
+        with hydra.initialize(version_base="1.3", config_path=None):
+            return hydra.compose("fkl_sweep", [quoted(word) for word in words], return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise FklError(_in_one_line(error)) from None
+
+
+def _in_one_line(error: Exception) -> str:
+    """One line for what Hydra says of these words."""
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return not_known(str(error.missing_cfg_file), error.options or [])
+    cause = error.__cause__
+    if isinstance(error, ConfigCompositionException) and isinstance(cause, OmegaConfBaseException):
+        if not isinstance(cause, ConfigKeyError | ConfigAttributeError):
+            return f"{cause.full_key}: {str(cause).splitlines()[0]}"
+        if isinstance(cause.parent_node, DictConfig) and cause.full_key:
+            return no_such_key(cause.full_key, cause.parent_node)
+    return " ".join(str(error).split())

@@ -1,0 +1,161 @@
+"""One run of `fkl run`: alone, or as a job of a sweep, in this process or in a launcher's worker.
+
+What plays, draws and writes is imported where a configuration has been checked.
+"""
+
+import json
+import math
+import sys
+import sysconfig
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+import fkl
+from fkl.config import Run, load
+from fkl.engines.divergence import DivergedError
+from fkl.errors import FklError, printable, require
+from fkl.files import CannotWriteError, write_text
+from fkl.sweeps.closing_list import DIVERGED, FAILED, FINISHED, NOT_RUN, NOTES, PLAN, SKIPPED, WRONG, read_notes
+
+
+def run_single(config: dict[str, Any], words: tuple[str, ...]) -> None:
+    """Do a run that is no job of a sweep.
+
+    Raises
+    ------
+    fkl.errors.FklError
+    SystemExit
+        With code 1 for an error in code of the user's own, once its lines are shown.
+    """
+    run = load(config, words)
+    try:
+        _execute(run)
+    except Exception as error:
+        if not isinstance(error, FklError):
+            folder = write_traceback(error, run.failed_folder, config, run.digest)
+            if frames := _own_frames(error):
+                said = traceback.format_list(frames) + traceback.format_exception_only(error)
+                print("".join([*said, f"the whole traceback: {folder / 'error.txt'}"]), file=sys.stderr)
+                sys.exit(1)
+        raise
+    _objective(run)
+
+
+def _own_frames(error: Exception) -> list[traceback.FrameSummary]:
+    """Lines of a traceback that are of the user's own modules: not fkl's, Python's or an installed library's."""
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib", "scripts"))
+    others = [Path(fkl.__file__).parent, *map(Path, installed)]
+
+    def is_own(frame: traceback.FrameSummary) -> bool:
+        file = Path(frame.filename)
+        return file.is_file() and not any(file.resolve().is_relative_to(folder.resolve()) for folder in others)
+
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if is_own(frame)]
+
+
+def _execute(run: Run) -> bool:
+    """Do the run, unless a search would choose by samples that are set apart to be tested on."""
+    if run.settings.objective is not None and hasattr(run.algo, "fold"):
+        allowed = "a fold of the training samples, since a search must not see the samples tested on"
+        require(run.algo.fold is not None, "algo.fold", None, allowed)
+    from fkl.runs.execute import execute
+
+    return execute(run)
+
+
+def _objective(run: Run) -> float | None:
+    """Mean over replicates of the column of the finished run's summary that a search makes small."""
+    name = run.settings.objective
+    if name is None:
+        return None
+    from fkl.results.folder import read_summary
+
+    summary = read_summary(run.folder)
+    require(name in summary, "objective", name, f"one of {', '.join(summary.columns[1:])}")
+    return float(summary[name].mean())
+
+
+def _judged(run: Run) -> dict[str, Any]:
+    """The metric of a finished run, that of a search or else its main one, and its mean; and whether it diverged."""
+    from fkl.data.baselines import BLOWN_UP, blown_up
+    from fkl.results.folder import read_summary
+    from fkl.results.metrics import main_metric
+
+    summary = read_summary(run.folder)
+    name = run.settings.objective or main_metric(summary)
+    judged = {"metric": name, "mean": float(f"{summary[name].mean():.6g}")}
+    if blown_up(summary).any():
+        judged |= {"state": DIVERGED, "message": f"{name} is more than {BLOWN_UP:g} times that of its baselines"}
+    return judged
+
+
+def run_job(config: DictConfig) -> float | None:
+    """Do one job of a sweep, Hydra's task function, and write a note of how it ended.
+
+    Returns
+    -------
+    float or None
+        What `objective` names, for a sweeper that searches; infinity where the run failed.
+    """
+    from hydra.core.hydra_config import HydraConfig
+
+    hydra = HydraConfig.get()
+    sweep, number = Path(hydra.sweep.dir), int(hydra.job.num)
+    plain: Any = OmegaConf.to_container(config, resolve=False)
+    words = tuple(hydra.overrides.task)
+    notes = sweep / NOTES
+    plan = json.loads((notes / PLAN).read_text())
+    note = {"job": number, "overrides": " ".join(words), "folder": "", "message": ""}
+    start = time.time()
+    value: float | None = math.inf
+    if plan["fail_fast"] and any(one["state"] in WRONG for one in read_notes(notes)):
+        note["state"] = NOT_RUN
+    else:
+        print(f"[{number + 1}/{plan['jobs']}] {note['overrides']}{_time_left(plan, read_notes(notes))}", flush=True)
+        run = None
+        try:
+            run = load(plain, words)
+            note |= {"state": FINISHED if _execute(run) else SKIPPED, "folder": str(run.folder)}
+            value = _objective(run)
+            note |= _judged(run)
+        except Exception as error:  # the sweep goes on past whatever it is
+            state = DIVERGED if isinstance(error, DivergedError) else FAILED
+            folder = Path(plain["paths"]["outputs"]) / "failed" / f"{sweep.name}-{number}"
+            if run is not None:  # else its configuration could not be read, and it has no name but its place
+                folder = run.failed_folder
+            folder = write_traceback(error, folder, plain, run.digest if run is not None else "")
+            note |= {"state": state, "message": _in_one_line(error), "folder": str(folder)}
+            print(f"fkl: {note['message']}", file=sys.stderr)
+    note["seconds"] = round(time.time() - start, 1)
+    write_text(notes / f"job-{number}.json", json.dumps(note))
+    return value
+
+
+def _in_one_line(error: Exception) -> str:
+    return printable(str(error) if isinstance(error, FklError) else f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+def write_traceback(error: Exception, folder: Path, config: dict[str, Any], digest: str) -> Path:
+    """Write a failed run's traceback into its own folder, and tell where that is."""
+    from fkl.results.folder import write_failed
+
+    if isinstance(error, DivergedError) and error.folder is not None:
+        return error.folder  # which has its rows
+    try:
+        return write_failed(folder, config, "".join(traceback.format_exception(error)), digest)
+    except CannotWriteError as full:
+        print(f"fkl: {full}", file=sys.stderr)
+        return folder
+
+
+def _time_left(plan: dict[str, Any], notes: list[dict[str, Any]]) -> str:
+    """A guess from the jobs that had something to do."""
+    done = sum(note["state"] != SKIPPED for note in notes)
+    if not done:
+        return ""
+    seconds = (time.time() - plan["started"]) / done * (plan["jobs"] - len(notes))
+    return f" (about {seconds / 60:.0f} min left)" if seconds >= 60 else f" (about {seconds:.0f} s left)"

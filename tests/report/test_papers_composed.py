@@ -1,0 +1,49 @@
+"""Every job of every paper's experiment is composed as ever: the hashes beside this file say to what.
+
+A line is PAPER/NAME, how many jobs it has, and the SHA-256 of their words, configurations and cells as sorted JSON.
+Who changes a configuration on purpose writes the file anew: ``python tests/report/test_papers_composed.py``.
+"""
+
+import hashlib
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from fkl.config import experiments
+from fkl.papers import jobs as grid
+
+FILE = Path(__file__).with_name("composed_jobs.txt")
+
+
+def line_of(experiment: str, jobs: tuple[grid.Job, ...]) -> str:
+    plain = json.dumps([[job.words, job.config, job.cell] for job in jobs], sort_keys=True)
+    return f"{experiment} {len(jobs)} {hashlib.sha256(plain.encode()).hexdigest()}"
+
+
+def all_lines() -> list[str]:
+    names = [name for paper in experiments.files() for name in sorted(experiments.experiments(paper))]
+    return [line_of(name, grid.jobs(name)) for name in names]
+
+
+def test_all_jobs_of_all_papers_are_composed_as_ever() -> None:
+    assert all_lines() == FILE.read_text().splitlines()
+
+
+@pytest.mark.parametrize("part", ["words", "config", "cell"])
+def test_a_planted_change_is_seen(part: str) -> None:
+    """Of one value, in one part of one of twenty jobs."""
+    *others, job = grid.jobs("coke/bandwidth")
+    changed = deepcopy(job)
+    if part == "words":
+        changed = grid.Job((*job.words[:-1], "seed=1"), job.config, job.cell)
+    else:
+        getattr(changed, part)["planted"] = 1
+    known = FILE.read_text().splitlines()
+    assert line_of("coke/bandwidth", (*others, job)) in known
+    assert line_of("coke/bandwidth", (*others, changed)) not in known
+
+
+if __name__ == "__main__":
+    FILE.write_text("\n".join(all_lines()) + "\n")
