@@ -19,7 +19,7 @@ CORE = {
         "contract/parties.py",
     ),
     "tasks and judges": ("tasks/*.py",),
-    "loop": ("experiment.py", "simulation.py"),
+    "loop": ("engines/experiment.py", "engines/rounds.py", "engines/local.py"),
     "channel and ledger": (
         "network/messages.py",
         "network/wire.py",
