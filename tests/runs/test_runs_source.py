@@ -182,7 +182,7 @@ def of_copy() -> str:
     return source.of_fkl.__wrapped__()
 
 
-@pytest.mark.parametrize("file", ["kernels/compiled.py", "data/csv_file.py", "simulation.py", "algorithms/base.py"])
+@pytest.mark.parametrize("file", ["kernels/compiled.py", "data/csv_file.py", "engines/rounds.py", "algorithms/base.py"])
 def test_a_change_in_fkl_s_source_is_seen(copied: Path, file: str) -> None:
     assert of_copy() == source.of_fkl()
     with (copied / file).open("a") as text:
