@@ -1,8 +1,8 @@
 """Pages of the documentation that are made from the code: a hook of MkDocs, see mkdocs.yml.
 
-A page a choice of the configuration, from `fkl.describe`; the papers' differences, the changes and the contributor's
-page from where they lie. Links between them are turned into links between pages; a link to a file of the source becomes
-its name, since the site does not hold the source.
+A page a choice of the configuration, from `fkl.cli.describe`; the papers' differences, the changes and the page of
+contributors from where they lie. Links between them are turned into links between pages; a link to a file
+of the source becomes its name, since the site does not hold the source.
 """
 
 import posixpath
@@ -15,9 +15,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from fkl.cli.describe import Description, of_choice
 from fkl.config import choices
 from fkl.config.compose import keys_of
-from fkl.describe import Description, of_choice
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "fomd_oms", "fed_poe", "dekrr", "frontier")

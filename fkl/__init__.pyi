@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from fkl import estimators as estimators
-from fkl.comparison import compare as compare
+from fkl.report.compare import compare as compare
 from fkl.runs.api import Result as Result
 from fkl.runs.api import load as load
 from fkl.runs.api import load_model as load_model

@@ -16,12 +16,12 @@ from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.algorithms.parsimonious.dual import Dual
+from fkl.basics.random_streams import Role, Streams
 from fkl.bench import coke, graph_omkl, parsimonious
 from fkl.bench import pof_mkl as bench_pof_mkl
 from fkl.bench.case import Case
 from fkl.bench.floor import seconds
 from fkl.engines.experiment import make_world
-from fkl.streams import Role, Streams
 
 Timed = tuple[Case, Callable[[], float]]
 """A case, and the seconds that its transcription would take for all of it."""

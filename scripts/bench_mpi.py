@@ -20,9 +20,9 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.experiment import make_world
 from fkl.engines.mpi import OnRanks, Ranks, hush, started
-from fkl.kernels.tiles import CLIENT_TILE
+from fkl.kernels.client_tiles import CLIENT_TILE
 from fkl.runs.prepare import prepare
-from fkl.tasks.samples import told_before
+from fkl.tasks.run_samples import told_before
 
 ROUNDS, TIMES = 12, 2000
 KERNELS, FEATURES = 51, 10

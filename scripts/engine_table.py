@@ -22,7 +22,7 @@ from fkl.config.choices import Choices
 from fkl.conformance import scenario
 from fkl.engines.base import why_no_star_on_a_stream
 from fkl.engines.rounds import simulate
-from fkl.results.records import TIMING_COLUMNS
+from fkl.results.tables import TIMING_COLUMNS
 from fkl.runs.prepare import prepare
 
 WITHOUT = {"qc_odkla": ("~compression",)}

@@ -12,12 +12,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
+from fkl.basics.random_streams import Streams
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.rounds import simulate
-from fkl.kernels.draws import DRAWS
+from fkl.kernels.frequency_draws import DRAWS
 from fkl.runs.prepare import prepare
-from fkl.streams import Streams
 
 SIZES = (10, 30, 100, 300, 1000)
 REPLICATES = 5

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from fkl.conditions import around
+from fkl.conditions import wrap
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.config import load
 from fkl.config.compose import compose
@@ -92,7 +92,7 @@ def draw_late(file: Path) -> None:
     for number, label, experiment in experiments(*NAVAL, *FEW):
         for what, (condition, colour, style) in LATE.items():
             told = [
-                error(experiment, around(experiment.algorithm, {"late": condition(d)}), f"{label}, {what}, d = {d}")
+                error(experiment, wrap(experiment.algorithm, {"late": condition(d)}), f"{label}, {what}, d = {d}")
                 for d in DELAYS
             ]
             band(axes[number], DELAYS, *np.array(told).T, colour, style, what)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.rounds import simulate
-from fkl.results.records import make_records
+from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
 
 COMMON = ("dataset=naval", "partition=iid", "partition.clients=10", "partition.rounds=150", "kernels.D=20")

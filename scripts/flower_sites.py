@@ -314,7 +314,7 @@ def deployed(folder: Path, say: Callable[[str], None]) -> tuple[float, bool, np.
     files, words = write_files(rows, [PER_SITE * n for n in ROWS]), ("algo=pof_mkl", "algo.M=5", "algo.xi=0.5", *WORDS)
     project = folder / "project"
     command = ["flower", "init", str(project), "--sites", str(len(files)), "--clients-per-site", str(PER_SITE), *words]
-    subprocess.run([sys.executable, "-m", "fkl.cli", *command], check=True, timeout=120, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "fkl", *command], check=True, timeout=120, stdout=subprocess.DEVNULL)
     text = (project / "pyproject.toml").read_text()
     (project / "pyproject.toml").write_text(text.replace("timeout-s = 120.0", "timeout-s = 45.0"))
     with Deployment(folder, files) as deployment:

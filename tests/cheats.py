@@ -16,10 +16,10 @@ from fkl.algorithms.federated.descent import Parameters
 from fkl.algorithms.federated.descent import Server as Theta
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
+from fkl.basics.random_streams import Role, Streams
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
-from fkl.network.messages import Each, Ragged, Shared, Size
-from fkl.streams import Role, Streams
+from fkl.wire.payloads import Each, Ragged, Shared, Size
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from conftest import ALGORITHMS, SMALL
 
 from fkl import __version__, conf_folder
-from fkl.cli import GROUPS, commands
+from fkl.cli.commands import GROUPS, commands
 from fkl.config.experiments import abouts
 
 HEAVY = ("numpy", "pandas", "matplotlib", "numba", "hydra", "sklearn", "scipy")
@@ -81,7 +81,7 @@ def test_version_is_the_package_s(fkl: Callable) -> None:
 
 def _into(descriptor: int, *words: str) -> "subprocess.CompletedProcess[str]":
     """`fkl` in a process of its own whose output goes to a file descriptor."""
-    command = [sys.executable, "-m", "fkl.cli", *words]
+    command = [sys.executable, "-m", "fkl", *words]
     return subprocess.run(command, stdout=descriptor, stderr=subprocess.PIPE, text=True, check=False)
 
 

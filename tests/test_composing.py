@@ -13,11 +13,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from fkl import conf_folder
+from fkl.basics.errors import FklError
 from fkl.config import experiments
 from fkl.config.choices import Choices
 from fkl.config.compose import compose
 from fkl.config.words import PLAIN, each_value, read_words
-from fkl.errors import FklError
 from fkl.papers import PAPERS
 from fkl.papers.jobs import jobs
 

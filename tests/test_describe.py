@@ -8,11 +8,11 @@ from importlib import import_module
 
 import pytest
 
+from fkl.basics.errors import BadValue, FklError
+from fkl.cli.describe import GROUPS, NODES, _choices, describe, of_choice, shown
+from fkl.cli.docstrings import POINTER
 from fkl.config import choices
 from fkl.config.compose import compose, keys_of
-from fkl.describe import GROUPS, NODES, _choices, describe, of_choice, shown
-from fkl.errors import BadValue, FklError
-from fkl.source_docs import POINTER
 
 CHOICES = [(group, name) for group in choices.GROUPS for name in choices.files(group)]
 BROKEN = [

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fkl import memory
-from fkl.errors import FklError
+from fkl.basics import memory
+from fkl.basics.errors import FklError
+from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary
-from fkl.streams import Streams
 
 MIB = 2**20
 

@@ -9,11 +9,11 @@ from shutil import which
 
 import pytest
 
-from fkl.cli import commands
-from fkl.completion import SCRIPTS, offered
+from fkl.basics.errors import FklError
+from fkl.cli.commands import commands
+from fkl.cli.completion import SCRIPTS, offered
 from fkl.config import choices
 from fkl.config.compose import compose, keys_of
-from fkl.errors import FklError
 
 EXTENDING = [
     (group, name)
@@ -92,7 +92,7 @@ def test_each_shell_completes(fkl: Callable, tmp_path: Path, shell: str) -> None
     if which(shell) is None:
         pytest.skip(f"there is no {shell}")
     command = tmp_path / "fkl"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m fkl.cli "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m fkl "$@"\n')
     command.chmod(0o755)
     source = fkl("completion", shell).out
     ask = {

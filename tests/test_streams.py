@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fkl.streams import NotYoursError, Role, Streams
+from fkl.basics.random_streams import NotYoursError, Role, Streams
 
 rounds = st.lists(st.integers(0, 1 << 40), min_size=1, max_size=6)
 

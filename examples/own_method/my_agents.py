@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.decentralized.consensus import Consensus
-from fkl.contract.samples import BatchSamples
+from fkl.basics.errors import require
+from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.errors import require
-from fkl.network.inbox import Inbox
-from fkl.network.messages import Each, Shared
+from fkl.wire.inbox import Inbox
+from fkl.wire.payloads import Each, Shared
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from fkl.basics.errors import require
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
-from fkl.errors import require
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import World, softmax
 from fkl.algorithms.online.learner import Learner, Played, samples
-from fkl.errors import require
+from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 
 

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, squared_norms
 from fkl.algorithms.federated.descent import Descent
+from fkl.basics.errors import require
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common, Outcome
-from fkl.errors import require
-from fkl.network.messages import FeatureGradients, Shared
+from fkl.wire.payloads import FeatureGradients, Shared
 
 
 @dataclass(frozen=True)

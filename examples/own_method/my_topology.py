@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from fkl.errors import require
+from fkl.basics.errors import require
 from fkl.network import Topology
 from fkl.network.topology import connected
 

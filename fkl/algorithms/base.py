@@ -5,13 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from fkl.basics.errors import require
 from fkl.contract.one_shot import Fitted
 from fkl.contract.parties import Scored
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.problem import FOLDS, Batch, Problem
-from fkl.errors import require
-from fkl.kernels.flow import namespace
 from fkl.kernels.losses import LOSSES
+from fkl.kernels.traceable import namespace
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.task import Task
 
@@ -48,7 +48,7 @@ class HoldOut:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     task: ClassVar[type[Task]] = BatchTask
@@ -90,7 +90,7 @@ class Batched(HoldOut):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     iterations: int = 2000

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, softmax
+from fkl.basics.errors import require
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
-from fkl.errors import require
 from fkl.kernels import Dictionary
-from fkl.kernels.flow import namespace
+from fkl.kernels.traceable import namespace
 
 LEVELS = np.logspace(-6, 0, 25)
 """Levels of noise that the evidence chooses among, four a decade; targets are scaled to numbers of about 1."""
@@ -106,7 +106,7 @@ class GaussianProcesses:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     flush: int | None = 1

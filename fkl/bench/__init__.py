@@ -16,8 +16,8 @@ import numpy as np
 from tabulate import tabulate
 
 from fkl import __version__
+from fkl.basics.errors import FklError
 from fkl.bench.case import Case
-from fkl.errors import FklError
 
 BENCHES = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
 LIBRARIES = ("numpy", "scipy", "numba")
@@ -33,7 +33,7 @@ def bench(names: Iterable[str]) -> str:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     wanted = tuple(names) or BENCHES
     for name in wanted:

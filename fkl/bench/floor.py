@@ -9,7 +9,7 @@ from numba import njit, prange
 
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
-from fkl.kernels.compiled import sincos
+from fkl.kernels.compiled_bank import sincos
 
 THREADS = os.cpu_count() or 1
 BLOCK = 16384

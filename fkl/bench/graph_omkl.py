@@ -13,13 +13,13 @@ from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.raker import Raker
+from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
 from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
 from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.streams import Streams
 
 T, DIMENSION, R = 1503, 5, 20
 FEATURES = Dictionary(N=76, laplacians=25, D=50)

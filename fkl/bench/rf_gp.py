@@ -14,13 +14,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.federated.rf_gp import RfGp
+from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
 from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
 from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.streams import Streams
 
 K, T, N, D, R, DIMENSION = 240, 200, 51, 20, 2, 14
 FLOOR_ROUNDS = 50

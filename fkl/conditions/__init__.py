@@ -4,6 +4,6 @@ A condition is a wrapper: put around a method it is a method again, so the simul
 suite need not know of it.
 """
 
-from fkl.conditions.around import Inside, OnMessages, around
+from fkl.conditions.wrapped import Inside, OnMessages, wrap
 
-__all__ = ["Inside", "OnMessages", "around"]
+__all__ = ["Inside", "OnMessages", "wrap"]

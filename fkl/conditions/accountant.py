@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import install_hint
+from fkl.basics.errors import install_hint
 
 INSTALLED = find_spec("dp_accounting") is not None
 """Whether there is somebody to ask, without asking: the import takes seconds."""

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.conditions.around import OnMessages
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
+from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.errors import require
-from fkl.network.codes import Few, ForAll, Quantised
-from fkl.network.ledger import Direction
-from fkl.network.messages import Each, Shared, kinds
-from fkl.streams import Role
+from fkl.wire.coded_payloads import Few, ForAll, Quantised
+from fkl.wire.ledger import Direction
+from fkl.wire.payloads import Each, Shared, kinds
 
 ROUNDINGS = ("stochastic", "nearest")
 FULL = 32

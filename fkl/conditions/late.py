@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.conditions.around import OnMessages
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
+from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.errors import require
 from fkl.kernels import FeatureBank
-from fkl.network.messages import Each, Size, kinds
-from fkl.streams import Role
+from fkl.wire.payloads import Each, Size, kinds
 
 MOST_ROUNDS = 10_000
 DRAWN = ("all", "client", "message")
@@ -102,7 +102,7 @@ class LateUpdates(OnMessages):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     on_a_graph = False
@@ -178,7 +178,7 @@ class LateLabels(OnMessages):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     on_a_graph = False

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from fkl.basics.errors import BadValue, require
+from fkl.basics.random_streams import Role
 from fkl.conditions import accountant
-from fkl.conditions.around import OnMessages
+from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.errors import BadValue, require
-from fkl.network.messages import Each, kinds, rebuilt
-from fkl.streams import Role
+from fkl.wire.payloads import Each, kinds, rebuilt
 
 PAYLOADS = 256
 """More than a message holds: draws of one exchange are numbered apart from those of the next."""
@@ -41,7 +41,7 @@ class Noise(OnMessages):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     clip: float | None = None

@@ -1,7 +1,7 @@
 """Secure sums: the server is given the sum of what clients send, and no client's own.
 
-What the protocol of `fkl.conditions.secure_sum` would give, bit for bit: a sum in fixed point modulo 2^k. Masks cancel
-in it, so a simulation draws none; it counts the bytes of vectors, keys, shares and unmasking.
+What the protocol of `fkl.conditions.secure_protocol` would give, bit for bit: a sum in fixed point modulo 2^k. Masks
+cancel in it, so a simulation draws none; it counts the bytes of vectors, keys, shares and unmasking.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.conditions.around import OnMessages
-from fkl.conditions.secure_bytes import overhead
+from fkl.basics.errors import BadValue, FklError, require
+from fkl.conditions.secure_cost import overhead
+from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.errors import BadValue, FklError, require
-from fkl.network.codes import Padding, Residues
-from fkl.network.messages import kinds, rebuilt
+from fkl.wire.coded_payloads import Padding, Residues
+from fkl.wire.payloads import kinds, rebuilt
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Pairwise(OnMessages):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     on_a_graph = False
@@ -110,7 +110,7 @@ class Pairwise(OnMessages):
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If as many clients as there are could not all send a value, since their sum would overflow.
         """
         here = values.astype(np.float64)[:, present]
@@ -143,7 +143,7 @@ class SumAlone:
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             Where shares differ.
         """
         here = share > 0

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fkl import conf_folder
+from fkl.basics.errors import FklError
 from fkl.config import experiments
 from fkl.config.yaml_file import read_mapping, read_text
-from fkl.errors import FklError
 
 CONDITIONS: tuple[str, ...] = ("participation", "privacy", "compression", "secure", "late", "links")
 """Groups of what the network does, which may all be left out; what is put around messages in this order."""
@@ -69,7 +69,7 @@ class Choices:
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If there is none of this name, or its file is no configuration.
         """
         if (node := experiments.choice(path)) is not None:

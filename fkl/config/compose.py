@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fkl.basics.errors import BadValue, FklError, shown
 from fkl.config.choices import Choice, Choices, no_such_key
 from fkl.config.experiments import NO_CONFIGURATION
 from fkl.config.words import Word, read_words
-from fkl.errors import BadValue, FklError, shown
 
 MOST_FILES = 1000
 """Of one configuration: files that each name two others would have no end."""
@@ -33,7 +33,7 @@ def compose(*words: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         In one line, about a word or a file.
     """
     return compose_read(read_words(words), folders).config

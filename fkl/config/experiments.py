@@ -13,7 +13,7 @@ sweep
 needed
     Of an experiment: false where no published number waits for it, but differences.md tells of other readings.
 cell
-    Of a job's run, where it stands in the paper's tables and figures; see `fkl.papers.found`. One at the top of the
+    Of a job's run, where it stands in the paper's tables and figures; see `fkl.papers.our_runs`. One at the top of the
     file holds for all of the paper's experiments, unless they or their choices have another value.
 """
 

@@ -7,8 +7,8 @@ from typing import Any
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fkl.environment import variable
-from fkl.errors import FklError
+from fkl.basics.environment import variable
+from fkl.basics.errors import FklError
 
 MOST = 30_000
 """Keys, values and hundreds of letters that all interpolations together may stand for."""
@@ -35,7 +35,7 @@ def resolved(config: dict[str, Any]) -> dict[str, Any]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If one cannot be replaced, or a value is missing; names the key.
     """
     written = str(config)
@@ -59,7 +59,7 @@ def require_bounded(plain: dict[str, Any]) -> None:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Names the key.
     """
     _Sizes(plain).of((), plain, 0)

@@ -19,13 +19,13 @@ from omegaconf import OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
 import fkl
-from fkl import source
+from fkl.basics.errors import BadValue, FklError, inside, require
+from fkl.config import source_digest as source
 from fkl.config.choices import CONDITIONS
 from fkl.config.interpolation import resolved
 from fkl.config.run import Run
 from fkl.config.settings import ENGINES, NODES, OPTIONAL_NODES, Paths, Settings
 from fkl.data import renamed
-from fkl.errors import BadValue, FklError, inside, require
 
 PARTS = {
     "algo": ("label", "init", "step"),
@@ -47,7 +47,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Names the key and what it may be.
     """
     plain = resolved(config)

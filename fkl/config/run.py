@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fkl import __version__, source
+from fkl import __version__
+from fkl.basics.errors import inside
+from fkl.config import source_digest as source
 from fkl.config.digest import decisive
 from fkl.config.settings import NODES, OPTIONAL_NODES, Paths, Settings
-from fkl.errors import inside
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from fkl.basics.errors import BadValue, require
 from fkl.config.choices import CONDITIONS
 from fkl.data.normalise import SCALINGS
 from fkl.data.problem import PARTS_OF_ROWS
-from fkl.errors import BadValue, require
 
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
 OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)

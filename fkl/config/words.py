@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from fkl.errors import FklError, shown
+from fkl.basics.errors import FklError, shown
 
 LONGEST = 8192
 """Letters of a word; Hydra's parser takes seconds for more."""
@@ -65,7 +65,7 @@ def read_words(words: Iterable[str]) -> list[Word]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If one is not understood, or has several values, as those of a sweep.
     """
     return [_plain(word) or _by_grammar(word) for word in words]
@@ -109,7 +109,7 @@ def parsed(words: Iterable[str]) -> list[Any]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If one is not understood.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 
 LONGEST = 2**18
 """Bytes of a file; all of fkl's own together have a fifth of that."""

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from fkl.algorithms.online.learner import Learner
+from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance import isolated_graph, isolated_star
 from fkl.conformance.isolated_vertical import require_actors_agree
 from fkl.conformance.party_process import Apart
@@ -13,7 +14,6 @@ from fkl.contract.graph import Decentralized
 from fkl.contract.parties import VerticalMethod
 from fkl.contract.star import Federated
 from fkl.contract.world import World
-from fkl.errors import BrokenPromiseError
 
 
 def require_parties_agree(method: Any, world: Callable[[], World], party: Apart) -> None:
@@ -29,7 +29,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
 
     Raises
     ------
-    fkl.errors.BrokenPromiseError
+    fkl.basics.errors.BrokenPromiseError
         Names the party, the round, and what differs.
     """
     family = getattr(method, "innermost", method)

@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.random_streams import Role
 from fkl.conformance.party_process import Apart
 from fkl.conformance.played import Carrier, Played, samples_of_rounds
 from fkl.contract.graph import Decentralized
+from fkl.contract.held_samples import BatchSamples, OwnSamples
 from fkl.contract.lone_party import LoneParty, Shown, shown_arrays
-from fkl.contract.samples import BatchSamples, OwnSamples
 from fkl.contract.star import Samples
 from fkl.contract.world import Common, World
 from fkl.kernels.losses import LOSSES
-from fkl.network import Inbox, Topology
-from fkl.network.messages import on_links, received_message
-from fkl.network.packets import Packet, unpacked
+from fkl.network import Topology
 from fkl.network.topology import Awake, Neighbours
-from fkl.streams import Role
+from fkl.wire import Inbox
+from fkl.wire.packets import Packet, unpacked
+from fkl.wire.payloads import on_links, received_message
 
 Array = NDArray[Any]
 

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart
 from fkl.conformance.played import Carrier, Played, samples_of_rounds
 from fkl.contract.batches import OnBatches
+from fkl.contract.held_samples import Held
 from fkl.contract.lone_party import LoneClient, LoneServer, Shown, shown_arrays
 from fkl.contract.one_shot import OneShot, Owned, common_of, owned
-from fkl.contract.samples import Held
 from fkl.contract.star import Federated
 from fkl.contract.world import World
-from fkl.errors import BrokenPromiseError
 from fkl.kernels.losses import LOSSES
-from fkl.network.ledger import WITH_A_SERVER
-from fkl.network.messages import Ragged
-from fkl.network.packets import Packet
-from fkl.network.times import Times
+from fkl.network.response_times import Times
+from fkl.wire.ledger import WITH_A_SERVER
+from fkl.wire.packets import Packet
+from fkl.wire.payloads import Ragged
 
 
 class LoneBatchClient(LoneClient):

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart, PartyError
 from fkl.conformance.played import TOLERANCE
 from fkl.contract.parties import Actor, Booked, Own, VerticalMethod, Wire
 from fkl.contract.world import World
-from fkl.errors import BrokenPromiseError
-from fkl.network import Channel
-from fkl.network.letters import Posted, read
+from fkl.wire import Channel
+from fkl.wire.letters import Posted, read
 
 
 class LoneActor:
@@ -137,7 +137,7 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
 
     Raises
     ------
-    fkl.errors.BrokenPromiseError
+    fkl.basics.errors.BrokenPromiseError
         Names what differs.
     """
     here = world()
@@ -175,7 +175,7 @@ def require_sent(booked: Booked, sent: Booked) -> None:
 
     Raises
     ------
-    fkl.errors.BrokenPromiseError
+    fkl.basics.errors.BrokenPromiseError
     """
     for kind in sorted(booked.keys() | sent.keys()):
         nothing = np.zeros_like(next(iter((booked | sent).values())))

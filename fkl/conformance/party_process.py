@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-PRELOADED = ["fkl.conformance", "fkl.conformance.isolated_graph", "fkl.kernels.compiled", "sklearn.svm"]
+PRELOADED = ["fkl.conformance", "fkl.conformance.isolated_graph", "fkl.kernels.compiled_bank", "sklearn.svm"]
 """What parties need is imported once, not once a party: numba alone takes 0.4 s of CPU."""
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart, PartyError
 from fkl.contract.lone_party import Shown
 from fkl.contract.world import World
-from fkl.errors import BrokenPromiseError
-from fkl.network.ledger import UNITS, Direction
-from fkl.network.packets import Packet
+from fkl.wire.ledger import UNITS, Direction
+from fkl.wire.packets import Packet
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 """Relative, by precision: sums over clients are taken in another order, and factors are rounded only as bytes."""
@@ -69,7 +69,7 @@ class Carrier:
 
         Raises
         ------
-        fkl.errors.BrokenPromiseError
+        fkl.basics.errors.BrokenPromiseError
             For a packet whose class, shapes or types are others: these are not paid for.
         """
         if packet is not None and self._forms.setdefault((direction, t, exchange), packet.form) != packet.form:
@@ -92,7 +92,7 @@ def require_equal(expected: Played, play: Callable[[], Played], world: World, pa
 
     Raises
     ------
-    fkl.errors.BrokenPromiseError
+    fkl.basics.errors.BrokenPromiseError
         Names the party, the round, and what differs.
     """
     present, tolerance = world.problem.present, TOLERANCE[world.precision]

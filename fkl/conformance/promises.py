@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from fkl.basics.errors import BadValue, BrokenPromiseError, FklError
 from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.conformance.isolated import require_parties_agree
@@ -30,17 +31,16 @@ from fkl.contract.world import World
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import Chunk, simulate
-from fkl.errors import BadValue, BrokenPromiseError, FklError
 from fkl.kernels import threads
-from fkl.network import Channel
-from fkl.network.codes import Few, ForAll, Padding, Quantised, Residues
-from fkl.network.ledger import UNITS, Ledger
-from fkl.network.messages import OnLinks, Ragged, Selected, Shared, kinds, on_links
-from fkl.results.records import TIMING_COLUMNS, make_records
+from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
-from fkl.tasks.samples import told_before
+from fkl.tasks.run_samples import told_before
 from fkl.tasks.task import Probe
+from fkl.wire import Channel
+from fkl.wire.coded_payloads import Few, ForAll, Padding, Quantised, Residues
+from fkl.wire.ledger import UNITS, Ledger
+from fkl.wire.payloads import OnLinks, Ragged, Selected, Shared, kinds, on_links
 
 DATA = ("dataset", "partition", "scaling")
 REPLICATES = 5

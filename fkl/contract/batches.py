@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.samples import Held
+from fkl.contract.held_samples import Held
 from fkl.contract.star import Federated
 from fkl.contract.world import World
 

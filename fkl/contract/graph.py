@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.samples import BatchSamples, OwnSamples
+from fkl.contract.held_samples import BatchSamples, OwnSamples
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common, Outcome, World
-from fkl.network.inbox import Inbox
 from fkl.network.topology import Neighbours, Topology
+from fkl.wire.inbox import Inbox
 
 Array = NDArray[np.floating]
 
@@ -43,7 +43,7 @@ class Decentralized:
     not_traceable: ClassVar[str]
     """As of `fkl.contract.star.Federated`."""
     on_links: ClassVar[bool] = False
-    """Whether its message is another one on each link, `fkl.network.messages.OnLinks`."""
+    """Whether its message is another one on each link, `fkl.wire.payloads.OnLinks`."""
     choices_tell: ClassVar[bool] = False
     """Whether it follows from an agent's data if it sends."""
 
@@ -63,7 +63,7 @@ class Decentralized:
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             For hyper-parameters that do not fit what all parties know.
         """
         raise NotImplementedError

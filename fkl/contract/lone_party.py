@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Common
-from fkl.network.packets import Packet, packed, unpacked
+from fkl.wire.packets import Packet, packed, unpacked
 
 Array = NDArray[Any]
 Shown = dict[str, Array]

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError
 from fkl.contract.star import Federated, Turn
 from fkl.contract.world import Common, World
-from fkl.errors import FklError
 from fkl.kernels.threads import in_parts
-from fkl.network.messages import Ragged
+from fkl.wire.payloads import Ragged
 
 Array = NDArray[np.float64]
 Predictors = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
@@ -109,7 +109,7 @@ def common_of(world: World) -> CommonOfClasses:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If a replicate's target has one value, or so many that it is no class.
     """
     classes = tuple(np.unique(world.problem.batches[r].part(True)[1]) for r in world.streams.replicates)

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError
+from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Common, World
 from fkl.data.vertical import Split, Vertical
-from fkl.errors import FklError
 from fkl.kernels.functions import Function
-from fkl.network.letters import Count, Letter, Posted, posted, uncounted
-from fkl.streams import Role, Streams
+from fkl.wire.letters import Count, Letter, Posted, posted, uncounted
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.integer]

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Common, Outcome, World
-from fkl.kernels.flow import either
-from fkl.streams import Role, Streams
+from fkl.kernels.traceable import either
 
 Array = NDArray[np.floating]
 
@@ -126,7 +126,7 @@ class Federated:
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             For hyper-parameters that do not fit what all parties know.
         """
         raise NotImplementedError

@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.samples import BatchSamples, Held, OwnSamples
+from fkl.basics.random_streams import Streams
+from fkl.contract.held_samples import BatchSamples, Held, OwnSamples
 from fkl.kernels import BANKS, Dictionary, FeatureBank
+from fkl.kernels.client_tiles import sums_in_order
+from fkl.kernels.feature_rows import Rows
 from fkl.kernels.losses import LOSSES, Loss
-from fkl.kernels.rows import Rows
-from fkl.kernels.tiles import sums_in_order
-from fkl.network import Channel, Topology
-from fkl.streams import Streams
+from fkl.network import Topology
+from fkl.wire import Channel
 
 Array = NDArray[np.floating]
 FEATURES = "random features"

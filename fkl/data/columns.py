@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60

@@ -7,10 +7,10 @@ from itertools import islice
 
 import numpy as np
 
+from fkl.basics.errors import FklError, counted
+from fkl.basics.memory import require_memory
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names
-from fkl.errors import FklError, counted
-from fkl.memory import require_memory
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 """By the words that a command line takes where it does not take the sign; the earlier wins where two fit as well."""

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.data.synthetic import MOST
-from fkl.errors import require
-from fkl.memory import require_memory
 
 KINDS = ("sudden", "gradual", "recurring")
 MAX_ROWS = 10_000_000

@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
-from fkl.errors import require
-from fkl.memory import require_memory
 
 BOX = np.array([[-18.0, -8.0], [10.0, 20.0]])
 """Lower and upper corner of the space of x'. The paper does not give it; this square holds both ellipses."""
@@ -50,7 +50,7 @@ class Ellipses:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     name: ClassVar[str] = "ellipses"

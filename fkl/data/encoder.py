@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError, shown
+from fkl.basics.errors import FklError, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -65,7 +65,7 @@ class Encoder:
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If a column is not there, or a cell is no finite number or no word that was learned with.
         """
         lacking = [column for column in self.columns if column not in frame]

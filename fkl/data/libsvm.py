@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array, csr_matrix

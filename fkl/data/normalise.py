@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError, shown
 from fkl.data.problem import Table
 from fkl.data.scale import Scale
-from fkl.errors import FklError, shown
 
 SCALINGS = ("unit_ball", "unit_box", "none")
 LARGEST = 1e30

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from fkl.basics.errors import FklError, require, shown
+from fkl.basics.memory import available_bytes, require_memory, shown_bytes
 from fkl.data.store import CHUNK, DAMAGE, OPENERS
-from fkl.errors import FklError, require, shown
-from fkl.memory import available_bytes, require_memory, shown_bytes
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters besides tab, line feed and carriage return: of a binary file, or meant for a terminal."""

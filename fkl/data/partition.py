@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError, require
+from fkl.basics.memory import require_memory
 from fkl.data.problem import Problem, Table
-from fkl.errors import FklError, require
-from fkl.memory import require_memory
 
 ORDERS = ("consecutive", "shuffled")
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError, require
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
-from fkl.errors import FklError, require
 
 FOLDS = 5
 """Parts of a cross-validation."""
@@ -66,7 +66,7 @@ class Table:
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             If there is only one block.
         """
         if rows == "all":
@@ -266,7 +266,7 @@ class Batch(OfAllClients):
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If a client has nothing to learn from.
         """
         here = problem.present.T
@@ -302,7 +302,7 @@ class Batch(OfAllClients):
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             If there are not two values.
         """
         values = np.unique(self.y)

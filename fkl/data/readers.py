@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError
 from fkl.data.libsvm import read_dense, read_sparse, two_classes
 from fkl.data.normalise import normalise
 from fkl.data.problem import Table
 from fkl.data.reading import between_ends, first_rows, read_mat, read_table, require_numbers
 from fkl.data.store import DataFile, Store
 from fkl.data.table_layout import NAMED_COLUMNS, SEPARATORS, Layout
-from fkl.errors import FklError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -42,7 +42,7 @@ def read(layout: Layout, store: Store, replacing: float | None) -> Table:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If a file is missing, damaged or not in its published layout.
     """
     files = [data_file(layout, file) for file in layout.used]

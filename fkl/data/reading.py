@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError, shown
+from fkl.basics.errors import FklError, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame

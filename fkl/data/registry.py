@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import yaml
 
 from fkl import conf_folder
-from fkl.errors import FklError, require
+from fkl.basics.errors import FklError, require
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,8 +20,8 @@ from itertools import chain
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO, cast
 
-from fkl.errors import FklError
-from fkl.memory import available_bytes, shown_bytes
+from fkl.basics.errors import FklError
+from fkl.basics.memory import available_bytes, shown_bytes
 
 CHUNK = 1 << 20
 TIMEOUT_SECONDS = 30

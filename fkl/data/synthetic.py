@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
-from fkl.errors import require
-from fkl.memory import require_memory
 
 CHUNK_ROWS = 65536
 MAX_ROWS = 100_000_000

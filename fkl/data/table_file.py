@@ -10,13 +10,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import BadValue, FklError, require
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.columns import Column, Columns, listed, short
 from fkl.data.csv_file import DELIMITERS, require_rows
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
-from fkl.errors import BadValue, FklError, require
 
 INTEGER = re.compile(r"[+-]?\d+")
 EXACT = 2.0**53
@@ -63,7 +63,7 @@ class TableFile:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     name: ClassVar[str] = "file"

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
-from fkl.errors import require
+from fkl.basics.errors import require
 
 NAMED_COLUMNS = ("text", "airquality", "concrete")
 """Formats of a table whose columns have names, the target among them."""
@@ -157,7 +157,7 @@ class Layout:
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             If a key has a value that is not allowed; the message names those that are.
         """
         changes = {key: value for key, value in values.items() if key in FIELDS}
@@ -208,7 +208,7 @@ def options(node: Mapping[str, Any]) -> dict[str, Option]:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
         If `table` does not say which keys there are.
     """
     table = node.get("table")

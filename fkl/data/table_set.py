@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from fkl.basics.errors import require
 from fkl.data import readers
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.data.table_layout import FIELDS, ONLY_TOLD, Layout, options
-from fkl.errors import require
 
 
 @dataclass(frozen=True)

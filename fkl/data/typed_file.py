@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError, extra, shown
+from fkl.basics.memory import require_memory
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names, short
-from fkl.errors import FklError, extra, shown
-from fkl.memory import require_memory
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import BadValue, require
 from fkl.data.encoder import Encoder
 from fkl.data.problem import FOLDS, Table
 from fkl.data.scale import Scale
-from fkl.errors import BadValue, require
 
 FEW_PARTIES = 8
 """Where their number is left open, unless there are fewer features."""
@@ -120,7 +120,7 @@ class Vertical:
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
         """
         if not self.two_classes:
             values = len(np.unique(self.y))
@@ -164,7 +164,7 @@ class FeatureGroups:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     of_features: ClassVar[bool] = True
@@ -196,7 +196,7 @@ class FeatureGroups:
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             If there are fewer features than parties, or `groups` is not a partition of them.
         """
         values = np.unique(table.y)

@@ -28,10 +28,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
-from fkl.errors import require
-from fkl.memory import require_memory
 
 CONVERTERS = 16
 SIDE = 566.0  # m

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError, require
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
-from fkl.errors import FklError, require
 
 URL = (
     "https://archive.ics.uci.edu/static/public/507/wisdm+smartphone+and+smartwatch+activity+and+biometrics+dataset.zip"
@@ -123,7 +123,7 @@ class Wisdm:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     name: ClassVar[str] = "wisdm"

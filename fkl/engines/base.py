@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
-from fkl.kernels.tiles import sums_in_order
-from fkl.network import Channel
-from fkl.network.ledger import CostModel
+from fkl.kernels.client_tiles import sums_in_order
+from fkl.network.response_times import CostModel
 from fkl.tasks import task_of
 from fkl.tasks.stream import StreamTask
+from fkl.wire import Channel
 
 Array = NDArray[np.floating]
 
@@ -53,7 +53,7 @@ class Engine:
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
         """
 
     @contextmanager

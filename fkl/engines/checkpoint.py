@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from fkl.errors import printable, shown
-from fkl.files import CannotWriteError, read_sealed, write_sealed
-from fkl.plain import NotPlainError, Reader, Writer
+from fkl.basics.errors import printable, shown
+from fkl.basics.files import CannotWriteError, read_sealed, write_sealed
+from fkl.basics.plain_data import NotPlainError, Reader, Writer
 
 Kept = TypeVar("Kept")
 CHECKPOINT, CHECKPOINTS = "checkpoint", "checkpoints"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 
 STEP_SIZES = ("step_size", "eta", "gamma", "rho")
 """What methods call the step size."""

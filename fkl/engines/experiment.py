@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Algorithm, World
 from fkl.engines.base import Engine
 from fkl.engines.local import Numba
 from fkl.kernels import Dictionary
-from fkl.network import Ledger, Network, Topology
+from fkl.network import Network, Topology
 from fkl.network.links import Links
-from fkl.streams import Role, Streams
 from fkl.tasks import Task, task_of
 from fkl.tasks.task import Redraw
+from fkl.wire import Ledger
 
 
 @dataclass(frozen=True)

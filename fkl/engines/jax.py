@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fkl.basics.errors import FklError, extra
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.engines.base import Engine
 from fkl.engines.experiment import make_world
 from fkl.engines.rounds import before_first_round
-from fkl.errors import FklError, extra
 from fkl.kernels.threads import at_most
 
 

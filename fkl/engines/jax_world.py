@@ -16,18 +16,19 @@ import numpy as np
 from jax import lax
 from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
-from fkl.contract.samples import BatchSamples
+from fkl.basics.errors import FklError
+from fkl.basics.random_streams import Role, Streams
+from fkl.contract.held_samples import BatchSamples
 from fkl.contract.world import Algorithm, Common, World
 from fkl.engines.divergence import NotFiniteError
-from fkl.errors import FklError
-from fkl.kernels.flow import parts, rebuilt, traced
+from fkl.kernels.client_tiles import folded
 from fkl.kernels.jax_bank import ELSEWHERE, HERE, JaxBank
-from fkl.kernels.tiles import folded
-from fkl.network import Channel, Topology
-from fkl.network.messages import Size, kinds, measured, on_links
-from fkl.streams import Role, Streams
+from fkl.kernels.traceable import parts, rebuilt, traced
+from fkl.network import Topology
 from fkl.tasks.stream import StreamJudge
 from fkl.tasks.task import require_shape
+from fkl.wire import Channel
+from fkl.wire.payloads import Size, kinds, measured, on_links
 
 Array = Any
 """Of JAX, or of numpy."""

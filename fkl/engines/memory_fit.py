@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl import memory
+from fkl.basics import memory
+from fkl.basics.errors import TOO_LARGE, FklError
 from fkl.engines.experiment import Experiment, make_world
-from fkl.errors import TOO_LARGE, FklError
-from fkl.network import Channel
-from fkl.network.messages import kinds
+from fkl.wire import Channel
+from fkl.wire.payloads import kinds
 
 ROUND_BYTES, CLIENT_BYTES = 80, 80
 """What judge, ledger and records hold of a replicate for each of its rounds and clients, at least."""
@@ -30,7 +30,7 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     problem = experiment.problem
     together = min(chunk or 1, experiment.replicates)

@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.environment import variable
+from fkl.basics.errors import FklError, counted, extra
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.problem import Slice
@@ -26,12 +28,11 @@ from fkl.engines.checkpoint import CHECKPOINTS, Checkpoint, Follower
 from fkl.engines.experiment import Experiment
 from fkl.engines.local import Numba
 from fkl.engines.rounds import Chunk
-from fkl.environment import variable
-from fkl.errors import FklError, counted, extra
-from fkl.kernels.tiles import CLIENT_TILE, folded
-from fkl.network.channel import Channel
-from fkl.network.ledger import CostModel, Ledger
-from fkl.network.messages import Added, Each, Selected, kinds, rebuilt, received_message
+from fkl.kernels.client_tiles import CLIENT_TILE, folded
+from fkl.network.response_times import CostModel
+from fkl.wire.channel import Channel
+from fkl.wire.ledger import Ledger
+from fkl.wire.payloads import Added, Each, Selected, kinds, rebuilt, received_message
 
 Array = NDArray[np.floating]
 GRACE_S = 2.0
@@ -473,7 +474,7 @@ def started() -> Ranks:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Where mpi4py is not installed, or finds no MPI.
     """
     with extra("mpi", "engine=mpi"):

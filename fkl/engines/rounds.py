@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError
 from fkl.contract.world import World
 from fkl.data.scale import Scale
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.divergence import DivergedError, NotFiniteError
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.memory_fit import first_not_finite, fitting, within_memory
-from fkl.errors import FklError
 from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most
-from fkl.network import Ledger
 from fkl.tasks import Judge
+from fkl.wire import Ledger
 
 EARLY = 10
 """Rounds in which a step of usual size drives nothing away: what is not finite so soon is named."""

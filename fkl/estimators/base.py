@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fkl.errors import require
+from fkl.basics.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.around_median import AroundMedian
 
@@ -50,7 +50,7 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             For parameters that are not allowed, or where the method diverges.
         """
         x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -72,7 +72,7 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             For parameters that are not allowed, or where the method diverges.
         """
         begin = not hasattr(self, "n_samples_seen_")

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
-from fkl.errors import require
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Streams
 from fkl.estimators.base import Array, IncrementalRegressor, chosen_kernels, seed_of
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.streams import Streams
 
 KERNELS = Dictionary(N=3, smallest=1.0, largest=10.0, bandwidth_convention="deviation", D=60)
 

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError, require
+from fkl.basics.random_streams import Streams
 from fkl.contract.world import World
 from fkl.engines.divergence import blame
-from fkl.errors import FklError, require
 from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of
 from fkl.kernels import Dictionary
-from fkl.streams import Streams
 
 Array = NDArray[np.floating]
 PRECISIONS = ("float32", "float64")
@@ -87,7 +87,7 @@ class Stream:
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If the method diverges, which leaves nothing to go on from.
         """
         end = self.t + len(y)

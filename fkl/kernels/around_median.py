@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import require
+from fkl.basics.errors import require
 from fkl.kernels.dictionary import NARROWEST, WIDEST, Dictionary
 
 METRICS = {"rbf": "euclidean", "laplacian": "cityblock"}
@@ -30,7 +30,7 @@ class AroundMedian(Dictionary):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     smallest: float = 0.1

@@ -1,9 +1,9 @@
 """Random-feature banks: all replicates and kernels of a dictionary as one array object.
 
 `FeatureBank` is the readable reference in numpy, of `engine=numpy`; `CompiledBank`, of `engine=numba`, does the same
-with the loops of `fkl.kernels.compiled` and `fkl.kernels.stream`. Both work in float32 and in float64. Algorithms know
-only the methods they share, and take functions of arrays from `bank.xp`. What a method of a bank uses up must not be
-read afterwards: its memory may be that of the result.
+with the loops of `compiled_bank`, `compiled_stream` and `compiled_moments`. Both work in float32 and in float64.
+Algorithms know only the methods they share, and take functions of arrays from `bank.xp`. What a method of a bank
+uses up must not be read afterwards: its memory may be that of the result.
 """
 
 from dataclasses import dataclass, replace
@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.kernels.flow import namespace
-from fkl.kernels.operands import read_only
 from fkl.kernels.threads import share as divide
 from fkl.kernels.threads import wake_for
+from fkl.kernels.traceable import namespace
 
 Array = NDArray[np.floating]
 Stepped = tuple[NDArray[np.float64], NDArray[np.float64], Array]
@@ -275,7 +274,7 @@ class CompiledBank(FeatureBank):
 
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
         """As `FeatureBank.predict`."""
-        from fkl.kernels import compiled
+        from fkl.kernels import compiled_bank as compiled
 
         out = np.empty((self.replicates, x.shape[0], self.kernels))
         wake_for(out.size * self.rho.shape[-1])
@@ -286,7 +285,7 @@ class CompiledBank(FeatureBank):
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
         """As `FeatureBank.accumulate`; work is proportional to the non-zero entries of update."""
-        from fkl.kernels import compiled
+        from fkl.kernels import compiled_bank as compiled
 
         out = np.empty((self.replicates, self.kernels, self.width))
         wake_for(np.count_nonzero(update) * self.rho.shape[-1])
@@ -298,7 +297,7 @@ class CompiledBank(FeatureBank):
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
         """As `FeatureBank.descend`."""
-        from fkl.kernels import compiled
+        from fkl.kernels import compiled_bank as compiled
 
         f = np.empty((self.replicates, x.shape[0], self.kernels))
         squared_norm = np.empty_like(f)
@@ -312,7 +311,7 @@ class CompiledBank(FeatureBank):
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
         """As `FeatureBank.follow`."""
-        from fkl.kernels import stream
+        from fkl.kernels import compiled_stream as stream
 
         f = np.empty((self.replicates, len(x), self.kernels))
         squared_norm = np.empty_like(f)
@@ -330,7 +329,7 @@ class CompiledBank(FeatureBank):
         self, x: Array, y: Array, weight: Array, chosen: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """As `FeatureBank.moments`."""
-        from fkl.kernels import moments
+        from fkl.kernels import compiled_moments as moments
 
         R, N, P = self.replicates, self.kernels, self.width
         gram, pull = np.empty((R, N, P, P)), np.empty((R, N, P))
@@ -344,7 +343,7 @@ class CompiledBank(FeatureBank):
 
     def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """As `FeatureBank.gaussian`."""
-        from fkl.kernels import moments
+        from fkl.kernels import compiled_moments as moments
 
         mean = np.empty((self.replicates, len(x), self.kernels))
         spread = np.empty_like(mean)
@@ -358,7 +357,7 @@ class CompiledBank(FeatureBank):
         self, gram: Array, pull: Array, noise: Array
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """As `FeatureBank.posterior`; that an eigenvalue is below 0 is told by the pivots."""
-        from fkl.kernels import moments
+        from fkl.kernels import compiled_moments as moments
 
         given = [np.ascontiguousarray(values, np.float64) for values in (gram, pull, noise)]
         out = np.empty_like(given[0]), np.empty_like(given[1]), np.empty_like(given[2])
@@ -372,7 +371,7 @@ class CompiledBank(FeatureBank):
 
     def _with_usual(self, x: Array) -> tuple[Any, ...]:
         """`_operands`, and after the samples what is usual in them."""
-        from fkl.kernels import compiled
+        from fkl.kernels import compiled_bank as compiled
 
         samples, *draws = self._operands(x)
         found = compiled.usual(samples)
@@ -386,6 +385,13 @@ class CompiledBank(FeatureBank):
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
         samples = np.ascontiguousarray(x, self.rho.dtype)
         return read_only(samples), read_only(self.rho), read_only(self.scale), read_only(self.phase)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written: to numba another type than one that can, which some callers' arrays are."""
+    seen = array.view()
+    seen.flags.writeable = False
+    return seen
 
 
 BANKS: dict[str, type[FeatureBank]] = {"numpy": FeatureBank, "numba": CompiledBank}

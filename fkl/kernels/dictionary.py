@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import require
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
+from fkl.basics.random_streams import Role, Streams
 from fkl.kernels.bank import BANKS, FeatureBank
-from fkl.kernels.draws import DRAWS, MOST_SOBOL, OF_ANY_FAMILY
-from fkl.memory import require_memory
-from fkl.streams import Role, Streams
+from fkl.kernels.frequency_draws import DRAWS, MOST_SOBOL, OF_ANY_FAMILY
 
 MOST_KERNELS = 10_000
 MOST_FEATURES = 10_000_000
@@ -51,14 +51,14 @@ class Dictionary:
         D^-1/2 [sin(rho'x), cos(rho'x)] of length 2D, or (2/D)^1/2 cos(rho'x + b) of length D.
     draw : {"iid", "orthogonal", "structured", "quasi", "quadrature"}
         How frequencies are drawn: independently, in orthogonal blocks, as products of Hadamard matrices and random
-        signs, by quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.draws`. Laplacian kernels have
-        iid and quasi.
+        signs, by quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.frequency_draws`.
+        Laplacian kernels have iid and quasi.
     shared : bool
         One draw for all kernels, rescaled by each bandwidth: fewer projections, kernels no longer independent.
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     family: str = "rbf"
@@ -148,7 +148,7 @@ class Dictionary:
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             For a family without random features.
         """
         require(

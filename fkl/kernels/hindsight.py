@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.files import CannotWriteError, DamagedError, read_sealed, write_sealed
 from fkl.data.problem import Problem
-from fkl.files import CannotWriteError, DamagedError, read_sealed, write_sealed
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.ridge import RECIPE, WORK, best_ridge_loss
 from fkl.kernels.threads import at_most

@@ -6,10 +6,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl import losses
-from fkl.errors import FklError
-from fkl.kernels.flow import traced
-from fkl.kernels.rows import Array, Ridge, Rows
+from fkl.basics.errors import FklError
+from fkl.kernels import pointwise_losses as losses
+from fkl.kernels.feature_rows import Array, Ridge, Rows
+from fkl.kernels.traceable import traced
 
 TOLERANCE = 1e-10
 MOST_STEPS = 1000

@@ -21,7 +21,7 @@ def symmetric_products(begin, end, half, v, out):
     begin, end : int
         Of the B products to make, which `fkl.kernels.threads.share` gives to threads.
     half : (B, S) float64
-        Of the matrices, as `fkl.kernels.rows.Symmetric` keeps them: four rows together, and the last ones as many as
+        Of the matrices, as `feature_rows.Symmetric` keeps them: four rows together, and the last ones as many as
         are left.
     v : (B, P) float64
     out : (B, P) float64, written

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fkl.basics.errors import FklError
+from fkl.basics.files import writing
 from fkl.config import Run, decisive
-from fkl.errors import FklError
-from fkl.files import writing
 
 
 @dataclass

@@ -11,7 +11,7 @@ class Logger(Protocol):
     """Is told of a run: a dataclass whose fields are the keys of its node.
 
     What it raises is said in one line and costs the run nothing; such a logger is told no more. A `CannotWriteError`
-    of `fkl.files.writing` ends the run, which goes on from its checkpoint when it is called again.
+    of `fkl.basics.files.writing` ends the run, which goes on from its checkpoint when it is called again.
     """
 
     def begin(self, run: Run) -> None:

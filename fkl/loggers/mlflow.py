@@ -10,8 +10,8 @@ from typing import Any
 
 from filelock import FileLock
 
+from fkl.basics.errors import extra
 from fkl.config import Run, decisive
-from fkl.errors import extra
 from fkl.loggers.logger import group
 
 MOST_METRICS, MOST_PARAMETERS = 1000, 100

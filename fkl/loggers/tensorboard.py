@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
+from fkl.basics.errors import extra
 from fkl.config import Run, decisive
-from fkl.errors import extra
 from fkl.loggers.logger import group
 
 

@@ -1,8 +1,6 @@
-"""The network: the channel data leaves a party by, the ledger behind it, graphs of agents, and what links cost."""
+"""Who hears whom and when: graphs of agents, links, participation, response times, and what links cost."""
 
-from fkl.network.channel import Channel, Network
-from fkl.network.inbox import Inbox
-from fkl.network.ledger import UNITS, Ledger
+from fkl.network.settings import Network
 from fkl.network.topology import Topology
 
-__all__ = ["UNITS", "Channel", "Inbox", "Ledger", "Network", "Topology"]
+__all__ = ["Network", "Topology"]

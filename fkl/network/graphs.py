@@ -9,10 +9,10 @@ from math import isqrt
 import networkx as nx
 import numpy as np
 
+from fkl.basics.errors import FklError, require
+from fkl.basics.memory import require_memory
 from fkl.data.own_file import OfAFile
-from fkl.errors import FklError, require
-from fkl.memory import require_memory
-from fkl.network.one_way import OneWay
+from fkl.network.directed import OneWay
 from fkl.network.topology import Topology, connected
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -38,7 +38,7 @@ class ErdosRenyi:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     p: float | None = None
@@ -114,7 +114,7 @@ class Grid:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     rows: int | None = None
@@ -159,7 +159,7 @@ class Tree:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     branching: int = 2
@@ -189,7 +189,7 @@ class WattsStrogatz:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     neighbours: int = 10
@@ -234,7 +234,7 @@ class Directed:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     p: float = 0.2

@@ -6,9 +6,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import require
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role, Streams
 from fkl.network.topology import Topology
-from fkl.streams import Role, Streams
 
 Up = NDArray[np.bool_]
 AWAKE = ("edge", "matching")
@@ -39,7 +39,7 @@ class Failing:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     p: float = 0.1
@@ -70,7 +70,7 @@ class Gossip:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     awake: str = "matching"
@@ -113,7 +113,7 @@ class Mobility:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     radius: float = 0.5

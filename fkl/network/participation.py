@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError, require, shown
 from fkl.data.own_file import OfAFile
-from fkl.errors import FklError, require, shown
 
 Present = NDArray[np.bool_]
 HEADER = ["round", "client", "present"]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError
-from fkl.kernels.flow import traced
-from fkl.network.messages import OnLinks
+from fkl.basics.errors import FklError
+from fkl.kernels.traceable import traced
 
 if TYPE_CHECKING:  # methods without a graph need none of these
     import networkx as nx
@@ -69,9 +68,9 @@ class Neighbours:
         """Of what agents hold of their neighbours, one a link."""
         return len(self.receiver)
 
-    def incoming(self, payload: Any) -> Any:
-        """What comes in on each link of a payload of all senders."""
-        return payload.of(self.back if isinstance(payload, OnLinks) else self.sender)
+    def incoming(self, payload: Any, one_a_link: bool) -> Any:
+        """What comes in on each link of a payload of all senders, which may hold one for each link."""
+        return payload.of(self.back if one_a_link else self.sender)
 
     def mix(self, by_link: Array, own: Array, awake: "Awake | None" = None) -> Array:
         """Averages of own (R, K, P), and of what came in, by the Metropolis weights, as (R, K, P).
@@ -230,7 +229,7 @@ class Topology:
         """Of what agents hold of their neighbours, one an agent, as all its neighbours hold the same."""
         return self.agents
 
-    def incoming(self, payload: Any) -> Any:
+    def incoming(self, payload: Any, one_a_link: bool) -> Any:
         """As it is."""
         return payload
 

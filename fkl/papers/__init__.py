@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from fkl.errors import FklError, require, shown
-from fkl.files import whole_file
-from fkl.papers.beside import HIDDEN, wide
+from fkl.basics.errors import FklError, require, shown
+from fkl.basics.files import whole_file
+from fkl.papers.published import HIDDEN, wide
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
-from fkl.results.collect import Collected, FinishedRun, collect
+from fkl.results.finished_runs import Collected, FinishedRun, collect
 
 Made = TypeVar("Made")
 
@@ -31,7 +31,7 @@ def write_table(paper: str, number: str, outputs: Path) -> str:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         When there is no such paper or table, or no run for any of its cells.
     """
     found = collect(outputs)

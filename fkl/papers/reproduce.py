@@ -18,10 +18,10 @@ from pathlib import Path
 import pandas as pd
 from joblib import cpu_count
 
+from fkl.basics.environment import variable
 from fkl.config import experiments
 from fkl.data import registry
 from fkl.data.store import Store
-from fkl.environment import variable
 from fkl.papers import PAPERS, paper_module
 from fkl.papers.jobs import count
 
@@ -53,7 +53,7 @@ def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: boo
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         For a paper that there is not.
     """
     papers = papers or PAPERS

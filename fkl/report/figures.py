@@ -18,10 +18,10 @@ from matplotlib.text import Text
 from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 from numpy.typing import NDArray
 
-from fkl.errors import shown
+from fkl.basics.errors import shown
 
 if TYPE_CHECKING:
-    from fkl.results.records import Curves
+    from fkl.results.tables import Curves
     from fkl.tasks.task import Panel
 
 Array = NDArray[Any]

@@ -15,19 +15,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from fkl import __version__, papers
-from fkl.comparison import Comparison, compare_runs
+from fkl.basics.errors import FklError
+from fkl.basics.files import write_text
 from fkl.config import experiments
 from fkl.data.store import Store
-from fkl.errors import FklError
-from fkl.files import write_text
-from fkl.papers.beside import KEY
-from fkl.papers.found import of_a_paper
-from fkl.report import prose
-from fkl.report.pictures import Picture, embedded
-from fkl.report.runs import DataSource, add_pictures, data_source, environments, failures, run_views
+from fkl.papers.our_runs import of_a_paper
+from fkl.papers.published import KEY
+from fkl.report import markdown as prose
+from fkl.report.compare import Comparison, compare_runs
+from fkl.report.embedded_images import Picture, embedded
+from fkl.report.run_rows import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
 from fkl.report.verdicts import DIFFERENT, EARLY, MISSING, OUTCOMES, ROWS, TIME, Cell, Judged, Mark, shares_table
-from fkl.results.collect import Collected, DivergedRun, FinishedRun, collect, legible
+from fkl.results.finished_runs import Collected, DivergedRun, FinishedRun, collect, legible
 from fkl.results.metrics import main_metric
 
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from fkl.files import write_text
+from fkl.basics.files import write_text
 
 HEADINGS = {
     "spread": "± sd", "difference_percent": "difference %", "published_spread": "published ± sd",

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from fkl.config import experiments
-from fkl.papers.beside import AS_STATED, KEY, NOT_RUN, ONE_CURVE, PREVIEW, TIMES, tested
 from fkl.papers.equivalence import AGREES, CANNOT_TELL, DIFFERS, LEVEL
+from fkl.papers.published import AS_STATED, KEY, NOT_RUN, ONE_CURVE, PREVIEW, TIMES, tested
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Cell:
     table : str
         Number of its table.
     rows : DataFrame
-        As `fkl.papers.beside.beside` makes them.
+        As `fkl.papers.published.beside` makes them.
     """
 
     table: str

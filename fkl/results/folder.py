@@ -24,10 +24,10 @@ from filelock import BaseFileLock, FileLock, Timeout
 from threadpoolctl import threadpool_info
 
 from fkl import __version__
+from fkl.basics.errors import FklError, require
+from fkl.basics.files import CannotWriteError, flush_to_disk, require_files_in, sha256_of, write_text, writing
 from fkl.config import Run
 from fkl.engines.checkpoint import CHECKPOINT, CHECKPOINTS
-from fkl.errors import FklError, require
-from fkl.files import CannotWriteError, flush_to_disk, require_files_in, sha256_of, write_text, writing
 
 LAST_FILE = "provenance.json"
 FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
@@ -59,7 +59,7 @@ def alone(folder: Path) -> Iterator[None]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     folder = _place(folder)
     lock = FileLock(_beside(folder, "lock"), is_singleton=False)
@@ -110,7 +110,7 @@ def finished(run: Run) -> bool:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         When the folder holds something else, which is never overwritten.
     """
     folder, given = run.folder, Path(run.settings.out or run.folder)
@@ -179,7 +179,7 @@ def workspace(run: Run) -> Iterator[Path]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     folder = _beside(_place(run.folder), "partial")
     usable = not folder.is_symlink() and (not folder.exists() or (folder.is_dir() and _is_fkls_or_empty(folder)))
@@ -215,7 +215,7 @@ def finish(run: Run, folder: Path, draw: Callable[[Path], None], notes: dict[str
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     with writing(run.folder):
         (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False), encoding="utf-8")
@@ -235,7 +235,7 @@ def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     told = provenance(run.folder)
     with writing(run.folder):
@@ -313,7 +313,7 @@ def write_failed(
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     ours = {"state": FAILED, "digest": digest}
     folder = next(one for one in _numbered(folder) if not one.exists() or ours.items() <= provenance(one).items())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from fkl.errors import FklError, require
+from fkl.basics.errors import FklError, require
 
 MAIN = ("mse", "test_mse", "test_error", "train_mse", "train_error")
 """Errors that fkl's own tasks judge by, the first that a run has being its metric."""
@@ -28,7 +28,7 @@ def main_metric(columns: Iterable[object]) -> str:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If there is none.
     """
     known = [*map(str, columns)]

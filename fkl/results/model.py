@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl import __version__
+from fkl.basics.errors import FklError, require, shown
+from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Learned
-from fkl.errors import FklError, require, shown
-from fkl.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.kernels.functions import KINDS, Classes
 from fkl.results.folder import FINISHED, provenance
 
@@ -132,7 +132,7 @@ class Model:
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If a column is not there, a cell is no number or no known word, or there is no such client or replicate.
         """
         f = self.values(rows, client, replicate)
@@ -168,7 +168,7 @@ class Model:
 
         Raises
         ------
-        fkl.files.CannotWriteError
+        fkl.basics.files.CannotWriteError
         """
         kinds = [function.kind for function, _ in self.learned]
         told = {"format": FORMAT, **asdict(self.about), "functions": kinds, "encoder": self.encoder.as_json()}
@@ -251,7 +251,7 @@ def load(path: str | Path) -> Model:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Where there is none, or none that is as it was written.
     """
     folder = Path(path)

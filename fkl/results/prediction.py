@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fkl.basics.errors import FklError
+from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
-from fkl.errors import FklError
-from fkl.files import write_text
 from fkl.results.model import Model, load
-from fkl.results.records import FLOATS
+from fkl.results.tables import FLOATS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -35,7 +35,7 @@ def write_predictions(
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     model = load(run)
     frame = _read(rows)

@@ -13,10 +13,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError, require, shown
 from fkl.config import load as checked
 from fkl.config.compose import compose
-from fkl.errors import FklError, require, shown
-from fkl.results.collect import FinishedRun, read_run
+from fkl.results.finished_runs import FinishedRun, read_run
 from fkl.results.model import Model
 from fkl.results.model import load as load_model
 from fkl.runs.execute import execute
@@ -94,7 +94,7 @@ def run(*words: str, quiet: bool = False) -> Result:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         For whatever the caller can mend, in one line.
 
     Examples
@@ -143,7 +143,7 @@ def load(folder: str | PathLike[str]) -> Result:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If that is no finished run, or is not as it was written.
 
     Examples
@@ -151,7 +151,7 @@ def load(folder: str | PathLike[str]) -> Result:
     >>> import fkl
     >>> fkl.load("nowhere")
     Traceback (most recent call last):
-    fkl.errors.FklError: nowhere: not a folder
+    fkl.basics.errors.FklError: nowhere: not a folder
     """
     try:
         found = read_run(Path(folder))

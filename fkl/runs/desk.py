@@ -11,9 +11,9 @@ from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.divergence import DivergedError
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Chunk
-from fkl.loggers.following import following
+from fkl.loggers.telling import following
 from fkl.results.folder import DIVERGED, write_failed
-from fkl.results.records import Tables
+from fkl.results.tables import Tables
 from fkl.runs.progress import Progress
 
 

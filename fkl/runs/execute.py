@@ -13,7 +13,7 @@ def execute(run: Run) -> bool:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Whatever the user can mend; nothing is written then, but for the rows before a divergence.
     """
     with engine(run.settings.engine).opened() as player:

@@ -8,20 +8,20 @@ from typing import Any
 
 import pandas as pd
 
+from fkl.basics.errors import counted, inside
+from fkl.basics.memory import no_more_than_there_is
 from fkl.conditions import Inside
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
 from fkl.engines.divergence import worse_than_zero
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
-from fkl.errors import counted, inside
 from fkl.kernels.around_median import AroundMedian
-from fkl.memory import no_more_than_there_is
 from fkl.report.figures import draw_run
 from fkl.results import folder as results
 from fkl.results.model import FILE as MODEL
 from fkl.results.model import Model
-from fkl.results.records import TIMING_COLUMNS, Tables
+from fkl.results.tables import TIMING_COLUMNS, Tables
 from fkl.runs.desk import about, title_of
 from fkl.runs.prepare import prepare
 from fkl.runs.progress import Progress

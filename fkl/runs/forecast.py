@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
+from fkl.basics.errors import inside
+from fkl.basics.memory import no_more_than_there_is, peak_bytes, shown_bytes
 from fkl.config import ENGINES, engine, load
 from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.memory_fit import rehearse
-from fkl.errors import inside
 from fkl.kernels.threads import at_most
-from fkl.memory import no_more_than_there_is, peak_bytes, shown_bytes
-from fkl.network.ledger import ON_WIRES
 from fkl.runs.prepare import prepare
+from fkl.wire.ledger import ON_WIRES
 
 ROUNDS = 5
 """That are played with one replicate: the first compiles nothing any more, but may set something up."""
@@ -95,7 +95,7 @@ def plan(words: tuple[str, ...]) -> str:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Whatever the run itself would refuse.
     """
     run = load(compose(*words))

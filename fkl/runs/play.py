@@ -2,19 +2,19 @@
 
 from functools import partial
 
+from fkl.basics.errors import inside, require
+from fkl.basics.memory import no_more_than_there_is
 from fkl.config import Run
 from fkl.engines.base import Engine
 from fkl.engines.divergence import DivergedError
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
-from fkl.errors import inside, require
-from fkl.memory import no_more_than_there_is
 from fkl.results.folder import FINISHED, workspace
-from fkl.results.records import summary_columns
+from fkl.results.tables import summary_columns
 from fkl.runs.desk import Desk, checkpoint_of
 from fkl.runs.finish import finish
 from fkl.runs.prepare import prepare
-from fkl.tasks.samples import told_before
+from fkl.tasks.run_samples import told_before
 
 
 def play(run: Run, engine: Engine) -> None:

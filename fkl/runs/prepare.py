@@ -3,16 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
-from fkl.conditions import around
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role, shared_generator
+from fkl.conditions import wrap
 from fkl.config import Run, engine
 from fkl.engines.experiment import Experiment
 from fkl.engines.memory_fit import kinds_sent
-from fkl.errors import require
 from fkl.kernels.around_median import AroundMedian
-from fkl.streams import Role, shared_generator
 from fkl.tasks import task_of
-from fkl.tasks.samples import graph
-from fkl.tasks.taking_part import require_rounds
+from fkl.tasks.participants import require_rounds
+from fkl.tasks.run_samples import graph
 
 
 def prepare(run: Run) -> Experiment:
@@ -49,7 +49,7 @@ def prepare(run: Run) -> Experiment:
         task.problem,
         kernels,
         run.network,
-        around(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None)),
+        wrap(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None)),
         settings.seed,
         settings.replicates,
         settings.precision,

@@ -15,8 +15,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from fkl.errors import FklError, require
-from fkl.files import require_files_in, write_text, writing
+from fkl.basics.errors import FklError, require
+from fkl.basics.files import require_files_in, write_text, writing
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
 """In a sweep's folder: what its jobs tell while it is under way, the plan too, the closing list, and Hydra's own."""
@@ -62,7 +62,7 @@ def _compare(folder: Path, ended: list[dict[str, Any]]) -> None:
     metrics = [note["metric"] for note in done if "metric" in note]
     if len({note["folder"] for note in done}) < 2 or not metrics:
         return
-    from fkl.comparison import MOST_ROWS, compare
+    from fkl.report.compare import MOST_ROWS, compare
 
     try:
         made = compare(folder, max(dict.fromkeys(metrics), key=metrics.count))
@@ -79,7 +79,7 @@ def _notes(folder: Path) -> Iterator[Path]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         When the folder is another sweep's that is under way, or has files of the user's that a sweep would overwrite.
     """
     notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED

@@ -8,10 +8,10 @@ from typing import Any
 from hydra.core.override_parser.types import ChoiceSweep, Glob, IntervalSweep, Override, RangeSweep, Sweep
 from omegaconf import DictConfig
 
+from fkl.basics.errors import FklError, extra
 from fkl.config.choices import Choices
 from fkl.config.compose import compose
 from fkl.config.words import each_value
-from fkl.errors import FklError, extra
 from fkl.sweeps.optuna import TARGET, count, distribution
 
 MOST = 100_000
@@ -31,7 +31,7 @@ def count_jobs(sweeper: DictConfig, overrides: list[Override], names: Callable[[
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If there would be none, or more than anyone waits for, or the sweeper cannot vary what it is told to.
     """
     if sweeper._target_ == TARGET:

@@ -22,11 +22,11 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+from fkl.basics.errors import BadValue, FklError, require
 from fkl.config.choices import Choices, no_such_key, not_known
 from fkl.config.compose import compose, sweep_of
 from fkl.config.interpolation import resolved
 from fkl.config.words import parsed, quoted, read_words
-from fkl.errors import BadValue, FklError, require
 from fkl.sweeps import optuna
 from fkl.sweeps.closing_list import listed
 from fkl.sweeps.count import count_jobs, first_job
@@ -97,7 +97,7 @@ def sweep(words: Sequence[str], folders: Sequence[Path] = (), *, fail_fast: bool
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Before the first job, and with nothing written, where one cannot be composed.
     SystemExit
         With code 2 when a job failed.
@@ -141,7 +141,7 @@ def _composed_node(words: Sequence[str]) -> DictConfig:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Names the key and what is allowed.
     """
     for word, override in zip(words, parsed(words), strict=True):

@@ -15,10 +15,10 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 import fkl
+from fkl.basics.errors import FklError, printable, require
+from fkl.basics.files import CannotWriteError, write_text
 from fkl.config import Run, load
 from fkl.engines.divergence import DivergedError
-from fkl.errors import FklError, printable, require
-from fkl.files import CannotWriteError, write_text
 from fkl.sweeps.closing_list import DIVERGED, FAILED, FINISHED, NOT_RUN, NOTES, PLAN, SKIPPED, WRONG, read_notes
 
 
@@ -27,7 +27,7 @@ def run_single(config: dict[str, Any], words: tuple[str, ...]) -> None:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     SystemExit
         With code 1 for an error in code of the user's own, once its lines are shown.
     """

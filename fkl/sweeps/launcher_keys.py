@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
-from fkl.errors import BadValue, FklError, require
+from fkl.basics.errors import BadValue, FklError, require
 
 SAMPLER = re.compile(r"optuna\.samplers\.[A-Za-z]+Sampler")
 
@@ -111,7 +111,7 @@ def require_allowed(hydra: DictConfig) -> None:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Names the key and what is allowed.
     """
     for kind in PLUGINS:

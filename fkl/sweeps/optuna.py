@@ -17,8 +17,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from fkl.basics.errors import printable
 from fkl.config.words import parsed
-from fkl.errors import printable
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -95,7 +95,7 @@ class Search(Sweeper):
         """Do the search, and write the best values and what came of them into the sweep's folder."""
         import optuna
 
-        from fkl.files import write_text
+        from fkl.basics.files import write_text
 
         folder = Path(str(self.config.hydra.sweep.dir))
         folder.mkdir(parents=True, exist_ok=True)

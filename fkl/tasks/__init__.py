@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import Judge, Task
 

@@ -7,18 +7,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fkl.basics.errors import inside
+from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, World
 from fkl.data.baselines import constants, in_units
 from fkl.data.problem import Batch, Problem, Table
-from fkl.errors import inside
-from fkl.kernels.rows import Rows
+from fkl.kernels.feature_rows import Rows
 from fkl.network import Topology
-from fkl.streams import Role, Streams, shared_generator
-from fkl.tasks import samples
+from fkl.tasks import run_samples as samples
 from fkl.tasks.fairness import fairness
+from fkl.tasks.participants import redrawn, thinned
 from fkl.tasks.stream import DIABETES
-from fkl.tasks.taking_part import redrawn, thinned
 from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_lam, require_shape
 
 PENDING_BYTES = 2**20

@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Self
 import numba
 import numpy as np
 
+from fkl.basics.errors import BrokenPromiseError, FklError
+from fkl.basics.memory import nbytes, require_memory
+from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
 from fkl.contract.one_shot import Fitted
 from fkl.contract.world import Algorithm, Array, World
 from fkl.data.baselines import constants
 from fkl.data.problem import Batch, PerReplicate
 from fkl.data.scale import Scale
-from fkl.errors import BrokenPromiseError, FklError
-from fkl.memory import nbytes, require_memory
-from fkl.streams import Role, Streams, shared_generator
-from fkl.tasks import samples
+from fkl.tasks import run_samples as samples
 from fkl.tasks.batch import SHARES, amount, mirrored_tests, of_stream
 from fkl.tasks.task import Books, Panel, Probe, Task, few, mirrored
 

@@ -10,19 +10,19 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import require
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.baselines import baselines, in_units
 from fkl.data.problem import Problem
-from fkl.errors import require
 from fkl.kernels import Dictionary
-from fkl.kernels.flow import traced
+from fkl.kernels.client_tiles import sums_in_order, tile_sums
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
-from fkl.kernels.tiles import sums_in_order, tile_sums
+from fkl.kernels.traceable import traced
 from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
-from fkl.tasks.taking_part import redrawn, thinned
+from fkl.tasks.participants import redrawn, thinned
 from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_lam, require_shape
 
 CLIENTS_AT_A_TIME = 4096
@@ -133,7 +133,7 @@ def _shown(outcome: Outcome, replicates: int, clients: int) -> dict[str, Any]:
 
     Raises
     ------
-    fkl.errors.BrokenPromiseError
+    fkl.basics.errors.BrokenPromiseError
         Names the array whose shape is another.
     """
     told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}

@@ -11,16 +11,16 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl import memory
+from fkl.basics import memory
+from fkl.basics.errors import BrokenPromiseError, FklError, counted
+from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.scale import Scale
-from fkl.errors import BrokenPromiseError, FklError, counted
 from fkl.kernels import Dictionary
 from fkl.network import Topology
-from fkl.network.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
-from fkl.streams import Role, shared_generator
-from fkl.tasks import samples
+from fkl.tasks import run_samples as samples
+from fkl.wire.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
 
 Redraw = Callable[[int], tuple[Any, Topology | None]]
 """Samples and graph of a replicate by its number; None for the graph that all share."""
@@ -278,7 +278,7 @@ class Task:
 
         Raises
         ------
-        fkl.errors.BrokenPromiseError
+        fkl.basics.errors.BrokenPromiseError
             If it has not the shape that the judge expects.
         """
         raise NotImplementedError
@@ -307,7 +307,7 @@ def require_lam(algorithm: Any) -> None:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     if not hasattr(algorithm, "lam"):
         kind = type(algorithm).__name__
@@ -330,7 +330,7 @@ def require_shape(name: str, values: Any, *shape: int | None) -> None:
 
     Raises
     ------
-    fkl.errors.BrokenPromiseError
+    fkl.basics.errors.BrokenPromiseError
     """
     found = np.shape(values)
     fits = len(found) == len(shape) and all(want in (None, size) for size, want in zip(found, shape, strict=True))

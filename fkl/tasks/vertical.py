@@ -7,19 +7,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import BrokenPromiseError
+from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run
 from fkl.contract.parties import Scored
 from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants, in_units
 from fkl.data.vertical import Vertical
-from fkl.errors import BrokenPromiseError
 from fkl.network import Topology
-from fkl.network.ledger import BETWEEN_PARTIES, Direction
-from fkl.streams import Role, shared_generator
-from fkl.tasks import samples
+from fkl.tasks import run_samples as samples
 from fkl.tasks.batch import SHARES, SQUARES
 from fkl.tasks.repeated import CLASSES, FEW
 from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, Task, few, mirrored
+from fkl.wire.ledger import BETWEEN_PARTIES, Direction
 
 TWO_PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
 

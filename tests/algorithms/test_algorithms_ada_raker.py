@@ -11,7 +11,7 @@ from literal.worlds import Size, Trace, assert_close, make_dictionary, make_prob
 
 from fkl.algorithms.online.ada_raker import AdaRaker, _intervals
 from fkl.algorithms.online.raker import Raker
-from fkl.errors import BadValue
+from fkl.basics.errors import BadValue
 from fkl.runs import api
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}

@@ -14,8 +14,9 @@ from fkl.algorithms.decentralized.consensus_rf_gp import ConsensusRfGp
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment, make_world
-from fkl.network import Ledger, Network
+from fkl.network import Network
 from fkl.network.topology import connected
+from fkl.wire import Ledger
 
 SIZE = Size(K=5, T=20)
 KEYS: dict[str, Any] = {"flush": 1, "noise": None, "forget": 1.0, "personal": False, "lam": 1e-3}

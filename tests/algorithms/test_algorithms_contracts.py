@@ -14,7 +14,7 @@ from fkl.algorithms.federated.ofskl import Ofskl
 from fkl.algorithms.federated.perfedavg import PerFedAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.federated.vm_kofl import VmKofl
-from fkl.errors import BadValue, FklError
+from fkl.basics.errors import BadValue, FklError
 from fkl.network import Network
 
 SIZE = Size(N=5, D=6, K=4, T=10)

@@ -19,23 +19,24 @@ from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Consensus
 from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
-from fkl.conditions.around import Held, OnGraph, around
+from fkl.basics.errors import BadValue, BrokenPromiseError, FklError
+from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Uniform
+from fkl.conditions.wrapped import Held, OnGraph, wrap
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.graph import Agents
 from fkl.data.problem import Batch, Problem
 from fkl.engines.experiment import Experiment, make_world
-from fkl.errors import BadValue, BrokenPromiseError, FklError
 from fkl.kernels import Dictionary
+from fkl.kernels.feature_rows import Ridge, Rows
 from fkl.kernels.losses import LOSSES
-from fkl.kernels.rows import Ridge, Rows
-from fkl.network import Ledger, Network, Topology
-from fkl.network.codes import Quantised
-from fkl.network.ledger import BETWEEN_PEERS
-from fkl.network.messages import Each, Size
+from fkl.network import Network, Topology
 from fkl.network.topology import connected
-from fkl.streams import Streams
+from fkl.wire import Ledger
+from fkl.wire.coded_payloads import Quantised
+from fkl.wire.ledger import BETWEEN_PEERS
+from fkl.wire.payloads import Each, Size
 
 K, SIZE, D, LAM = 5, 14, 3, 1e-2
 P = 2 * D
@@ -70,7 +71,7 @@ def experiment(
 
 def few_bits(method: Consensus, bits: int) -> Any:
     """The method whose agents send differences in so many bits."""
-    return around(method, {"compression": Uniform(bits=bits, rounding="nearest")})
+    return wrap(method, {"compression": Uniform(bits=bits, rounding="nearest")})
 
 
 def play(given: Experiment) -> tuple[NDArray[np.float64], World, Ledger]:
@@ -573,7 +574,7 @@ def test_every_client_keeps_its_share_to_be_tested_on(seed: int, share: float) -
         (lambda: Coke(censored="always"), "censored"),
         (lambda: Cta(eta=0.0), "eta"),
         (lambda: Network(loss=1.0), "loss"),
-        (lambda: around(Coke(), {"compression": Uniform(bits=4)}, loss=0.1), "network.loss"),
+        (lambda: wrap(Coke(), {"compression": Uniform(bits=4)}, loss=0.1), "network.loss"),
         (lambda: play(experiment(Dkla(), make_batch(), dictionary=Dictionary(N=2, D=2))), "kernels.N"),
         (lambda: Dkla(loss="logistic").batch(THREE_CLASSES, np.random.default_rng(0)), "loss"),
     ],

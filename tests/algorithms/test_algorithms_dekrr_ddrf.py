@@ -11,16 +11,17 @@ from scipy.stats import norm
 
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.decentralized.dekrr_ddrf import DekrrDdrf
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Role
 from fkl.conformance import Conformance, scenario
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
 from fkl.engines.experiment import Experiment, make_world
-from fkl.errors import BadValue
 from fkl.kernels import Dictionary
-from fkl.network import Ledger, Network
+from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.runs.prepare import prepare
-from fkl.streams import Role
+from fkl.wire import Ledger
 
 UNEQUAL = ("partition=quantity_skew", "partition.clients=4", "partition.rounds=90")
 K, SIZE, D, LAM, C = 5, 40, 4, 1e-2, 1.5

@@ -9,7 +9,7 @@ from literal.worlds import Size, assert_close, make_dictionary, make_problem, ru
 
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
-from fkl.errors import BadValue
+from fkl.basics.errors import BadValue
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
 

@@ -13,9 +13,9 @@ from literal.divergence import divergences
 from numpy.typing import NDArray
 
 from fkl.algorithms.online.feedback_graph import divergence_ranks, dominating_set, similarity_graph
-from fkl.errors import BadValue
+from fkl.basics.errors import BadValue
 from fkl.kernels import Dictionary
-from fkl.kernels.divergence import log_inner_products
+from fkl.kernels.kernel_similarity import log_inner_products
 
 DIGITS = 250
 

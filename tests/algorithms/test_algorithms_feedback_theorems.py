@@ -18,9 +18,10 @@ from fkl.algorithms.online.learner import Learner
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.omkl_sfg import OmklSfg
 from fkl.algorithms.online.omkl_sfg_r import OmklSfgR
-from fkl.kernels.divergence import log_inner_products
-from fkl.network import Channel, Ledger, Network
-from fkl.streams import Streams
+from fkl.basics.random_streams import Streams
+from fkl.kernels.kernel_similarity import log_inner_products
+from fkl.network import Network
+from fkl.wire import Channel, Ledger
 
 Array = NDArray[np.float64]
 SIZE = Size(R=1, K=1, N=3, D=6, T=20)

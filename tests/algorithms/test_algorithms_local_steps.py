@@ -13,14 +13,14 @@ from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.algorithms.federated.ofskl import Ofskl
 from fkl.algorithms.federated.perfedavg import PerFedAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Streams
 from fkl.conformance import Conformance, scenario
 from fkl.contract.star import Samples
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.engines.experiment import make_world
-from fkl.errors import BadValue
 from fkl.runs.prepare import prepare
-from fkl.streams import Streams
 
 SIZE = Size(R=1, K=3, N=4, D=5, T=6)
 

@@ -11,10 +11,10 @@ from literal.worlds import Size, Trace, assert_close, draws, make_dictionary, ma
 from fkl.algorithms.federated.fomd_oms import FomdOms
 from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, projected
 from fkl.algorithms.federated.nco_oms import NcoOms
-from fkl.conditions.around import around
+from fkl.basics.errors import BadValue
 from fkl.conditions.compression import Uniform
 from fkl.conditions.late import LateUpdates
-from fkl.errors import BadValue
+from fkl.conditions.wrapped import wrap
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 """Gradients of few kernels weigh 1 / P_i, and so do roundings of single precision."""
@@ -191,9 +191,9 @@ def test_bad_keys_are_named(method: type[ModelSelection], keys: dict[str, Any], 
 def test_what_a_draw_of_the_round_or_silence_cannot_have_is_refused() -> None:
     """Answers that come when other kernels were drawn, few bits to all alike, and any condition on no message."""
     with pytest.raises(BadValue, match="labels or null for FOMD-OMS, whose server weighs"):
-        around(FomdOms(), {"late": LateUpdates()})
+        wrap(FomdOms(), {"late": LateUpdates()})
     with pytest.raises(BadValue, match="false for FOMD-OMS, whose server sends each its own"):
-        around(FomdOms(), {"compression": Uniform(down=True)})
-    assert around(FomdOms(), {"compression": replace(Uniform(), down=False)}).label == "FOMD-OMS"
+        wrap(FomdOms(), {"compression": Uniform(down=True)})
+    assert wrap(FomdOms(), {"compression": replace(Uniform(), down=False)}).label == "FOMD-OMS"
     with pytest.raises(BadValue, match="null for NCO-OMS"):
-        around(NcoOms(), {"compression": Uniform()})
+        wrap(NcoOms(), {"compression": Uniform()})

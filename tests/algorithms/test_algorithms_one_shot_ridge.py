@@ -8,11 +8,11 @@ from literal import one_shot
 from literal.worlds import assert_close
 
 from fkl.algorithms.federated.one_shot_ridge import OneShotRidge, _solved
+from fkl.basics.errors import BadValue, FklError
 from fkl.conditions import accountant
 from fkl.conformance import scenario
 from fkl.contract.world import World
 from fkl.engines.experiment import make_world
-from fkl.errors import BadValue, FklError
 from fkl.runs import api
 from fkl.runs.prepare import prepare
 

@@ -21,7 +21,7 @@ from fkl.algorithms.online.poly_2 import Poly2
 from fkl.algorithms.online.raker import Raker
 from fkl.algorithms.online.rbf_1 import Rbf1
 from fkl.algorithms.online.rfomkr import Rfomkr
-from fkl.errors import BadValue, FklError
+from fkl.basics.errors import BadValue, FklError
 from fkl.kernels import Dictionary
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}

@@ -12,8 +12,8 @@ from fkl.algorithms.parsimonious import active, dual, interior, quadrature
 from fkl.algorithms.parsimonious.dual import RULES, Dual, representation, solve
 from fkl.algorithms.parsimonious.interior import bidual
 from fkl.algorithms.parsimonious.quadrature import Quadrature, box_of
+from fkl.basics.errors import BadValue, FklError
 from fkl.data.ellipses import BOX, RADII, A, Ellipses, labels
-from fkl.errors import BadValue, FklError
 
 WIDTHS = (2.0, 4.0)
 GRID = Quadrature.over(BOX, 20**2, WIDTHS)

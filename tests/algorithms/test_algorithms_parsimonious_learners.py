@@ -13,6 +13,7 @@ from fkl.algorithms.parsimonious.centralized import Centralized
 from fkl.algorithms.parsimonious.federated import Federated
 from fkl.algorithms.parsimonious.learner import Parsimonious
 from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, PooledMachine
+from fkl.basics.errors import BadValue, FklError
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.ellipses import Ellipses
@@ -20,10 +21,10 @@ from fkl.data.partition import Sites
 from fkl.data.problem import Batch, PerReplicate, Problem, Table
 from fkl.data.store import Store
 from fkl.engines.experiment import Experiment, make_world
-from fkl.errors import BadValue, FklError
 from fkl.kernels import Dictionary
-from fkl.network import Ledger, Network
+from fkl.network import Network
 from fkl.tasks.repeated import FittedJudge
+from fkl.wire import Ledger
 
 SMALL = {"steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
 KEYS: dict[str, Any] = {"gamma": 1.0, "eps": 0.1, **SMALL}

@@ -13,7 +13,7 @@ from fkl.algorithms.federated.pooled_raker import PooledRaker
 from fkl.algorithms.online.ada_raker import AdaRaker
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.raker import Raker
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 
 SIZE = Size(N=5, D=6, K=4, T=40)
 LEARNERS: list[tuple[Algorithm, Algorithm]] = [

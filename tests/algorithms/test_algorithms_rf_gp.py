@@ -17,12 +17,12 @@ from sklearn.linear_model import Ridge
 
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.algorithms.gaussian_processes import LEVELS, most_evident
+from fkl.algorithms.second_moments import Moments, outer_sum, symmetric, triangle
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Streams
 from fkl.data.problem import Problem
-from fkl.errors import BadValue
 from fkl.kernels import Dictionary
-from fkl.network.messages import Each
-from fkl.network.moments import Moments, outer_sum, symmetric, triangle
-from fkl.streams import Streams
+from fkl.wire.payloads import Each
 
 KEYS: dict[str, Any] = {
     "flush": 1,

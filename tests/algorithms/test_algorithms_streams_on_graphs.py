@@ -13,18 +13,19 @@ from fkl.algorithms.base import Array, World
 from fkl.algorithms.decentralized.domkl import Domkl
 from fkl.algorithms.decentralized.odkla import Odkla
 from fkl.algorithms.decentralized.qc_odkla import QcOdkla
-from fkl.conditions.around import around
+from fkl.basics.errors import BadValue, BrokenPromiseError
 from fkl.conditions.compression import Uniform
+from fkl.conditions.wrapped import wrap
 from fkl.conformance import Conformance, scenario
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment, make_world
-from fkl.errors import BadValue, BrokenPromiseError
-from fkl.network import Ledger, Network
-from fkl.network.codes import Quantised
-from fkl.network.inbox import Inbox
+from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.runs.prepare import prepare
+from fkl.wire import Ledger
+from fkl.wire.coded_payloads import Quantised
+from fkl.wire.inbox import Inbox
 
 SIZE = Size(K=5, N=1, T=40)
 GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
@@ -86,7 +87,7 @@ def test_odkla_and_qc_odkla_are_their_literals(how: str) -> None:
     options: dict[str, Any] = {} if how == "odkla" else {"h": lambda t: 0.3 * 0.97**t}
     if "bits" in how:
         options["rounded"] = rounded
-        method = around(method, {"compression": Uniform(bits=4, rounding="nearest")})
+        method = wrap(method, {"compression": Uniform(bits=4, rounding="nearest")})
     found = play(method)
     for r in (0, 1):
         expected = literal.odkla(
@@ -119,7 +120,7 @@ def test_domkl_alone_takes_proximal_steps_and_hedges() -> None:
 
 def test_duals_sum_to_zero_and_silence_costs_no_more_than_the_threshold() -> None:
     """Over agents, in every round: also where some keep silent, send few bits, are absent, or links are down."""
-    for method in (Odkla(ETA, RHO, LAM), CENSORED, around(CENSORED, {"compression": Uniform(bits=3)})):
+    for method in (Odkla(ETA, RHO, LAM), CENSORED, wrap(CENSORED, {"compression": Uniform(bits=3)})):
         found = play(method)
         for t, state in enumerate(found.states):
             own = getattr(state.own, "method", state.own)

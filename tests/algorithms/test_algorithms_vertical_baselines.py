@@ -17,15 +17,15 @@ from literal.vertical_fd_svrg import fd_svrg
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
+from fkl.algorithms.vertical.ciphers import Cipher, Operations, OperationTimes, Paillier, Plain, Sorting
 from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope
 from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
 from fkl.algorithms.vertical.messages import Groups
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
-from fkl.errors import BadValue, FklError
-from fkl.losses import LOSSES as FDSKL_LOSSES
-from fkl.network.ciphers import Cipher, Operations, OperationTimes, Paillier, Plain, Sorting
-from fkl.network.trees import rooted
+from fkl.algorithms.vertical.sum_trees import rooted
+from fkl.basics.errors import BadValue, FklError
+from fkl.kernels.pointwise_losses import LOSSES as FDSKL_LOSSES
 
 Array = NDArray[np.float64]
 D = 7

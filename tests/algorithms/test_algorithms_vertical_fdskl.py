@@ -20,21 +20,7 @@ from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.algorithms.vertical.fdskl_counts import Counts, seconds
 from fkl.algorithms.vertical.fdskl_letters import MASK, MASKED, FunctionPart, Index
 from fkl.algorithms.vertical.fdskl_worker import Worker
-from fkl.algorithms.vertical.sums import gathered, told
-from fkl.conformance.isolated_vertical import ActorInSight, Mail, play_apart
-from fkl.conformance.party_process import PartyObject
-from fkl.contract.parties import Actor, Own, Wire
-from fkl.contract.world import Common
-from fkl.data.libsvm import numbered
-from fkl.data.problem import Table
-from fkl.data.vertical import FeatureGroups, Vertical
-from fkl.engines.experiment import Experiment, make_world
-from fkl.errors import BadValue
-from fkl.kernels import Dictionary
-from fkl.losses import LOSSES
-from fkl.network import Network
-from fkl.network.ledger import CostModel
-from fkl.network.trees import (
+from fkl.algorithms.vertical.sum_trees import (
     Tree,
     all_masks_tree,
     disclosed,
@@ -46,8 +32,22 @@ from fkl.network.trees import (
     star,
     totally_different,
 )
+from fkl.algorithms.vertical.sums import gathered, told
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Role, Streams
+from fkl.conformance.isolated_vertical import ActorInSight, Mail, play_apart
+from fkl.conformance.party_process import PartyObject
+from fkl.contract.parties import Actor, Own, Wire
+from fkl.contract.world import Common
+from fkl.data.libsvm import numbered
+from fkl.data.problem import Table
+from fkl.data.vertical import FeatureGroups, Vertical
+from fkl.engines.experiment import Experiment, make_world
+from fkl.kernels import Dictionary
+from fkl.kernels.pointwise_losses import LOSSES
+from fkl.network import Network
+from fkl.network.response_times import CostModel
 from fkl.papers.fdskl.attack import Heard, listen
-from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]
 

@@ -13,6 +13,7 @@ from literal.toy_cipher import Toy
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical import feature_ridge
+from fkl.algorithms.vertical.ciphers import Cipher, Paillier, Plain
 from fkl.algorithms.vertical.fd_svrg import FdSvrg, Linear, Products, Slopes
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.algorithms.vertical.feature_ridge import FeatureRidge
@@ -22,6 +23,7 @@ from fkl.algorithms.vertical.nystroem import Nystroem
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, VerticalMethod, Wire
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import SecureBoost
+from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance import Conformance
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.isolated_vertical import play_apart, require_sent
@@ -31,11 +33,9 @@ from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
 from fkl.engines.experiment import Experiment, make_world
-from fkl.errors import BrokenPromiseError
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.network.ciphers import Cipher, Paillier, Plain
-from fkl.network.letters import Letter, posted, read
+from fkl.wire.letters import Letter, posted, read
 
 Array = NDArray[np.float64]
 D = 5

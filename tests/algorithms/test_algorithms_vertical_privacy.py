@@ -14,17 +14,17 @@ from scipy.stats import kstest
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, MASKED, PART, SHARE
 from fkl.algorithms.vertical.fdskl_split import SplitWorker
+from fkl.basics.errors import FklError
+from fkl.basics.random_streams import Streams
 from fkl.conformance.isolated_vertical import play_apart
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.parties import Wire
 from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
-from fkl.errors import FklError
 from fkl.kernels import Dictionary
 from fkl.papers.fdskl.attack import FITS, listen, solve, split_equations
 from fkl.papers.fdskl.audit import OUTSIDER, Played, audit, write_audit
-from fkl.streams import Streams
 
 ONE = Streams(5, (1,))
 PARTIES = 5

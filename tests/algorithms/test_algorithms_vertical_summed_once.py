@@ -18,7 +18,7 @@ from fkl.algorithms.vertical.messages import Groups
 from fkl.algorithms.vertical.nystroem import JITTER, Nystroem
 from fkl.algorithms.vertical.ring import coded, decoded, masked_sum
 from fkl.algorithms.vertical.squared_hinge import squared_hinge
-from fkl.errors import BadValue, FklError
+from fkl.basics.errors import BadValue, FklError
 
 Array = NDArray[np.float64]
 

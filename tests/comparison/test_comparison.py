@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from scipy import stats
 
-from fkl.comparison import compare
-from fkl.comparison.cells import Cell
-from fkl.comparison.labels import flat, told, varying
-from fkl.comparison.pivot import Pivot
+from fkl.report.compare import compare
+from fkl.report.compare.cells import Cell
+from fkl.report.compare.labels import flat, told, varying
+from fkl.report.compare.pivot import Pivot
 from fkl.report.figures import COLOURS, ON_DARK
 
 VALUES = st.one_of(st.integers(0, 2), st.booleans(), st.sampled_from(["a", "b"]), st.none())
@@ -383,7 +383,7 @@ def test_figures_are_drawn_on_light_and_dark(
     """The corner has the background's colour, something stands out from it, and both methods have colours of theirs."""
     runs("POF-MKL", "air", [0.5, 0.6])
     runs("Raker", "air", [0.1, 0.2])
-    monkeypatch.setattr("fkl.comparison.figures.AXES", {"rounds": "round"})
+    monkeypatch.setattr("fkl.report.compare.figures.AXES", {"rounds": "round"})
     made = compare()
     pictures = {name: matplotlib.image.imread(io.BytesIO(files[".png"])) for name, files in made.figures(dark).items()}
     assert set(pictures) == {"curves_over_rounds", "error_against_bytes"}

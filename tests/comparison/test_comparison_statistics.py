@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fkl.comparison.cells import Cell
-from fkl.comparison.pairs import average_ranks, nemenyi, paired_tests, why_no_diagram
-from fkl.comparison.pivot import Pivot
-from fkl.comparison.statistics import half_width, holm, signed_ranks, student_interval
+from fkl.report.compare.cells import Cell
+from fkl.report.compare.pairs import average_ranks, nemenyi, paired_tests, why_no_diagram
+from fkl.report.compare.pivot import Pivot
+from fkl.report.compare.statistics import half_width, holm, signed_ranks, student_interval
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(np.array)
 

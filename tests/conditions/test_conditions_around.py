@@ -8,12 +8,12 @@ import pytest
 from conftest import ALGORITHMS
 from numpy.typing import NDArray
 
-from fkl.conditions import OnMessages, around
+from fkl.basics.errors import BadValue
+from fkl.conditions import OnMessages, wrap
 from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.graph import Decentralized
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.errors import BadValue
 from fkl.runs.prepare import prepare
 
 STAR = (
@@ -63,7 +63,7 @@ class Counting(OnMessages):
 def test_a_condition_that_does_nothing_changes_no_bit(algo: str) -> None:
     """Outcomes and traffic, round after round; and parties on their own remember as all at once do."""
     experiment = prepare(scenario(f"algo={algo}"))
-    inside = replace(experiment, algorithm=around(experiment.algorithm, {"compression": Counting()}))
+    inside = replace(experiment, algorithm=wrap(experiment.algorithm, {"compression": Counting()}))
     require_same(play(experiment, (0, 1)), play(inside, (0, 1)), "in a condition that does nothing")
     suite = Conformance(inside)
     suite.state_survives_save_and_load()
@@ -74,7 +74,7 @@ def test_conditions_are_nested_in_the_order_of_their_groups() -> None:
     """The first is the innermost; what is asked of the whole is the method's to answer."""
     method = prepare(scenario("algo=pof_mkl")).algorithm
     first, second = Counting(), Counting()
-    whole = around(method, {"privacy": first, "compression": second})
+    whole = wrap(method, {"privacy": first, "compression": second})
     assert whole.condition is second
     assert whole.method.condition is first
     assert (whole.method.method, whole.label, whole.lam, whole.M) == (method, method.label, method.lam, method.M)
@@ -85,7 +85,7 @@ def test_other_families_refuse_by_name(algo: str) -> None:
     """Learners, pooled methods, one-shot methods and parties have no messages that a condition could be put around."""
     method = prepare(scenario(f"algo={algo}")).algorithm
     with pytest.raises(BadValue, match=r"compression.*null for"):
-        around(method, {"compression": Counting()})
+        wrap(method, {"compression": Counting()})
 
 
 @dataclass(frozen=True)
@@ -108,4 +108,4 @@ def test_the_wrong_kind_of_network_is_refused(algo: str, condition: Counting) ->
     method = prepare(scenario(f"algo={algo}")).algorithm
     assert isinstance(method, Federated | Decentralized)
     with pytest.raises(BadValue, match="null for"):
-        around(method, {"late": condition})
+        wrap(method, {"late": condition})

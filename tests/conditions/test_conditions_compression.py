@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fkl.conditions import around
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Role, Streams
+from fkl.conditions import wrap
 from fkl.conditions.compression import Compression, Memory, Sign, TopK, Uniform
 from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
-from fkl.errors import BadValue
-from fkl.network.codes import Few, Quantised, position_bits
-from fkl.network.messages import Each, Shared, kinds
 from fkl.runs.prepare import prepare
-from fkl.streams import Role, Streams
+from fkl.wire.coded_payloads import Few, Quantised, position_bits
+from fkl.wire.payloads import Each, Shared, kinds
 
 METHODS = ("pof_mkl", "em_kofl", "vm_kofl", "dkla", "coke")
 FULL = (Uniform(bits=32), TopK(share=1.0), Sign(kinds=[]))
@@ -39,7 +39,7 @@ def plain(algo: str) -> Any:
 def test_full_precision_is_the_plain_run_bit_for_bit(algo: str, condition: Compression) -> None:
     """Outcomes and traffic, on a star in both directions."""
     experiment, trace = plain(algo)
-    inside = replace(experiment, algorithm=around(experiment.algorithm, {"compression": replace(condition, down=True)}))
+    inside = replace(experiment, algorithm=wrap(experiment.algorithm, {"compression": replace(condition, down=True)}))
     require_same(trace, play(inside, (0, 1)), "in full precision")
 
 
@@ -229,7 +229,7 @@ def test_bytes_are_those_of_the_definition() -> None:
         (lambda: TopK(share=0.0), "share"),
         (lambda: TopK(share=1.1), "share"),
         (lambda: Sign(up=False), "up"),
-        (lambda: around(prepare(scenario("algo=dkla")).algorithm, {"compression": Sign()}, 0.1), "network.loss"),
+        (lambda: wrap(prepare(scenario("algo=dkla")).algorithm, {"compression": Sign()}, 0.1), "network.loss"),
         (lambda: prepare(scenario("algo=vm_kofl", "compression=sign", "compression.kinds=[x]")), "compression.kinds"),
         (lambda: prepare(scenario("algo=dkla", "compression=sign", "compression.kinds=[x]")), "compression.kinds"),
     ],

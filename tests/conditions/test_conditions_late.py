@@ -12,15 +12,15 @@ from literal.worlds import Size, make_dictionary, make_problem, run
 
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.algorithms.federated.ofskl import Ofskl
-from fkl.conditions import around
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Role, Streams
+from fkl.conditions import wrap
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.conformance.promises import Conformance, Trace, play, require_same, scenario
 from fkl.contract.star import Turn
 from fkl.engines.experiment import Experiment
-from fkl.errors import BadValue
-from fkl.network.messages import Each
 from fkl.runs.prepare import prepare
-from fkl.streams import Role, Streams
+from fkl.wire.payloads import Each
 
 ABSENT = ("dataset=diabetes", "partition=quantity_skew", "partition.clients=4", "partition.rounds=40", "kernels.D=8")
 SHORT = ("kernels.N=5", "partition.rounds=16")
@@ -38,14 +38,14 @@ def test_no_delay_changes_no_bit(algo: str, late: str) -> None:
     few = ("kernels=rbf_single",) if algo == "ofskl" else ("kernels.N=5",)
     plain = prepare(scenario(f"algo={algo}", *few, "partition.rounds=16"))
     conditions = {"updates": LateUpdates(0, "message", 0.5), "labels": LateLabels(0)}
-    inside = replace(plain, algorithm=around(plain.algorithm, {"late": conditions[late]}))
+    inside = replace(plain, algorithm=wrap(plain.algorithm, {"late": conditions[late]}))
     require_same(play(plain, (0, 1)), play(inside, (0, 1)), "late by 0 rounds")
 
 
 def test_no_delay_changes_no_bit_where_clients_are_absent() -> None:
     """The shares of those who are there."""
     plain = prepare(scenario("algo=pof_mkl", *ABSENT, "kernels.N=5"))
-    inside = replace(plain, algorithm=around(plain.algorithm, {"late": LateUpdates(0)}))
+    inside = replace(plain, algorithm=wrap(plain.algorithm, {"late": LateUpdates(0)}))
     require_same(play(plain, (0, 1)), play(inside, (0, 1)), "late by 0 rounds")
 
 
@@ -75,7 +75,7 @@ def test_updates_are_those_of_a_literal_loop(drawn: str) -> None:
     """Each gradient, made dense, waits in a list until it is due."""
     size, exponent = Size(R=1, K=4, N=2, D=6, T=14), 0.5
     problem, dictionary = make_problem(size, 3, absent=0.2), make_dictionary(size)
-    method = around(OfmklAvg(eta=0.3, lam=0.05), {"late": LateUpdates(3, drawn, exponent)})
+    method = wrap(OfmklAvg(eta=0.3, lam=0.05), {"late": LateUpdates(3, drawn, exponent)})
     trace = run(method, problem, dictionary, replicates=(0,))
     streams, bank = trace.world.streams, trace.world.bank
     omega = frequencies(bank.rho[0], bank.scale)
@@ -110,7 +110,7 @@ def test_late_gradients_bear_the_step_that_theory_says(d: int, factor: float, st
     one = make_problem(size, 0)
     same = replace(one, x=np.repeat(one.x[:1], 300, axis=0), y=np.ones((300, 1)))
     eta = factor * np.sin(np.pi / (2 * (2 * d + 1)))
-    method = around(Ofskl(eta=eta, lam=0.0), {"late": LateUpdates(d)})
+    method = wrap(Ofskl(eta=eta, lam=0.0), {"late": LateUpdates(d)})
     off = np.abs(run(method, same, make_dictionary(size), replicates=(0,)).y_hat[0, :, 0] - 1)
     assert (off[-50:].max() < 0.1 * off[:50].max()) == stable
     assert (off[-50:].max() > off[:50].max()) != stable
@@ -186,7 +186,7 @@ def test_late_labels_are_those_of_a_literal_loop() -> None:
     """Predict x of t, and step by the sample of t - d with the theta of t; nothing travels up before."""
     size, d = Size(R=1, K=3, N=2, D=6, T=10), 3
     problem, dictionary = make_problem(size, 4), make_dictionary(size)
-    method = around(OfmklAvg(eta=0.3, lam=0.05), {"late": LateLabels(d)})
+    method = wrap(OfmklAvg(eta=0.3, lam=0.05), {"late": LateLabels(d)})
     trace = run(method, problem, dictionary, replicates=(0,))
     omega = frequencies(trace.world.bank.rho[0], trace.world.bank.scale)
     theta = [np.zeros(2 * size.D) for _ in range(size.N)]

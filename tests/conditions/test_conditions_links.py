@@ -18,20 +18,21 @@ from fkl.algorithms.decentralized.consensus import Consensus
 from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.algorithms.decentralized.link_dkla import LinkDkla
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Role, Streams
 from fkl.conformance import Conformance, scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate
-from fkl.errors import BadValue
 from fkl.kernels import Dictionary
-from fkl.network import Ledger, Network, Topology
+from fkl.network import Network, Topology
 from fkl.network.links import Failing, Gossip, Links, Mobility
 from fkl.network.participation import Share
 from fkl.network.topology import connected
 from fkl.runs.prepare import prepare
-from fkl.streams import Role, Streams
+from fkl.wire import Ledger
 
 K, LAM, RHO = 5, 1e-2, 0.05
 GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])

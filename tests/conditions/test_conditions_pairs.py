@@ -5,9 +5,9 @@ from itertools import combinations
 import pytest
 from conftest import ALGORITHMS
 
+from fkl.basics.errors import FklError
 from fkl.config import choices
 from fkl.conformance import PROMISES, Conformance
-from fkl.errors import FklError
 
 pytestmark = pytest.mark.slow
 KEYS: dict[str, tuple[str, ...]] = {

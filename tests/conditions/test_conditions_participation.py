@@ -13,7 +13,7 @@ from fkl.config.compose import compose
 from fkl.conformance import Conformance, scenario
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate
-from fkl.results.records import TIMING_COLUMNS, make_records
+from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
@@ -114,7 +114,7 @@ def test_errors_carry_on_and_the_best_fit_is_that_to_all_samples(tmp_path: Path)
 @pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR, *GRAPH, "one_shot_ridge"}))
 def test_whose_rounds_nobody_can_miss_is_refused(algo: str) -> None:
     """Learners alone, pooled ones, one-shot methods and those over a vertical partition: by the key, in one line."""
-    from fkl.errors import BadValue
+    from fkl.basics.errors import BadValue
 
     run = load(compose(f"algo={algo}", "participation=share"))
     with pytest.raises(BadValue, match=r"participation=Share: must be null for .*, whose rounds nobody can miss"):

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import kstest, norm
 
-from fkl.conditions import accountant, around
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Role, Streams
+from fkl.conditions import accountant, wrap
 from fkl.conditions.privacy import Central, Local, NoisyMean, gaussian
 from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
 from fkl.engines.experiment import make_world
-from fkl.errors import BadValue
 from fkl.kernels import Dictionary
-from fkl.network.messages import Each, FeatureGradients, RankOne, kinds
 from fkl.runs.prepare import prepare
-from fkl.streams import Role, Streams
+from fkl.wire.payloads import Each, FeatureGradients, RankOne, kinds
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
 NOISY: dict[str, Any] = {"clip": 0.3, "noise": 0.2}
@@ -44,7 +44,7 @@ def flat(message: Any) -> Any:
 def method_in(algo: str, condition: Any, *overrides: str) -> Any:
     """An experiment of a method in one condition."""
     experiment = prepare(scenario(f"algo={algo}", "partition.rounds=12", *overrides))
-    return replace(experiment, algorithm=around(experiment.algorithm, {"privacy": condition}))
+    return replace(experiment, algorithm=wrap(experiment.algorithm, {"privacy": condition}))
 
 
 # --- the plain run
@@ -62,7 +62,7 @@ def test_without_clip_and_noise_it_is_the_plain_run(algo: str, condition: Any) -
 def test_so_on_a_graph(algo: str) -> None:
     """Agents that clip nothing and add nothing."""
     experiment = prepare(scenario(f"algo={algo}", "algo.iterations=10"))
-    inside = replace(experiment, algorithm=around(experiment.algorithm, {"privacy": Local()}))
+    inside = replace(experiment, algorithm=wrap(experiment.algorithm, {"privacy": Local()}))
     require_same(play(experiment, (0, 1)), play(inside, (0, 1)), "no noise")
 
 
@@ -342,8 +342,8 @@ def test_unbounded_messages_have_no_noise() -> None:
         Central(noise=1.0)
     method = prepare(scenario("algo=pof_mkl")).algorithm
     with pytest.raises(BadValue, match="compression comes after clipping"):
-        around(method, {"privacy": Central(**NOISY), "compression": Local()})
+        wrap(method, {"privacy": Central(**NOISY), "compression": Local()})
     with pytest.raises(BadValue, match="null for DKLA"):
-        around(prepare(scenario("algo=dkla")).algorithm, {"privacy": Central()})
+        wrap(prepare(scenario("algo=dkla")).algorithm, {"privacy": Central()})
     with pytest.raises(BadValue, match="reads what each client sent"):
         _ = NoisyMean(Each(np.zeros((1, 2, 3))), 1.0, turn(1), 0).values

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare, norm
 
+from fkl.basics.errors import BadValue, FklError
 from fkl.conditions.secure import Pairwise, SumAlone, decoded
-from fkl.conditions.secure_bytes import degree, overhead
+from fkl.conditions.secure_cost import degree, overhead
 from fkl.conformance import PROMISES, Conformance, scenario
 from fkl.engines.experiment import make_world
-from fkl.errors import BadValue, FklError
-from fkl.network.messages import Each
-from fkl.network.wire import from_bits, to_bits
 from fkl.runs.prepare import prepare
+from fkl.wire.numbers import from_bits, to_bits
+from fkl.wire.payloads import Each
 
 pytest.importorskip("cryptography")
-from fkl.conditions import secure_sum
-from fkl.conditions.secure_sum import Client, Server, play, recovered, ring, shamir
+from fkl.conditions import secure_protocol as secure_sum
+from fkl.conditions.secure_protocol import Client, Server, play, recovered, ring, shamir
 
 IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
 SHORT = ("partition=quantity_skew", "partition.clients=3", "partition.rounds=14", "precision=float64", "kernels.D=4")

@@ -6,18 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fkl.basics.errors import BadValue, FklError
+from fkl.basics.random_streams import Streams
 from fkl.config import decisive, load
 from fkl.config.compose import compose
 from fkl.conformance import Conformance, scenario
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate
-from fkl.errors import BadValue, FklError
-from fkl.network import Channel, Ledger, Network
-from fkl.network.messages import Each
-from fkl.network.times import Times, around_one
-from fkl.results.records import TIMING_COLUMNS, make_records
+from fkl.network import Network
+from fkl.network.response_times import Times, around_one
+from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
-from fkl.streams import Streams
+from fkl.wire import Channel, Ledger
+from fkl.wire.payloads import Each
 
 SMALL = ("kernels.D=6", "partition.rounds=30", "kernels.N=5", "replicates=2", "precision=float64")
 SLOW = ("network.compute_s=1", "network.compute_spread=0.5", "network.compute_jitter=0.7", "network.deadline_s=0.6")

@@ -13,12 +13,12 @@ from omegaconf import OmegaConf
 from scipy.sparse import csr_array
 from without_hashes import put, small
 
+from fkl.basics.errors import BadValue, FklError
 from fkl.data import libsvm
 from fkl.data.registry import dataset
 from fkl.data.store import Store
 from fkl.data.table_set import TableSet
 from fkl.data.vertical import FeatureGroups
-from fkl.errors import BadValue, FklError
 
 CONF = Path(__file__).parents[2] / "conf"
 STORE = Store(Path(os.environ.get("FKL_DATA", "../shared/data")), offline=True)

@@ -14,7 +14,7 @@ from fkl.config.compose import compose, keys_of
 from fkl.config.interpolation import resolved
 from fkl.data.store import Store
 from fkl.data.table_layout import options
-from fkl.tasks import samples
+from fkl.tasks import run_samples as samples
 
 DATA = os.environ.get("FKL_DATA") or "../shared/data"
 CONF = Path(__file__).parents[2] / "conf"

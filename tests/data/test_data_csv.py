@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fkl.basics.errors import BadValue, FklError
+from fkl.basics.memory import peak_bytes
 from fkl.data import own_file
 from fkl.data.csv_file import DELIMITERS, MISSING, PER_CELL, PER_ROW
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
-from fkl.errors import BadValue, FklError
-from fkl.memory import peak_bytes
 
 PACK = {"": bytes, ".xz": lzma.compress, ".gz": gzip.compress, ".bz2": bz2.compress, ".GZ": gzip.compress}
 
@@ -238,7 +238,7 @@ def test_a_bomb_is_unpacked_only_as_far_as_memory_holds_it(tmp_path, suffix, mon
     ],
 )
 def test_a_table_that_memory_cannot_hold_is_refused_before_it_is_cut_into_cells(content, free, said, monkeypatch):
-    monkeypatch.setattr("fkl.memory.available_bytes", lambda: free)
+    monkeypatch.setattr("fkl.basics.memory.available_bytes", lambda: free)
     monkeypatch.setattr("fkl.data.csv_file._records", None)
     refused(content, said, delimiter="comma", target="2")
 

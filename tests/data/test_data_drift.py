@@ -8,6 +8,7 @@ import pytest
 from literal.worlds import Size, make_dictionary, run
 
 from fkl.algorithms.federated.ofskl import Ofskl
+from fkl.basics.errors import BadValue
 from fkl.conformance import Conformance, scenario
 from fkl.contract.world import Outcome
 from fkl.data.drift import KINDS, Drift
@@ -15,7 +16,6 @@ from fkl.data.normalise import normalise
 from fkl.data.partition import Sites
 from fkl.data.problem import Problem, Table
 from fkl.data.store import Store
-from fkl.errors import BadValue
 from fkl.runs.prepare import prepare
 from fkl.tasks.stream import StreamJudge
 

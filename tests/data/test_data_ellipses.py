@@ -7,9 +7,9 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
+from fkl.basics.errors import BadValue
 from fkl.data.ellipses import BOX, Ellipses, labels
 from fkl.data.store import Store
-from fkl.errors import BadValue
 
 CONF = Path(__file__).parents[2] / "conf"
 NOWHERE = Store(Path("nowhere"), offline=True)

@@ -9,10 +9,10 @@ import pytest
 from scipy.io import savemat
 from without_hashes import put, small
 
+from fkl.basics.errors import BadValue, FklError
 from fkl.data import readers
 from fkl.data.registry import dataset
 from fkl.data.store import DataFile, Store
-from fkl.errors import BadValue, FklError
 
 
 def load(dataset, store):

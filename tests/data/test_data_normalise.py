@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fkl.basics.errors import FklError
 from fkl.data.normalise import normalise
 from fkl.data.problem import Table
-from fkl.errors import FklError
 
 CELLS = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda value: round(value, 3))
 

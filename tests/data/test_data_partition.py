@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fkl.basics.errors import BadValue, FklError
 from fkl.data.partition import BySite, ByTarget, Dirichlet, Iid, QuantitySkew
 from fkl.data.problem import Table
-from fkl.errors import BadValue, FklError
 
 
 def table(rows, sites=1):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from fkl.basics.errors import FklError
 from fkl.data.reading import first_rows, read_mat, read_table
-from fkl.errors import FklError
 
 ABC = ("a", "b", "c")
 

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
+from fkl.basics.errors import BadValue
 from fkl.data import registry
 from fkl.data.registry import dataset, describe, fetch, names, verify
 from fkl.data.store import Store
-from fkl.errors import BadValue
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fkl.basics.errors import FklError
 from fkl.data.encoder import Encoder
 from fkl.data.normalise import SCALINGS, normalise
 from fkl.data.partition import Iid
 from fkl.data.problem import Batch, Table
 from fkl.data.scale import Scale
 from fkl.data.vertical import FeatureGroups
-from fkl.errors import FklError
 
 CELLS = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda value: round(value, 3))
 RNG = np.random.default_rng(1)

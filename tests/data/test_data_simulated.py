@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 
+from fkl.basics.errors import BadValue
 from fkl.data import wave_farm
 from fkl.data.diabetes import Diabetes
 from fkl.data.store import Store
 from fkl.data.synthetic import CHUNK_ROWS, Synthetic
 from fkl.data.wave_farm import CLIMATES, WaveFarm
-from fkl.errors import BadValue
 
 NOWHERE = Store(Path("nowhere"), offline=True)
 

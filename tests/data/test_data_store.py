@@ -8,8 +8,8 @@ import os
 
 import pytest
 
+from fkl.basics.errors import FklError
 from fkl.data.store import DataFile, Store
-from fkl.errors import FklError
 
 CONTENT = os.urandom(5000) * 3
 SHA = hashlib.sha256(CONTENT).hexdigest()

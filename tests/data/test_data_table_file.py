@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
+from fkl.basics.errors import BadValue, FklError
 from fkl.data.partition import Sites
 from fkl.data.table_file import TableFile
 from fkl.data.vertical import FeatureGroups
-from fkl.errors import BadValue, FklError
 
 FRAME = pd.DataFrame(
     {
@@ -186,7 +186,7 @@ def test_integers_that_float64_would_round_are_refused(tmp_path, suffix, target)
 
 def test_an_npz_that_unpacks_to_more_than_memory_holds_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "own.npz", y=np.zeros(1_000_000))
-    monkeypatch.setattr("fkl.memory.available_bytes", lambda: 10_000_000)
+    monkeypatch.setattr("fkl.basics.memory.available_bytes", lambda: 10_000_000)
     with pytest.raises(FklError, match=r"out of memory: .*unpacked would take at least 15\.3 MiB"):
         TableFile(path=str(tmp_path / "own.npz"), target="y").load(None, None)
 

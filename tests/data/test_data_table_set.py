@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fkl.basics.errors import FklError
 from fkl.config import instantiate
 from fkl.data.store import Store
 from fkl.data.table_layout import FIELDS, expanded
-from fkl.errors import FklError
 
 DOCS = Path(__file__).parents[2] / "docs" / "own_data.md"
 NODE = {

@@ -9,10 +9,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
+from fkl.basics.errors import BadValue, FklError
 from fkl.data import wisdm
 from fkl.data.store import DataFile, Store
 from fkl.data.wisdm import ACTIVITIES, SECOND, Wisdm, read_accelerometer, window_means
-from fkl.errors import BadValue, FklError
 
 CONF = Path(__file__).parents[2] / "conf"
 STORE = Store(Path(os.environ.get("FKL_DATA", "../shared/data")), offline=True)

@@ -15,8 +15,8 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines import mpi
 from fkl.engines.mpi import NUMBERS, Ranks, hush
-from fkl.network import Channel
 from fkl.runs.execute import execute
+from fkl.wire import Channel
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # a rank knows nothing of where pytest finds its modules
 import blank

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from fkl.basics.errors import BadValue
 from fkl.config import ENGINES, Run, engine, load
 from fkl.config.compose import compose
 from fkl.contract.star import Federated
-from fkl.errors import BadValue
 
 
 class Own(Federated):

@@ -14,6 +14,8 @@ pytest.importorskip("flwr", reason="needs the extra flower")
 from engines.sites import RUN, InProcess, script
 from flwr.app import ArrayRecord, Message
 
+from fkl.basics.plain_data import NotPlainError
+from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant
 from fkl.config import load
 from fkl.config.compose import compose
@@ -21,9 +23,7 @@ from fkl.engines.flower.configuration import OfSites, run_of
 from fkl.engines.flower.hub import Hub
 from fkl.engines.flower.records import from_records, size_of, to_records
 from fkl.engines.flower.site import client_app
-from fkl.network.packets import Packet
-from fkl.plain import NotPlainError
-from fkl.streams import Role, Streams
+from fkl.wire.packets import Packet
 
 ROWS, WORDS, write_files = script.ROWS, script.WORDS, script.write_files
 METHODS = {
@@ -334,7 +334,7 @@ def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
 
 def test_a_message_can_name_nothing_that_is_not_loaded() -> None:
     """Nor anything that is more than data."""
-    for name in ("antigravity:Thing", "subprocess:Popen", "fkl.plain:GENERATORS"):
+    for name in ("antigravity:Thing", "subprocess:Popen", "fkl.basics.plain_data:GENERATORS"):
         form = json.dumps({"class": name, "parts": {}, "within": {}})
         with pytest.raises(NotPlainError):
             from_records(ArrayRecord(), form)

@@ -9,9 +9,9 @@ import pytest
 from conftest import ALGORITHMS
 
 pytest.importorskip("flwr", reason="needs the extra flower")
+from fkl.basics.errors import BadValue, FklError, install_hint
 from fkl.engines.flower.configuration import run_of
 from fkl.engines.flower.project import init
-from fkl.errors import BadValue, FklError, install_hint
 
 GOOD = ("algo=pof_mkl", "dataset=file", "dataset.target=the target", "kernels=rbf", "replicates=1")
 PLAYED = {"em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl"}

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from conftest import ALGORITHMS, Answer
 
+from fkl.basics.errors import BadValue, FklError, install_hint
+from fkl.basics.random_streams import Streams
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.divergence import DivergedError
 from fkl.engines.rounds import Chunk, simulate
-from fkl.errors import BadValue, FklError, install_hint
 from fkl.kernels import Dictionary
 from fkl.results.folder import provenance
 from fkl.runs.prepare import prepare
-from fkl.streams import Streams
 
 jax = pytest.importorskip("jax", reason="needs the extra jax")
 JaxBank = pytest.importorskip("fkl.kernels.jax_bank").JaxBank

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from conftest import ALGORITHMS
 
+from fkl.basics.errors import BadValue
 from fkl.config import load
 from fkl.config.compose import compose
-from fkl.errors import BadValue
 from fkl.results.folder import provenance
-from fkl.results.records import TIMING_COLUMNS
+from fkl.results.tables import TIMING_COLUMNS
 from fkl.runs.execute import execute
 
 pytest.importorskip("mpi4py", reason="needs the extra mpi")
@@ -62,7 +62,7 @@ def ended(ranks: int, *words: str, folder: Path) -> tuple[int, str, str]:
 
 def fkl(*words: str) -> tuple[str, ...]:
     """`fkl run` with these words."""
-    return ("-m", "fkl.cli", "run", "engine=mpi", *words)
+    return ("-m", "fkl", "run", "engine=mpi", *words)
 
 
 def tables(folder: Path) -> dict[str, str]:
@@ -187,7 +187,7 @@ def _rounds_played(folder: Path) -> int:
 ALONE = """
 from fkl.engines.mpi import ending_together, hush, started
 hush()
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 ranks = started()
 with ending_together(ranks):
     if ranks.number == 1:

@@ -10,8 +10,8 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_iris
 
 from fkl import conf_folder
+from fkl.basics.errors import BadValue
 from fkl.config import load
-from fkl.errors import BadValue
 from fkl.kernels.around_median import AroundMedian
 from fkl.runs.prepare import prepare
 from fkl.tasks.batch import BatchTask

@@ -8,10 +8,11 @@ from literal.common import Array
 from scipy.special import hyp1f1, ndtr
 from scipy.stats import qmc
 
-from fkl.errors import BadValue
-from fkl.kernels import Dictionary, draws
-from fkl.kernels.draws import DRAWS, OF_ANY_FAMILY
-from fkl.streams import Streams
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Streams
+from fkl.kernels import Dictionary
+from fkl.kernels import frequency_draws as draws
+from fkl.kernels.frequency_draws import DRAWS, OF_ANY_FAMILY
 
 
 def points(count: int, dimension: int) -> Array:

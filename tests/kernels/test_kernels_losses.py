@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary
+from fkl.kernels.feature_rows import Array, Rows
 from fkl.kernels.losses import LOSSES
-from fkl.kernels.rows import Array, Rows
-from fkl.streams import Streams
 
 LITERAL: dict[str, Callable[[Array, Array], Array]] = {
     "square": lambda y, f: (y - f) ** 2,

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary
-from fkl.kernels.rows import TRIANGLE_ROWS, Rows, Symmetric
+from fkl.kernels.feature_rows import TRIANGLE_ROWS, Rows, Symmetric
 from fkl.kernels.threads import at_most
-from fkl.streams import Streams
 
 
 @given(st.integers(1, 2), st.integers(1, 3), st.integers(1, 13), st.integers(0, 2**31))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fkl.network.ciphers import Keys, OneByOne
+from fkl.algorithms.vertical.ciphers import Keys, OneByOne
 
 
 @dataclass(frozen=True)

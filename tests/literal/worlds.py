@@ -7,10 +7,11 @@ import numpy as np
 from literal.common import Array
 
 from fkl.algorithms.base import Algorithm, World
+from fkl.basics.random_streams import Role, Streams
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
-from fkl.network import Channel, Ledger, Network
-from fkl.streams import Role, Streams
+from fkl.network import Network
+from fkl.wire import Channel, Ledger
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fkl.errors import BadValue, FklError
-from fkl.network import UNITS, Channel, Ledger, Network
-from fkl.network.messages import Size, Travelling
-from fkl.streams import Streams
+from fkl.basics.errors import BadValue, FklError
+from fkl.basics.random_streams import Streams
+from fkl.network import Network
+from fkl.wire import UNITS, Channel, Ledger
+from fkl.wire.payloads import Size, Travelling
 
 T, R, K = 4, 2, 3
 MESSAGES, SCALARS, BYTES = (UNITS.index(unit) for unit in ("messages", "scalars", "bytes"))

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary
 
+from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Sign, TopK
-from fkl.network.codes import ForAll, Quantised
-from fkl.network.messages import Each, FeatureGradients, Payload, RankOne, Selected, Shared, kinds, measured
-from fkl.network.packets import packed, unpacked
-from fkl.streams import Streams
+from fkl.wire.coded_payloads import ForAll, Quantised
+from fkl.wire.packets import packed, unpacked
+from fkl.wire.payloads import Each, FeatureGradients, Payload, RankOne, Selected, Shared, kinds, measured
 
 K = 4
 RANDOM = np.random.default_rng(0)

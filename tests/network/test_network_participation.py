@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fkl.errors import BadValue, FklError
+from fkl.basics.errors import BadValue, FklError
 from fkl.network.participation import Dropout, Markov, Schedule, Share, Trace
 
 MANY = 4.0

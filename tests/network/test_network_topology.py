@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import linalg
 
 from fkl import conf_folder
-from fkl.errors import BadValue, FklError
+from fkl.basics.errors import BadValue, FklError
 from fkl.network import graphs, topology
 from fkl.network.topology import Topology, connected
 

@@ -17,7 +17,7 @@ from hydra.core.global_hydra import GlobalHydra
 
 import fkl
 import fkl.runs.api
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 
 WORDS = (
     *("algo=raker", "dataset=diabetes", "partition=stream", "partition.rounds=50"),

@@ -16,10 +16,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
 import fkl
+from fkl.basics.errors import FklError
 from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.engines.experiment import make_world
-from fkl.errors import FklError
 from fkl.estimators import OmklGfRegressor, OmkrRegressor, RakerRegressor, RffRidgeRegressor, online, ridge
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare

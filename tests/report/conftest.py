@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from fkl import cli
+from fkl.basics.errors import FklError
 from fkl.data import readers
 from fkl.data.store import DataFile
 from fkl.data.wisdm import Wisdm
-from fkl.errors import FklError
 from fkl.papers import paper_module
-from fkl.results.collect import collect
+from fkl.results.finished_runs import collect
 
 
 @pytest.fixture(scope="session")

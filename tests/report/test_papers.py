@@ -13,11 +13,11 @@ from broken.runs import CONFIG, sign
 
 from fkl.config.compose import compose
 from fkl.config.interpolation import resolved
-from fkl.papers.beside import AS_PUBLISHED, AS_STATED, COLUMNS, published
-from fkl.papers.found import find
+from fkl.papers.our_runs import find
 from fkl.papers.pof_mkl import TABLE, table
 from fkl.papers.pof_mkl import __file__ as pof_mkl
-from fkl.results.collect import FinishedRun, collect
+from fkl.papers.published import AS_PUBLISHED, AS_STATED, COLUMNS, published
+from fkl.results.finished_runs import FinishedRun, collect
 
 BUDGET = "network.uplink_budget=1000"
 NAVAL = ("dataset=naval", "replicates=2", BUDGET)

@@ -10,11 +10,12 @@ from hydra.utils import get_class
 from fkl.config import decisive, experiments, identity, instantiate
 from fkl.config.compose import compose
 from fkl.config.interpolation import resolved
-from fkl.papers import PAPERS, found
-from fkl.papers.beside import AS_STATED, published
-from fkl.papers.found import find
+from fkl.papers import PAPERS
+from fkl.papers import our_runs as found
 from fkl.papers.jobs import Job, count, jobs
-from fkl.results.collect import FinishedRun
+from fkl.papers.our_runs import find
+from fkl.papers.published import AS_STATED, published
+from fkl.results.finished_runs import FinishedRun
 
 EXPERIMENTS = [name for paper in PAPERS for name, node in experiments.experiments(paper).items() if "sweep" in node]
 UNOBTAINABLE = {"wec", "twitter_large", "houses"}

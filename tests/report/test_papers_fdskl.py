@@ -9,16 +9,16 @@ import pandas as pd
 import pytest
 from broken.runs import sign
 
-from fkl.comparison.statistics import student_interval
-from fkl.network.trees import STRUCTURES
-from fkl.papers import found
-from fkl.papers.beside import COLUMNS, published
+from fkl.algorithms.vertical.sum_trees import STRUCTURES
+from fkl.papers import our_runs as found
 from fkl.papers.fdskl import COMPUTE, WITH_LINKS, figures
 from fkl.papers.fdskl import __file__ as fdskl
 from fkl.papers.fdskl.chosen import BANK, DATASETS, FOLDERS, recorded
 from fkl.papers.fdskl.elapsed import measured
 from fkl.papers.fdskl.errors import refusal, statement
 from fkl.papers.fdskl.search import CHOSEN, ENOUGH, WINDOW
+from fkl.papers.published import COLUMNS, published
+from fkl.report.compare.statistics import student_interval
 
 ROWS, FEATURES = 1400, 68
 """Enough for the recorded batches."""

@@ -13,19 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fkl
-from fkl.comparison import statistics
-from fkl.comparison.statistics import interval, pareto_front, ranks, student_interval
+from fkl.basics.errors import FklError
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.data.partition import Iid
 from fkl.data.problem import Batch
-from fkl.errors import FklError
 from fkl.papers import frontier
-from fkl.papers.found import Found
 from fkl.papers.frontier import entries, questions, search, trials
 from fkl.papers.frontier.measures import COMPUTE_S, error_of, measured
 from fkl.papers.jobs import Job
-from fkl.results.collect import FinishedRun
+from fkl.papers.our_runs import Found
+from fkl.report.compare import statistics
+from fkl.report.compare.statistics import interval, pareto_front, ranks, student_interval
+from fkl.results.finished_runs import FinishedRun
 from fkl.runs.prepare import prepare
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from broken.runs import sign
 
-from fkl.papers.beside import COLUMNS, published
 from fkl.papers.graph_omkl import __file__ as graph_omkl
 from fkl.papers.graph_omkl import figure, table
-from fkl.results.collect import collect
+from fkl.papers.published import COLUMNS, published
+from fkl.results.finished_runs import collect
 
 AIRFOIL, TWO = ("+graph_omkl/data=airfoil",), "replicates=2"
 SWEEPS = {

@@ -12,11 +12,11 @@ from fkl.algorithms.parsimonious.quadrature import Quadrature
 from fkl.algorithms.vertical.boosting_trees import LEAF, UNIT, best_split
 from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.algorithms.vertical.secureboost import SecureBoost
+from fkl.basics.random_streams import Streams
 from fkl.data.ellipses import BOX, Ellipses
 from fkl.data.store import Store
 from fkl.papers import differences, paper_module
 from fkl.papers.jobs import jobs
-from fkl.streams import Streams
 
 
 def words(text: str | None) -> str:

@@ -12,11 +12,11 @@ from broken.runs import sign
 from scipy.stats import ttest_rel
 
 from fkl.data.wisdm import SECOND
-from fkl.papers import found
-from fkl.papers.beside import COLUMNS, published
+from fkl.papers import our_runs as found
 from fkl.papers.parsimonious import __file__ as parsimonious
 from fkl.papers.parsimonious import figure
-from fkl.results.collect import collect
+from fkl.papers.published import COLUMNS, published
+from fkl.results.finished_runs import collect
 
 MACHINES = ("replicates=3", "algo=pooled_svm,cascade_svm", "+parsimonious/machines=walking_jogging")
 COMMON = (

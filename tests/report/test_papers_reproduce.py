@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from fkl.basics.errors import FklError
 from fkl.config.experiments import experiments, not_needed
-from fkl.errors import FklError
 from fkl.papers import PAPERS, reproduce
 
 

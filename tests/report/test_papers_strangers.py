@@ -7,11 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fkl.basics.errors import FklError
 from fkl.config import NODES
-from fkl.errors import FklError
 from fkl.papers import PAPERS, paper_module
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS
-from fkl.results.collect import FinishedRun
+from fkl.results.finished_runs import FinishedRun
 
 OTHERS = {
     "fdskl": (DATASETS, FOLDERS),

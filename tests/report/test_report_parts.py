@@ -14,13 +14,13 @@ from PIL import Image
 
 from fkl.config import experiments
 from fkl.papers import PAPERS, differences, paper_module
-from fkl.papers.beside import AS_STATED, Answer, beside, rounding, wide
-from fkl.papers.beside import published as read_published
-from fkl.report import prose
+from fkl.papers.published import AS_STATED, Answer, beside, rounding, wide
+from fkl.papers.published import published as read_published
+from fkl.report import markdown as prose
+from fkl.report.embedded_images import REDUCED, embedded
 from fkl.report.figures import COLOURS, spread_over
 from fkl.report.page import _typeset
-from fkl.report.pictures import REDUCED, embedded
-from fkl.report.runs import in_words
+from fkl.report.run_rows import in_words
 from fkl.report.tables import Table, percent, word
 from fkl.report.verdicts import (
     DIFFERENT,

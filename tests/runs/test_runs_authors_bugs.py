@@ -17,7 +17,7 @@ import numpy as np
 
 from fkl.contract.star import Federated
 from fkl.contract.world import Outcome
-from fkl.network.messages import Each, Shared
+from fkl.wire.payloads import Each, Shared
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,6 @@ def test_a_random_broken_configuration_is_refused(fkl: Callable[..., Answer], tm
 def test_the_command_refuses_as_its_function_does(tmp_path: Path) -> None:
     """In a process of its own, where warnings would be seen."""
     call, said = drawn()[0]
-    command = [sys.executable, "-m", "fkl.cli", "run", *call]
+    command = [sys.executable, "-m", "fkl", "run", *call]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     require_refused(Answer(ended.returncode, ended.stdout, ended.stderr), tmp_path, said, call)

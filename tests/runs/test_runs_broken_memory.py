@@ -8,7 +8,7 @@ from broken.memory import TooLarge, too_large
 from broken.refusal import require_refused
 from conftest import Answer
 
-from fkl import memory
+from fkl.basics import memory
 
 
 @pytest.mark.parametrize("case", too_large(), ids=lambda case: " ".join(case.call[-3:]))

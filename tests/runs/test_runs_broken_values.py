@@ -15,10 +15,10 @@ from broken.values import broken_values, kind_of, refused_on_load
 from conftest import Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from fkl.basics.errors import FklError, inside
 from fkl.config import build
 from fkl.config.compose import compose
 from fkl.config.interpolation import resolved
-from fkl.errors import FklError, inside
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 SEED = 7

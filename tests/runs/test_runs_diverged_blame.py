@@ -19,8 +19,8 @@ from fkl.algorithms.federated.vm_kofl import VmKofl
 from fkl.algorithms.online.omkr import Omkr
 from fkl.algorithms.online.raker import Raker
 from fkl.algorithms.vertical.dsg import Dsg
-from fkl.conditions.around import around
 from fkl.conditions.compression import Uniform
+from fkl.conditions.wrapped import wrap
 from fkl.config import load
 from fkl.data.problem import Problem
 from fkl.engines.divergence import blame, worse_than_zero
@@ -47,7 +47,7 @@ from fkl.tasks.stream import StreamTask
         (PofMkl(eta_k=1e300), "with algo.eta_k=1e+300: lower it"),
         (PerFedAvg(alpha=1e9), "with algo.alpha=1000000000.0: lower it"),
         (Cta(eta=10.0), "with algo.eta=10.0: lower it"),
-        (around(Cta(eta=10.0), {"compression": Uniform()}), "with algo.eta=10.0: lower it"),
+        (wrap(Cta(eta=10.0), {"compression": Uniform()}), "with algo.eta=10.0: lower it"),
         (Cta(eta=0.99, lam=1e30), "with algo.lam=1e+30: lower it, for steps of 0.99 to less than 1.01"),
         (Dsg(gamma=1e18, lam=0.0), "with algo.gamma=1e+18: lower it"),
         (Dsg(gamma=10.0, lam=5.0, rate="diminishing"), "with algo.gamma=10.0 and algo.lam=5.0: lower them"),

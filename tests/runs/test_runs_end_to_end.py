@@ -9,7 +9,7 @@ import pytest
 import yaml
 from conftest import AGENTS_ON_STREAMS, ALGORITHMS, DECENTRALIZED, ONLINE, PARSIMONIOUS, SMALL, VERTICAL, small
 
-from fkl.results.records import TIMING_COLUMNS
+from fkl.results.tables import TIMING_COLUMNS
 
 TABLES = {"clients.csv", "config.yaml", "provenance.json", "rounds.csv", "summary.csv"}
 TIMES = ["runtime_s", "runtime_per_client_s"]

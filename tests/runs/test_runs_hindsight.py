@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.online.raker import Raker
 from fkl.algorithms.online.rfomkr import Rfomkr
+from fkl.basics.files import write_sealed
 from fkl.engines.experiment import Experiment
-from fkl.files import write_sealed
 from fkl.kernels import hindsight
 from fkl.kernels.hindsight import linear_loss
 from fkl.kernels.ridge import best_ridge_loss

@@ -5,9 +5,9 @@ from conftest import ALGORITHMS
 from hydra import compose, initialize_config_dir
 
 from fkl import conf_folder
+from fkl.basics.errors import BadValue
 from fkl.config import Run, load
 from fkl.contract.world import FEATURE_KEYS
-from fkl.errors import BadValue
 
 
 def run(*words: str) -> Run:

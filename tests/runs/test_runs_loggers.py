@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from conftest import SMALL, small
 
+from fkl.basics.errors import install_hint
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines import rounds as loop
-from fkl.errors import install_hint
-from fkl.loggers import following
-from fkl.results.records import TIMING_COLUMNS
+from fkl.loggers import telling as following
+from fkl.results.tables import TIMING_COLUMNS
 
 RUN = ("run", *SMALL, "kernels.N=5", "partition.rounds=30", "replicates=3", "chunk=2")
 

@@ -10,7 +10,7 @@ import pytest
 from broken.refusal import require_refused
 from conftest import SMALL, Answer, small
 
-from fkl import memory
+from fkl.basics import memory
 from fkl.conformance import scenario
 from fkl.engines.memory_fit import fitting, rehearse
 from fkl.runs.prepare import prepare

@@ -15,11 +15,11 @@ import pandas as pd
 import pytest
 from conftest import Answer
 
+from fkl.basics.errors import FklError
 from fkl.conformance import scenario
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.engines.rounds import Learned, simulate
-from fkl.errors import FklError
 from fkl.kernels.functions import KINDS, Classes, Function, Linear, Network, OnFeatures, OnPoints, Trees
 from fkl.results.model import About, Model, load
 from fkl.results.prediction import predictions

@@ -28,7 +28,7 @@ def call(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """`fkl` in a process of its own, without the working directory that `python -m` itself would look in."""
     package = str(Path(__file__).parents[2])
     environment = os.environ | {"PYTHONPATH": package, "PYTHONSAFEPATH": ""}
-    command = [sys.executable, "-P", "-m", "fkl.cli", *words]
+    command = [sys.executable, "-P", "-m", "fkl", *words]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -16,8 +16,8 @@ from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate
 from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
-from fkl.results import records as tables
-from fkl.results.records import FLOATS, Records, csv_rows, make_records
+from fkl.results import tables
+from fkl.results.tables import FLOATS, Records, csv_rows, make_records
 from fkl.tasks.stream import StreamJudge
 
 LAM = 0.01

@@ -9,7 +9,7 @@ import pytest
 from fkl.conformance import Conformance, scenario
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
-from fkl.results.records import make_records
+from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
 
 SMALL = ("dataset=diabetes", "partition=iid", "partition.clients=5", "partition.rounds=80", "partition.order=shuffled")

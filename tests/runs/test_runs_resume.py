@@ -19,11 +19,11 @@ import pytest
 from conftest import SMALL
 from processes import Command
 
+from fkl.basics.files import SEAL, write_sealed
 from fkl.conformance import scenario
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
-from fkl.files import SEAL, write_sealed
-from fkl.results.records import TIMING_COLUMNS, make_records
+from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 
 KILLS = 5
@@ -175,8 +175,8 @@ PLANTED = {
     "a function": planted(an_object("os:system")),
     "a module that is not there": planted(an_object("evil:Evil")),
     "a module that is not loaded": planted(an_object("antigravity:Thing")),
-    "no class": planted(an_object("fkl.plain:GENERATORS")),
-    "another dataclass": planted(an_object("fkl.network.ledger:CostModel", latency_s=1.0)),
+    "no class": planted(an_object("fkl.basics.plain_data:GENERATORS")),
+    "another dataclass": planted(an_object("fkl.wire.ledger:CostModel", latency_s=1.0)),
     "an attribute of the owner that there is not": planted({"owned": "secret"}),
     "an array that there is not": planted({"number": 0, "array": "array7"}),
     "a generator of no kind": planted({"number": 0, "generator": {"number": 1, "list": ["os", 1]}}),

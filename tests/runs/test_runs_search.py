@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from fkl.errors import install_hint
+from fkl.basics.errors import install_hint
 from fkl.sweeps import optuna as search
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -116,11 +116,16 @@ def test_a_job_that_its_launcher_lost_is_said_and_the_search_goes_on(tmp_path, c
             f"hydra/sweeper=optuna: needs optuna, which comes with {install_hint('sweeps')}",
         ),
         (("report",), "jinja2", "fkl.report.page", f"report: needs jinja2, which comes with {install_hint('report')}"),
-        (("report",), "PIL", "fkl.report.pictures", f"report: needs PIL, which comes with {install_hint('report')}"),
+        (
+            ("report",),
+            "PIL",
+            "fkl.report.embedded_images",
+            f"report: needs PIL, which comes with {install_hint('report')}",
+        ),
     ],
 )
 def test_an_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, words, module, reader, said):
-    for name in ("fkl.report.page", "fkl.report.runs", reader):
+    for name in ("fkl.report.page", "fkl.report.run_rows", reader):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, module, None)
     answer = fkl(*words)

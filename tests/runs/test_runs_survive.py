@@ -12,7 +12,7 @@ import pytest
 from conftest import SMALL, Answer
 from processes import Command
 
-from fkl.files import CannotWriteError, whole_file
+from fkl.basics.files import CannotWriteError, whole_file
 from fkl.results import folder as results_folder
 from fkl.results.folder import damage
 
@@ -165,7 +165,7 @@ def test_a_failure_is_forgotten_by_the_same_run_only(
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr("fkl.results.records._of_a_chunk", breaks)
+        patch.setattr("fkl.results.tables._of_a_chunk", breaks)
         for seed in ("seed=1", "seed=2"):
             assert "RuntimeError: a bug" in fkl(*words, seed).err
     assert sorted(path.name for path in Path().iterdir()) == ["a.failed", "a.failed-1"]

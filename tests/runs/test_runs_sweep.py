@@ -8,8 +8,8 @@ from conftest import SMALL, small
 
 from fkl.conformance import scenario
 from fkl.engines.rounds import simulate
-from fkl.results import records
-from fkl.results.records import TIMING_COLUMNS
+from fkl.results import tables as records
+from fkl.results.tables import TIMING_COLUMNS
 from fkl.runs.prepare import prepare
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import fkl
+from fkl.basics.errors import FklError
 from fkl.conformance import scenario
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
-from fkl.errors import FklError
-from fkl.results.records import Records, make_records
+from fkl.results.tables import Records, make_records
 from fkl.runs.prepare import prepare
 from fkl.tasks import Task, task_of
 from fkl.tasks.batch import BatchTask

@@ -7,10 +7,10 @@ import numpy as np
 from clustering_task import Assigned, ClusteringTask
 from numpy.typing import NDArray
 
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated
 from fkl.contract.world import Common
-from fkl.errors import require
-from fkl.streams import Role
 from fkl.tasks.task import Task
 
 Array = NDArray[np.floating]

@@ -8,7 +8,7 @@ from clustering_task import Assigned
 
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.network.messages import Each, Shared
+from fkl.wire.payloads import Each, Shared
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Array
 from fkl.algorithms.decentralized.consensus import Message
 from fkl.algorithms.decentralized.dkla import Dkla, State
-from fkl.contract.samples import BatchSamples
+from fkl.basics.errors import require
+from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.errors import require
-from fkl.network.inbox import Inbox
-from fkl.network.messages import Each
+from fkl.wire.inbox import Inbox
+from fkl.wire.payloads import Each
 
 CENSORED = ("norm", "squared_norm", "relative_norm")
 

@@ -6,12 +6,12 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array, Batched, World
+from fkl.basics.errors import require
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.world import Common
-from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.codes import Few, Quantised
-from fkl.network.messages import Each, Shared
+from fkl.wire.coded_payloads import Few, Quantised
+from fkl.wire.payloads import Each, Shared
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Consensus(Batched, Decentralized):
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
         """
         require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
         zeros: Array = common.xp.zeros((common.bank.replicates, *agents, common.bank.width))

@@ -21,16 +21,16 @@ from fkl.algorithms.gaussian_processes import (
     posterior,
     weights,
 )
+from fkl.algorithms.second_moments import symmetric, triangle
 from fkl.contract.graph import Agents, OnStreams
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.network.codes import Few, Quantised
-from fkl.network.inbox import Inbox
-from fkl.network.messages import Each, Shared
-from fkl.network.moments import symmetric, triangle
+from fkl.wire.coded_payloads import Few, Quantised
+from fkl.wire.inbox import Inbox
+from fkl.wire.payloads import Each, Shared
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Message:
     Parameters
     ----------
     moments : payload (R, K, N, P (P + 1) / 2 + P)
-        S and b of each kernel, as of `fkl.network.moments.Moments`.
+        S and b of each kernel, as of `fkl.algorithms.second_moments.Moments`.
     totals : payload (R, K, 2)
         n and q.
     """
@@ -94,7 +94,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "Consensus RF-GP"

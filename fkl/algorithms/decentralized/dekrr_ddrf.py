@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fkl.algorithms.base import Array, Batched, World
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
 from fkl.contract.graph import Agents, Decentralized
-from fkl.contract.samples import OwnSamples
+from fkl.contract.held_samples import OwnSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.inbox import Inbox
-from fkl.network.messages import Each, OnLinks, Shared
-from fkl.streams import Role
 from fkl.tasks.own_features import OwnFeaturesTask, OwnFunctions
 from fkl.tasks.task import Task
+from fkl.wire.inbox import Inbox
+from fkl.wire.payloads import Each, OnLinks, Shared
 
 PROXIMAL = 5.0
 """Times c_j: how near a Jacobi step stays to Z_jj'theta_j, so that all nodes may step at once."""

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array
 from fkl.algorithms.decentralized.consensus import Consensus, Message
-from fkl.contract.samples import BatchSamples
+from fkl.basics.errors import require
+from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.errors import require
-from fkl.kernels.flow import known_everywhere
-from fkl.network.inbox import Inbox
-from fkl.network.messages import Each
+from fkl.kernels.traceable import known_everywhere
+from fkl.wire.inbox import Inbox
+from fkl.wire.payloads import Each
 
 
 @dataclass

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Array, Outcome, World, softmax
 from fkl.algorithms.decentralized import odkla
 from fkl.algorithms.decentralized.odkla import Odkla
+from fkl.basics.errors import require
 from fkl.contract.graph import Agents
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.codes import Few, Quantised
-from fkl.network.inbox import Inbox
-from fkl.network.messages import Each, Shared
+from fkl.wire.coded_payloads import Few, Quantised
+from fkl.wire.inbox import Inbox
+from fkl.wire.payloads import Each, Shared
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, Outcome, World
 from fkl.algorithms.decentralized.consensus import Message
+from fkl.basics.errors import require
 from fkl.contract.graph import Agents, OnStreams
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.errors import require
-from fkl.kernels.flow import known_everywhere
 from fkl.kernels.functions import OnFeatures
-from fkl.network.inbox import Inbox
-from fkl.network.messages import Each, Shared
+from fkl.kernels.traceable import known_everywhere
+from fkl.wire.inbox import Inbox
+from fkl.wire.payloads import Each, Shared
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Odkla(OnStreams):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "ODKLA"

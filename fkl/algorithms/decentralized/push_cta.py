@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array
 from fkl.algorithms.decentralized.cta import Cta
-from fkl.contract.samples import BatchSamples
+from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.network.inbox import Inbox
-from fkl.network.messages import Each, Shared
+from fkl.wire.inbox import Inbox
+from fkl.wire.payloads import Each, Shared
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.decentralized.consensus import Message
 from fkl.algorithms.decentralized.odkla import Odkla, State
+from fkl.basics.errors import require
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.errors import require
-from fkl.network.inbox import Inbox
+from fkl.wire.inbox import Inbox
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import require
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.errors import require
 from fkl.kernels import FeatureBank
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import FeatureGradients, Shared
+from fkl.wire.payloads import FeatureGradients, Shared
 
 MOST_STEPS = 1000
 """Local steps in a round."""
@@ -58,7 +58,7 @@ class Descent(Federated):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     not_traceable: ClassVar[str] = ""

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import softmax
 from fkl.algorithms.federated.descent import Descent
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
-from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import Each, Shared
-from fkl.streams import Role
+from fkl.wire.payloads import Each, Shared
 
 PREDICTORS = ("average", "copy")
 LOSSES = ("mean", "sum")
@@ -100,7 +100,7 @@ class EmKofl(Descent):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "eM-KOFL"

@@ -10,11 +10,11 @@ import numpy as np
 
 from fkl.algorithms.base import Array
 from fkl.algorithms.federated.nystroem import Centres, Client, Nystroem, Vector, joined, product, pull
-from fkl.contract.samples import Held
+from fkl.contract.held_samples import Held
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.kernels.centres import CentreBank
-from fkl.network.messages import Each, Ragged, Shared
+from fkl.wire.payloads import Each, Ragged, Shared
 
 
 @dataclass

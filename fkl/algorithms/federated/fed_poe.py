@@ -11,9 +11,9 @@ import numpy as np
 
 from fkl.algorithms.base import softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
+from fkl.basics.errors import require
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
-from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
 
 
@@ -53,7 +53,7 @@ class FedPoe(Descent):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "Fed-POE"

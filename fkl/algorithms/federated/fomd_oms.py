@@ -12,11 +12,11 @@ import numpy as np
 from fkl.algorithms.base import squared_norms
 from fkl.algorithms.federated.descent import mixtures
 from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, projected
+from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import Each, FeatureGradients, Selected
-from fkl.streams import Role
+from fkl.wire.payloads import Each, FeatureGradients, Selected
 
 
 @dataclass(frozen=True)

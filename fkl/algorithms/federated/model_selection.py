@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import namespace
+from fkl.basics.errors import require
 from fkl.contract.star import Federated
 from fkl.contract.world import Array, Common
-from fkl.errors import require
-from fkl.kernels.flow import traced, until
+from fkl.kernels.traceable import traced, until
 
 MOST_STEPS = 200
 """Of Newton's method, which needs one where all C_i are equal."""
@@ -47,7 +47,7 @@ class ModelSelection(Federated):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     not_traceable: ClassVar[str] = ""

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, projected
+from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
-from fkl.kernels.flow import namespace, traced
 from fkl.kernels.functions import OnFeatures
-from fkl.streams import Role
+from fkl.kernels.traceable import namespace, traced
 
 
 @dataclass

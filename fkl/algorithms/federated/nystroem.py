@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, HoldOut, World
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
 from fkl.contract.batches import OnBatches
-from fkl.contract.samples import Held
+from fkl.contract.held_samples import Held
 from fkl.contract.star import Star, Turn
 from fkl.contract.world import FEATURE_KEYS, Common
-from fkl.errors import require
 from fkl.kernels.centres import CentreBank
+from fkl.kernels.feature_rows import Rows
 from fkl.kernels.functions import OnPoints
-from fkl.kernels.rows import Rows
-from fkl.network.messages import Each, Ragged, Shared
-from fkl.streams import Role
 from fkl.tasks.batch import TogetherTask
+from fkl.wire.payloads import Each, Ragged, Shared
 
 SPACE = "span of the centres"
 
@@ -64,7 +64,7 @@ class Nystroem(HoldOut, OnBatches):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     task: ClassVar[Any] = TogetherTask
@@ -92,7 +92,7 @@ class Nystroem(HoldOut, OnBatches):
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
         """
         require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
         R = len(common.streams.replicates)

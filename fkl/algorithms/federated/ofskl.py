@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from fkl.algorithms.federated.descent import Server
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
+from fkl.basics.errors import require
 from fkl.contract.world import Common
-from fkl.errors import require
 
 
 @dataclass(frozen=True)

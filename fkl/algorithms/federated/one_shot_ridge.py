@@ -12,14 +12,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fkl.algorithms.base import Array, HoldOut, World
+from fkl.basics.errors import require
 from fkl.contract.batches import OnBatches
-from fkl.contract.samples import Held
+from fkl.contract.held_samples import Held
 from fkl.contract.star import Star, Turn
 from fkl.contract.world import FEATURES, Common
-from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import Each, Shared
 from fkl.tasks.batch import StarTask
+from fkl.wire.payloads import Each, Shared
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class OneShotRidge(HoldOut, OnBatches):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     task: ClassVar[Any] = StarTask

@@ -12,14 +12,14 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import namespace
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome, World
-from fkl.errors import require
-from fkl.kernels.flow import traced
+from fkl.kernels.client_tiles import tiles
 from fkl.kernels.functions import Network
-from fkl.kernels.tiles import tiles
-from fkl.network.messages import Each, RankOne, Shared
-from fkl.streams import Role
+from fkl.kernels.traceable import traced
+from fkl.wire.payloads import Each, RankOne, Shared
 
 MOST_PARAMETERS = 10_000_000
 MOST_STEPS = 1000
@@ -71,7 +71,7 @@ class PerFedAvg(Federated):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "PerFedAvg"

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, namespace, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server, mixtures
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
-from fkl.errors import require
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import Shared
-from fkl.streams import Role
+from fkl.wire.payloads import Shared
 
 
 @dataclass
@@ -44,7 +44,7 @@ class PofMkl(Descent):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "POF-MKL"

@@ -9,12 +9,12 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from fkl.algorithms.online.learner import Learner
+from fkl.basics.errors import FklError
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.data.problem import Problem
-from fkl.errors import FklError
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import Each
+from fkl.wire.payloads import Each
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,15 @@ from fkl.algorithms.gaussian_processes import (
     posterior,
     weights,
 )
+from fkl.algorithms.second_moments import Moments, lower, outer_sum, symmetric, triangle
+from fkl.basics.errors import require
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.data.problem import Problem
-from fkl.errors import require
 from fkl.kernels import Dictionary
-from fkl.kernels.flow import either
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import Each, Selected, Shared
-from fkl.network.moments import Moments, lower, outer_sum, symmetric, triangle
+from fkl.kernels.traceable import either
+from fkl.wire.payloads import Each, Selected, Shared
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class RfGp(GaussianProcesses, Federated):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "RF-GP"

@@ -11,7 +11,7 @@ from fkl.algorithms.federated.descent import Descent, mixtures
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
-from fkl.network.messages import Each, FeatureGradients, Shared
+from fkl.wire.payloads import Each, FeatureGradients, Shared
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling, samples
-from fkl.errors import require
+from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 
 
@@ -53,7 +53,7 @@ class AdaRaker(Learner):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "AdaRaker"

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import require
-from fkl.kernels.divergence import farthest_first
+from fkl.basics.errors import require
+from fkl.kernels.kernel_similarity import farthest_first
 
 Adjacency = NDArray[np.bool_]
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, Outcome, World
-from fkl.errors import FklError, require
-from fkl.kernels.flow import namespace, traced
+from fkl.basics.errors import FklError, require
+from fkl.kernels.traceable import namespace, traced
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Learner:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str]

@@ -12,9 +12,9 @@ from numba import njit
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
-from fkl.errors import require
+from fkl.basics.errors import require
+from fkl.kernels.bank import read_only
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.operands import read_only
 from fkl.kernels.threads import share
 
 MOST_NODES = 10_000

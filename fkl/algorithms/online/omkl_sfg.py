@@ -14,9 +14,9 @@ from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.feedback_graph import dominating_set, similarity_graph
 from fkl.algorithms.online.learner import Played
 from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
-from fkl.errors import require
-from fkl.kernels.divergence import log_inner_products
+from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
+from fkl.kernels.kernel_similarity import log_inner_products
 from fkl.kernels.threads import share
 
 DRAWN, BEST, FIRST = range(3)

@@ -15,7 +15,7 @@ from fkl.algorithms.online import omkl_sfg
 from fkl.algorithms.online.feedback_graph import divergence_ranks
 from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round, take_node
 from fkl.algorithms.online.selection import relative
-from fkl.errors import require
+from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.basics.errors import require
 from fkl.contract.world import FEATURE_KEYS
-from fkl.errors import require
 from fkl.kernels import Dictionary, exact
 from fkl.kernels.functions import OnPoints
 
@@ -94,7 +94,7 @@ def require_kernel(dictionary: Dictionary, label: str, family: str, scale: float
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
     require(dictionary.N == 1, "kernels.N", dictionary.N, f"1: {label} has the one kernel {needed}")
     found = dictionary.families[0]

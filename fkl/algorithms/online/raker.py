@@ -11,7 +11,7 @@ import numpy as np
 
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling, samples
-from fkl.errors import require
+from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 
 
@@ -37,7 +37,7 @@ class Raker(Learner):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "Raker"

@@ -12,8 +12,8 @@ import numpy as np
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling, samples
 from fkl.algorithms.online.raker import State
-from fkl.kernels.flow import namespace
 from fkl.kernels.functions import OnFeatures
+from fkl.kernels.traceable import namespace
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, samples
-from fkl.errors import require
-from fkl.kernels.compiled import feature_map
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
+from fkl.kernels.bank import read_only
+from fkl.kernels.compiled_bank import feature_map
+from fkl.kernels.compiled_stream import descend, project, sums
 from fkl.kernels.dictionary import MOST_KERNELS
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.operands import read_only
-from fkl.kernels.stream import descend, project, sums
 from fkl.kernels.threads import wake_for
-from fkl.streams import Role
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Selective(Learner):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str]

@@ -10,7 +10,7 @@ from fkl.algorithms.parsimonious.learner import Client, Parsimonious, labels_of
 from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.contract.one_shot import CommonOfClasses, Owned
 from fkl.contract.star import Turn
-from fkl.network.messages import Ragged
+from fkl.wire.payloads import Ragged
 
 
 @dataclass(frozen=True)

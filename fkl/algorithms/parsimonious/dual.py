@@ -21,7 +21,7 @@ from fkl.algorithms.parsimonious import ascent
 from fkl.algorithms.parsimonious.active import Samples
 from fkl.algorithms.parsimonious.interior import bidual, optimum
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
-from fkl.errors import FklError, require
+from fkl.basics.errors import FklError, require
 
 Flags = NDArray[np.bool_]
 
@@ -82,7 +82,7 @@ class Dual:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If gamma or eps cannot be, or a label is neither -1 nor 1.
     """
 
@@ -328,7 +328,7 @@ def solve(
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
     require(rule in RULES, "rule", rule, f"one of {', '.join(RULES)}")
     require(steps >= 0, "steps", steps, "an integer >= 0")

@@ -11,10 +11,10 @@ import numpy as np
 from fkl.algorithms.parsimonious.dual import Dual, Flags, Solution
 from fkl.algorithms.parsimonious.learner import Client, Parsimonious, labels_of
 from fkl.algorithms.parsimonious.quadrature import Array
+from fkl.basics.random_streams import Role
 from fkl.contract.one_shot import CommonOfClasses, Owned, by_replicate
 from fkl.contract.star import Turn
-from fkl.network.messages import Ragged
-from fkl.streams import Role
+from fkl.wire.payloads import Ragged
 
 
 @dataclass(frozen=True)

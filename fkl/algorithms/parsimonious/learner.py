@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.dual import RULES, Dual, Model, Solution, representation, solve
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, box_of
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
+from fkl.basics.random_streams import Role
 from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
 from fkl.contract.star import Turn
-from fkl.errors import require
 from fkl.kernels.functions import Classes
-from fkl.memory import require_memory
-from fkl.network.messages import Each, Ragged, Shared
-from fkl.streams import Role
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task
+from fkl.wire.payloads import Each, Ragged, Shared
 
 FALLBACK_WIDTHS = (1 / 28, 1 / 14, 1 / 7)
 NODE_BYTES = 90
@@ -117,7 +117,7 @@ class Parsimonious(OneShot, HoldOut):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     exchanges: ClassVar[int] = 3

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.quadrature import Array
+from fkl.basics.errors import require
 from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
 from fkl.contract.star import Turn
-from fkl.errors import require
 from fkl.kernels.functions import Classes
-from fkl.network.messages import Ragged
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task
+from fkl.wire.payloads import Ragged
 
 Integers = NDArray[np.int64]
 SAMPLES, MODEL = range(2)
@@ -147,7 +147,7 @@ class Machine(OneShot, HoldOut):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     exchanges: ClassVar[int] = 2

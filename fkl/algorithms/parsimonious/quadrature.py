@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.parsimonious.ascent import Kernel, factor
-from fkl.errors import require
+from fkl.basics.errors import require
 
 Array = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class Quadrature:
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
         """
         low, high = np.asarray(box, np.float64)
         width = np.unique(np.asarray(widths, np.float64))

@@ -1,6 +1,6 @@
 """What SecureBoost's parties write to one another."""
 
-from fkl.network.letters import Letter
+from fkl.wire.letters import Letter
 
 
 class Key(Letter):

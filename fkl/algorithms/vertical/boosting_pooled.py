@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.boosting_letters import Choice, Key, Left, Statistics, Sums
 from fkl.algorithms.vertical.boosting_trees import Tree, binned, starts_of
+from fkl.algorithms.vertical.ciphers import Cipher, Keys, Sorting
 from fkl.algorithms.vertical.messages import Array, Count, Groups, Integers, uncounted
-from fkl.network.ciphers import Cipher, Keys, Sorting
 
 
 @dataclass(frozen=True)

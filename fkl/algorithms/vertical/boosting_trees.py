@@ -8,9 +8,9 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from fkl.algorithms.vertical.ciphers import Operations, Sorting
 from fkl.algorithms.vertical.messages import Array, Integers
 from fkl.kernels.functions import Trees
-from fkl.network.ciphers import Operations, Sorting
 
 FRACTION_BITS = 40
 UNIT = 2.0**-FRACTION_BITS

@@ -10,16 +10,16 @@ from scipy.special import ndtri
 
 from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.parties import VerticalMethod
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
+from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import FEATURE_KEYS, Common
 from fkl.data.vertical import Split, Vertical
-from fkl.errors import require
 from fkl.kernels import FeatureBank
-from fkl.kernels.cosines import add_cosines, add_sparse_cosines
+from fkl.kernels.cosine_sums import add_cosines, add_sparse_cosines
 from fkl.kernels.functions import OnFeatures
+from fkl.kernels.pointwise_losses import LOSSES
 from fkl.kernels.threads import in_parts
-from fkl.losses import LOSSES
-from fkl.memory import require_memory
-from fkl.streams import Role, Streams
 
 Array = NDArray[np.floating]
 
@@ -142,7 +142,7 @@ class Dsg(VerticalMethod):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "DSG"
@@ -208,7 +208,7 @@ class Dsg(VerticalMethod):
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             If a batch has more rows than there are to learn from, the loss asks for two classes, or the kernels are
             more than one, or of a family that has no such features.
         """

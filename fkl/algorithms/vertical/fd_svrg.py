@@ -12,11 +12,11 @@ from numba import njit
 
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
+from fkl.algorithms.vertical.sum_trees import rooted
 from fkl.algorithms.vertical.sums import gathered, told
-from fkl.errors import require
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
 from fkl.kernels import functions
-from fkl.memory import require_memory
-from fkl.network.trees import rooted
 
 SQUARE, LOGISTIC, SMOOTH_HINGE = range(3)
 LOSSES = {"square": SQUARE, "logistic": LOGISTIC, "smooth_hinge": SMOOTH_HINGE}
@@ -102,7 +102,7 @@ class FdSvrg(Learning):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "FD-SVRG"
@@ -140,7 +140,7 @@ class FdSvrg(Learning):
 
         Raises
         ------
-        fkl.errors.BadValue
+        fkl.basics.errors.BadValue
             If a step has more samples than there are to learn from.
         """
         size = len(held.x)

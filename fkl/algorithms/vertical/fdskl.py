@@ -18,11 +18,11 @@ from fkl.algorithms.vertical.fdskl_letters import SCALAR_BYTES
 from fkl.algorithms.vertical.fdskl_split import SplitWorker
 from fkl.algorithms.vertical.fdskl_worker import Holder, Pairs, Worker
 from fkl.algorithms.vertical.messages import SCALAR
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role, Streams
 from fkl.contract.parties import Actor, Held, Own, Wire, book
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
-from fkl.errors import require
-from fkl.streams import Role, Streams
 
 Array = NDArray[np.float64]
 

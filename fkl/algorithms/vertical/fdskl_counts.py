@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import Learner
 from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, INDEX, MASK, MASKED, PART, SHARE, SHRINK
-from fkl.network.ledger import CostModel
-from fkl.network.trees import all_masks_tree, mask_trees, rooted
+from fkl.algorithms.vertical.sum_trees import all_masks_tree, mask_trees, rooted
+from fkl.network.response_times import CostModel
 
 Counts = dict[str, NDArray[np.int64]]
 """By kind of letter: messages and scalars that each worker sent, (q, 2)."""

@@ -1,6 +1,6 @@
 """What FDSKL's workers write to one another."""
 
-from fkl.network.letters import Letter
+from fkl.wire.letters import Letter
 
 
 class Index(Letter):

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from fkl.algorithms.vertical.dsg import TURN
 from fkl.algorithms.vertical.fdskl_letters import DealtProduct, MaskedFactor, MaskedShare, Share, SharePart
 from fkl.algorithms.vertical.fdskl_worker import Rows, Worker
+from fkl.algorithms.vertical.sum_trees import mask_trees, rooted
 from fkl.algorithms.vertical.sums import Part, gathered, received
-from fkl.network.trees import mask_trees, rooted
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.uint64]

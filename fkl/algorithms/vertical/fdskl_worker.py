@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import TURN
 from fkl.algorithms.vertical.fdskl_letters import FunctionPart, Index, MaskedSum, MaskSum, Shrink
+from fkl.algorithms.vertical.sum_trees import Tree, all_masks_tree, mask_trees, rooted
 from fkl.algorithms.vertical.sums import Part, gathered, told
 from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common
-from fkl.losses import LOSSES
-from fkl.network.trees import Tree, all_masks_tree, mask_trees, rooted
+from fkl.kernels.pointwise_losses import LOSSES
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

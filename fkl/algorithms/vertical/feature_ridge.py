@@ -18,10 +18,10 @@ from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
 from fkl.algorithms.vertical.ring import Words, book_ring, masked_sum, order
 from fkl.algorithms.vertical.sums import round_the_ring
-from fkl.errors import require
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
 from fkl.kernels import FeatureBank
 from fkl.kernels.functions import OnFeatures
-from fkl.memory import require_memory
 
 TURN = 2 * np.pi
 PIO2 = (1.57079632673412561417, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
@@ -103,7 +103,7 @@ class FeatureRidge(Learning):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "RFF ridge"
@@ -123,7 +123,7 @@ class FeatureRidge(Learning):
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If the equations do not fit.
         """
         require_memory(3 * 8 * (2 * self.angles) ** 2, f"equations of {2 * self.angles} features", "algo.angles")

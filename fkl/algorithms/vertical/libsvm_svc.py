@@ -7,9 +7,9 @@ import numpy as np
 
 from fkl.algorithms.vertical.messages import Array, Count
 from fkl.algorithms.vertical.parties import Held, Learning
-from fkl.errors import FklError, require
+from fkl.basics.errors import FklError, require
+from fkl.basics.memory import require_memory
 from fkl.kernels.functions import Function, Linear, OnPoints
-from fkl.memory import require_memory
 
 BLOCK = 1 << 22
 """Kernel values that a decision holds at a time."""
@@ -105,7 +105,7 @@ class LibsvmSvc(Learning):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "LIBSVM"
@@ -127,7 +127,7 @@ class LibsvmSvc(Learning):
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If the cache may grow larger than the memory, which LIBSVM does not survive.
         """
         require_cache(self.cache_mib, len(held.x))

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.parties import Groups, Integers
-from fkl.network.letters import Count, Letter, uncounted
+from fkl.wire.letters import Count, Letter, uncounted
 
 __all__ = ["SCALAR", "Array", "Count", "Groups", "Integers", "Letter", "uncounted"]
 

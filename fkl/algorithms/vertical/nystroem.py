@@ -18,8 +18,8 @@ from fkl.algorithms.vertical.ridge import kernel_ridge, ridge
 from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
 from fkl.algorithms.vertical.squared_hinge import squared_hinge
 from fkl.algorithms.vertical.sums import received, round_the_ring
-from fkl.errors import FklError, require
-from fkl.memory import require_memory
+from fkl.basics.errors import FklError, require
+from fkl.basics.memory import require_memory
 
 LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
 BLOCK = 1 << 19
@@ -63,7 +63,7 @@ class Nystroem(Learning):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "Nystroem"
@@ -85,7 +85,7 @@ class Nystroem(Learning):
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If the equations do not fit into memory.
         """
         size = min(self.landmarks, len(held.x))
@@ -100,7 +100,7 @@ class Nystroem(Learning):
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If the labels are not two classes, or distances are too large to be coded.
         """
         x, y, ring = held.x, held.y, order(held.groups, held.active[0])

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from fkl.basics.errors import require
 from fkl.contract import parties
 from fkl.contract.parties import Actor, Held, Own, Wire
 from fkl.data.problem import FOLDS
-from fkl.errors import require
 from fkl.tasks.task import Task
 from fkl.tasks.vertical import VerticalTask
 
@@ -24,7 +24,7 @@ class VerticalMethod(parties.VerticalMethod):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     task: ClassVar[type[Task]] = VerticalTask

@@ -15,8 +15,8 @@ from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Lette
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
 from fkl.algorithms.vertical.sums import round_the_ring
-from fkl.errors import FklError, require
-from fkl.memory import require_memory
+from fkl.basics.errors import FklError, require
+from fkl.basics.memory import require_memory
 
 BLOCK = 1 << 19
 """Entries of the matrix that are worked on at a time."""
@@ -68,7 +68,7 @@ class PpSvmv(Learning):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "PP-SVMV"
@@ -99,7 +99,7 @@ class PpSvmv(Learning):
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If the matrix does not fit, or inner products are too large to be coded.
         """
         gram = self.merged(held.x, held.groups, held.active, learned, count)
@@ -161,7 +161,7 @@ class PpSvmv(Learning):
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
         """
         needed = SCALAR * samples**2 / GIB
         if needed > self.memory_gib:

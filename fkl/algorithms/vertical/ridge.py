@@ -5,7 +5,7 @@ from scipy.linalg import LinAlgError, solve
 from scipy.linalg.blas import dsyr, dsyrk
 
 from fkl.algorithms.vertical.messages import Array
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 
 BLOCK = 1024
 """Samples that are worked on at a time."""
@@ -38,7 +38,7 @@ class NormalEquations:
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If the equations have no one solution in double precision, as with lam=0 and more features than samples.
         """
         mean, mean_y = self.features / self.samples, self.target / self.samples
@@ -75,7 +75,7 @@ def kernel_ridge(kernel: Array, y: Array, lam: float) -> tuple[Array, float]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If the equations have no one solution in double precision.
     """
     kernel.flat[:: len(y) + 1] += len(y) * lam

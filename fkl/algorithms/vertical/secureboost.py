@@ -25,12 +25,12 @@ from fkl.algorithms.vertical.boosting_trees import (
     best_split,
     coded_statistics,
 )
+from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, require_key_bits
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.sums import Part, received
-from fkl.errors import FklError, require
-from fkl.memory import require_memory
-from fkl.network.ciphers import Cipher, Operations, Paillier, Plain, require_key_bits
+from fkl.basics.errors import FklError, require
+from fkl.basics.memory import require_memory
 
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
 """Sums of so many g, each at most 1 in magnitude, are exact in 64 bits."""
@@ -71,7 +71,7 @@ class SecureBoost(Learning):
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "SecureBoost"
@@ -114,7 +114,7 @@ class SecureBoost(Learning):
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             If there are more samples than sums are exact for, or the cipher's package is missing.
         """
         if len(held.x) > MOST_SAMPLES:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.messages import Array
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 
 MOST_STEPS = 50
 """Newton's method ends after about ten."""
@@ -31,7 +31,7 @@ def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If that does not end.
     """
     # Chapelle, Algorithm 1: a part first, so that few of the others are inside when they are looked at.

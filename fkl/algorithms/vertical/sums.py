@@ -1,4 +1,4 @@
-"""Sums along a tree and round a ring, as one party's part of them; `fkl.network.trees` and `ring` have them pooled."""
+"""One party's part of sums along a tree and round a ring; `sum_trees` and `ring` have the pooled sums."""
 
 from collections.abc import Generator
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.ring import Words
+from fkl.algorithms.vertical.sum_trees import Tree
 from fkl.contract.parties import Own, Wire
-from fkl.network.letters import Letter
-from fkl.network.trees import Tree
+from fkl.wire.letters import Letter
 
 Part = Generator[int, Letter | None, Any]
 

@@ -11,7 +11,9 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from fkl.conditions import around
+from fkl.basics.errors import FklError, inside, require
+from fkl.basics.random_streams import Role, Streams, shared_generator
+from fkl.conditions import wrap
 from fkl.conditions.privacy import Noise
 from fkl.config import Run, load
 from fkl.contract.world import Common
@@ -22,9 +24,7 @@ from fkl.data.scale import Scale
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 from fkl.engines.base import why_no_star_on_a_stream
-from fkl.errors import FklError, inside, require
 from fkl.network import Network
-from fkl.streams import Role, Streams, shared_generator
 
 
 @cache
@@ -33,7 +33,7 @@ def run_of(configuration: str) -> Run:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     run = load(yaml.safe_load(configuration))
     require_fits(run)
@@ -45,7 +45,7 @@ def require_fits(run: Run) -> None:
 
     Raises
     ------
-    fkl.errors.BadValue
+    fkl.basics.errors.BadValue
     """
     label, settings, why = run.algo.label, run.settings, why_no_star_on_a_stream(run.algo)
     words = "a method whose clients, all at once, send a server what it adds up, round after round"
@@ -100,7 +100,7 @@ def own_table(run: Run, path: str) -> Table:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Names the file, and what is wrong with it.
     """
     dataset: Any = replace(run.dataset, path=path)
@@ -140,7 +140,7 @@ def common_scale(ends: Sequence[Ends], scaling: str, dimension: int) -> Scale:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         As `fkl.data.normalise.normalise` of all rows would.
     """
     if scaling == "none":
@@ -218,7 +218,7 @@ class Known:
 
 def method_of(run: Run) -> Any:
     """The method inside its conditions."""
-    return around(run.algo, run.conditions)
+    return wrap(run.algo, run.conditions)
 
 
 def require_columns(columns: Sequence[str], first: Sequence[str]) -> None:
@@ -226,7 +226,7 @@ def require_columns(columns: Sequence[str], first: Sequence[str]) -> None:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     if list(columns) != list(first):
         raise FklError(f"its features are {', '.join(columns)}, where the first site has {', '.join(first)}")

@@ -15,6 +15,9 @@ import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
+from fkl.basics.errors import FklError, counted, require
+from fkl.basics.files import write_sealed, write_text
+from fkl.basics.plain_data import NotPlainError
 from fkl.conditions import accountant
 from fkl.conditions.privacy import Central
 from fkl.config import Run
@@ -23,10 +26,7 @@ from fkl.engines.flower.configuration import Ends, Known, common_scale, method_o
 from fkl.engines.flower.memory import to_arrays
 from fkl.engines.flower.records import from_records, size_of, to_records
 from fkl.engines.flower.words import ABOUT, arrays_of, words_of
-from fkl.errors import FklError, counted, require
-from fkl.files import write_sealed, write_text
-from fkl.network.packets import Packet
-from fkl.plain import NotPlainError
+from fkl.wire.packets import Packet
 
 PAUSE_S = 0.2
 """Between two looks for answers."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.errors import FklError
-from fkl.files import DamagedError, read_sealed, write_sealed
-from fkl.plain import Reader, Writer
+from fkl.basics.errors import FklError
+from fkl.basics.files import DamagedError, read_sealed, write_sealed
+from fkl.basics.plain_data import Reader, Writer
 
 TEXT = "text"
 """Name of the array that holds the JSON."""
@@ -57,7 +57,7 @@ class Memory:
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             Where the server has heard a round that is not remembered here.
         """
         if heard == self.round >= 0:
@@ -73,7 +73,7 @@ class Memory:
 
         Raises
         ------
-        fkl.errors.FklError
+        fkl.basics.errors.FklError
             Where the exchange before it was not played here.
         """
         if exchange == 0:
@@ -119,7 +119,7 @@ def kept(file: Path) -> Memory | None:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         For a file that cannot be read.
     """
     try:

@@ -5,13 +5,13 @@ from pathlib import Path
 import yaml
 
 from fkl import __version__
+from fkl.basics.errors import FklError, extra, inside, require
+from fkl.basics.files import require_files_in, write_text, writing
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.contract.lone_party import LoneServer
 from fkl.data.scale import Scale
 from fkl.engines.flower.configuration import Known, method_of, require_fits
-from fkl.errors import FklError, extra, inside, require
-from fkl.files import require_files_in, write_text, writing
 
 TIMEOUT_S = 120.0
 """That an answer is waited for, unless the project says otherwise."""
@@ -102,7 +102,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         For what real sites cannot play, a folder with anything in it, or a want of Flower.
     """
     with extra("flower", "flower"):

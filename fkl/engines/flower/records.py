@@ -9,9 +9,9 @@ from typing import Any
 
 from flwr.app import Array, ArrayRecord
 
-from fkl.network.packets import Packet
-from fkl.network.wire import Part
-from fkl.plain import NotPlainError, class_of, name_of
+from fkl.basics.plain_data import NotPlainError, class_of, name_of
+from fkl.wire.numbers import Part
+from fkl.wire.packets import Packet
 
 RAW = "bytes"
 """How arrays are written: as they are, without numpy's header."""
@@ -29,7 +29,7 @@ def from_records(arrays: ArrayRecord, form: str) -> Packet | None:
 
     Raises
     ------
-    fkl.plain.NotPlainError
+    fkl.basics.plain_data.NotPlainError
         For a class that is not loaded here, or is no data.
     """
     read = json.loads(form)

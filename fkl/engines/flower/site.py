@@ -14,6 +14,8 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
+from fkl.basics.errors import FklError, refuse, require
+from fkl.basics.files import write_text
 from fkl.config import Run
 from fkl.contract.lone_party import LoneClient
 from fkl.data.problem import Table
@@ -21,8 +23,6 @@ from fkl.engines.flower.configuration import Ends, Known, method_of, noise_of, o
 from fkl.engines.flower.memory import Memory, keep, kept, memory_of, to_arrays
 from fkl.engines.flower.records import from_records, to_records
 from fkl.engines.flower.words import ABOUT, MEMORY, arrays_of, known_of
-from fkl.errors import FklError, refuse, require
-from fkl.files import write_text
 
 Told = dict[str, Any]
 """Plain words of a message."""
@@ -38,7 +38,7 @@ class Site:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
 
     def __init__(self, context: Context) -> None:

@@ -9,9 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fkl.basics.errors import FklError
 from fkl.config.experiments import experiments, readings_tried
-from fkl.errors import FklError
-from fkl.papers.beside import (
+from fkl.papers.our_runs import Found, find
+from fkl.papers.published import (
     AS_PUBLISHED,
     AS_STATED,
     Answer,
@@ -20,9 +21,8 @@ from fkl.papers.beside import (
     published,
     rounding,
 )
-from fkl.papers.found import Found, find
 from fkl.report.figures import COLOURS, band, canvas, spread_over
-from fkl.results.collect import FinishedRun
+from fkl.results.finished_runs import FinishedRun
 
 TITLE = "COKE (Xu et al. 2021)"
 TABLES = {

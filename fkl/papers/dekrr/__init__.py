@@ -5,12 +5,12 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fkl.basics.errors import FklError
 from fkl.config.experiments import readings_tried
-from fkl.errors import FklError
-from fkl.papers.beside import AS_STATED, Answer, Cell, beside, published
-from fkl.papers.found import Found, find
+from fkl.papers.our_runs import Found, find
+from fkl.papers.published import AS_STATED, Answer, Cell, beside, published
 from fkl.report.figures import COLOURS, canvas, spread_over
-from fkl.results.collect import FinishedRun
+from fkl.results.finished_runs import FinishedRun
 
 TITLE = "DeKRR-DDRF (Yang et al. 2024)"
 TABLES = {"1": "relative squared error of the test samples"}

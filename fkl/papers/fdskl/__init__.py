@@ -3,14 +3,14 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.errors import FklError
-from fkl.papers.beside import Answer, Cell, beside, published
+from fkl.basics.errors import FklError
 from fkl.papers.fdskl import figures
 from fkl.papers.fdskl.chosen import SHARE, Key, answering
 from fkl.papers.fdskl.errors import errors_table
 from fkl.papers.fdskl.search import search_table
-from fkl.papers.found import Found
-from fkl.results.collect import FinishedRun
+from fkl.papers.our_runs import Found
+from fkl.papers.published import Answer, Cell, beside, published
+from fkl.results.finished_runs import FinishedRun
 
 TITLE = "FDSKL (Gu et al. 2020)"
 TABLES = {

@@ -14,13 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
+from fkl.basics.errors import require
+from fkl.basics.memory import require_memory
 from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 from fkl.engines.experiment import make_world
-from fkl.errors import require
-from fkl.memory import require_memory
 from fkl.papers.fdskl.attack import (
     Found,
     Overheard,
@@ -92,7 +92,7 @@ def write_audit(words: list[str], outputs: Path) -> str:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
     """
     method, *overrides = words or [""]
     require(method == "fdskl", "audit", method or None, "fdskl, the one method whose messages there are attacks on")

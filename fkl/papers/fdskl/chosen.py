@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fkl.config.experiments import choice, experiments
-from fkl.papers.found import Found, find
-from fkl.results.collect import FinishedRun
+from fkl.papers.our_runs import Found, find
+from fkl.results.finished_runs import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
 BANK = "FDSKL, bank"

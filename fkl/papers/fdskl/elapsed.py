@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fkl.errors import FklError
-from fkl.network.trees import STRUCTURES, Link, Tree
+from fkl.algorithms.vertical.sum_trees import STRUCTURES, Link, Tree
+from fkl.basics.errors import FklError
 
 Ends = dict[Link, Connection]
 
@@ -20,7 +20,7 @@ def measured(structure: str, workers: int, entries: int, repeats: int = 3) -> fl
     Parameters
     ----------
     structure : str
-        One of `fkl.network.trees.STRUCTURES`.
+        One of `fkl.algorithms.vertical.sum_trees.STRUCTURES`.
     workers : int
         Processes; those that share a core wait for one another, which the cost model knows nothing of.
     entries : int
@@ -30,7 +30,7 @@ def measured(structure: str, workers: int, entries: int, repeats: int = 3) -> fl
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         Where processes cannot be forked.
     """
     if "fork" not in multiprocessing.get_all_start_methods():

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
-from fkl.comparison.statistics import student_interval
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
-from fkl.results.collect import FinishedRun
+from fkl.report.compare.statistics import student_interval
+from fkl.results.finished_runs import FinishedRun
 
 LEVEL = 10.0
 """Per cent of LIBSVM's error within which a system is called level with it."""

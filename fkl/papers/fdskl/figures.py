@@ -8,14 +8,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fkl.errors import FklError
-from fkl.network.ledger import CostModel
-from fkl.network.trees import STRUCTURES, elapsed
+from fkl.algorithms.vertical.sum_trees import STRUCTURES, elapsed
+from fkl.basics.errors import FklError
+from fkl.network.response_times import CostModel
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.papers.fdskl.elapsed import measured
 from fkl.papers.fdskl.errors import refusal
 from fkl.report.figures import COLOURS, canvas, spread_over
-from fkl.results.collect import FinishedRun
+from fkl.results.finished_runs import FinishedRun
 
 COLOUR = dict(zip(FOLDERS, (*COLOURS, "#7F7F7F", "#882255"), strict=True))
 COLUMNS = 4

@@ -17,8 +17,8 @@ from fkl.papers.fdskl.chosen import (
     share,
     system,
 )
-from fkl.papers.found import Found
-from fkl.results.collect import FinishedRun
+from fkl.papers.our_runs import Found
+from fkl.results.finished_runs import FinishedRun
 
 SEARCHED = {
     "FDSKL": ("sigma", "gamma", "lam", "batch", "features"),

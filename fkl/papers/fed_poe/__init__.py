@@ -3,9 +3,9 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.errors import FklError
-from fkl.papers import script
-from fkl.results.collect import FinishedRun
+from fkl.basics.errors import FklError
+from fkl.papers import script_output as script
+from fkl.results.finished_runs import FinishedRun
 
 TITLE = "Fed-POE (Ghari and Shen 2024)"
 TABLES = {"1": "errors on air, beside what the authors' script prints"}
@@ -14,7 +14,7 @@ UNOBTAINABLE = {"wec": "the four files of 72000 rows are not at hand; the script
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Every run of the paper's experiments beside the script; see `fkl.papers.script.table`."""
+    """Every run of the paper's experiments beside the script; see `fkl.papers.script_output.table`."""
     return script.table(__file__, number, runs)
 
 

@@ -3,9 +3,9 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.errors import FklError
-from fkl.papers import script
-from fkl.results.collect import FinishedRun
+from fkl.basics.errors import FklError
+from fkl.papers import script_output as script
+from fkl.results.finished_runs import FinishedRun
 
 TITLE = "FOMD-OMS (Li, Wu, Xu and King 2024)"
 TABLES = {"4": "errors of methods with kernels, beside what the authors' scripts print"}
@@ -16,7 +16,7 @@ UNOBTAINABLE = {
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Every run of the paper's experiments beside the scripts; see `fkl.papers.script.table`."""
+    """Every run of the paper's experiments beside the scripts; see `fkl.papers.script_output.table`."""
     return script.table(__file__, number, runs)
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.comparison.figures import front
-from fkl.comparison.statistics import half_width
-from fkl.errors import FklError
+from fkl.basics.errors import FklError
 from fkl.papers.frontier.entries import ALONE, POOLED, Entry, by_seed, difference, entries_of, not_worse
 from fkl.papers.frontier.questions import answers
 from fkl.papers.frontier.trials import EPSILONS
+from fkl.report.compare.figures import front
+from fkl.report.compare.statistics import half_width
 from fkl.report.figures import COLOURS, canvas
-from fkl.results.collect import FinishedRun
+from fkl.results.finished_runs import FinishedRun
 
 TITLE = "Frontier"
 TABLES = {

@@ -2,7 +2,7 @@
 
 import sys
 
-from fkl.errors import FklError, refuse
+from fkl.basics.errors import FklError, refuse
 from fkl.papers.frontier.search import main
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.comparison.statistics import student_interval
-from fkl.errors import FklError
-from fkl.papers.found import Found, find
+from fkl.basics.errors import FklError
 from fkl.papers.frontier.measures import measured
-from fkl.results.collect import FinishedRun
+from fkl.papers.our_runs import Found, find
+from fkl.report.compare.statistics import student_interval
+from fkl.results.finished_runs import FinishedRun
 
 PAIR = ["seed", "replicate"]
 POOLED, ALONE = "pooled", "alone"
@@ -60,7 +60,7 @@ def entries_of(runs: Iterable[FinishedRun]) -> dict[str, list[Entry]]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If there is none.
     """
     of_entry: dict[tuple[str, str], list[Found]] = {}
@@ -98,7 +98,7 @@ def difference(entry: Entry, best: Entry) -> tuple[float, float, float]:
 
     Raises
     ------
-    fkl.errors.FklError
+    fkl.basics.errors.FklError
         If they have no seed and replicate in common.
     """
     apart = (entry.values["error"] - best.values["error"]).dropna()

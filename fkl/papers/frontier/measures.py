@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from fkl.results.collect import FinishedRun
+from fkl.results.finished_runs import FinishedRun
 
 TEST_SHARE = 0.3
 """Of each client's samples, the last, that are judged: a stream predicts them before it learns from them."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from fkl.basics.errors import FklError
+from fkl.basics.files import write_text
 from fkl.conditions import Inside
 from fkl.conditions.accountant import INSTALLED, MISSING
 from fkl.config import load
@@ -14,13 +16,11 @@ from fkl.config.compose import compose
 from fkl.engines.divergence import DivergedError
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
-from fkl.errors import FklError
-from fkl.files import write_text
 from fkl.papers.frontier.measures import error_of
 from fkl.papers.frontier.trials import BUDGET, TUNED, Entry, append, best_of, cell_of, entries, read_trials, tuned
-from fkl.results.records import make_records
+from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
-from fkl.tasks.samples import told_before
+from fkl.tasks.run_samples import told_before
 
 STARTUP = 6
 """Trials that Optuna's TPE draws blindly before it proposes."""

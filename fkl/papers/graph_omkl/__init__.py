@@ -9,12 +9,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fkl.basics.errors import FklError
 from fkl.config.experiments import readings_tried
-from fkl.errors import FklError
-from fkl.papers.beside import Answer, Cell, beside, published
-from fkl.papers.found import Found, find
+from fkl.papers.our_runs import Found, find
+from fkl.papers.published import Answer, Cell, beside, published
 from fkl.report.figures import COLOURS, band, canvas, spread_over
-from fkl.results.collect import FinishedRun
+from fkl.results.finished_runs import FinishedRun
 
 TITLE = "Graph-aided OMKL (Ghari and Shen 2023)"
 TABLES = {

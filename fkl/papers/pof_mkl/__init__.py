@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fkl.basics.errors import FklError
 from fkl.config.experiments import readings_tried, variants
-from fkl.errors import FklError
-from fkl.papers.beside import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, published
-from fkl.papers.found import Found, find
+from fkl.papers.our_runs import Found, find
+from fkl.papers.published import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, published
 from fkl.report.figures import COLOURS, band, canvas, spread_over
-from fkl.results.collect import FinishedRun
+from fkl.results.finished_runs import FinishedRun
 
 TITLE = "POF-MKL (Ghari and Shen 2022)"
 TABLES = {

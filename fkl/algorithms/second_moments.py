@@ -1,0 +1,134 @@
+"""Second moments of features as a payload, kept as the samples that they are of."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels import FeatureBank
+from fkl.kernels.traceable import namespace
+from fkl.wire.payloads import Array, Axes, Each, Size, Travelling, require_leading
+
+
+def triangle(gram: Array) -> Array:
+    """The lower triangles of matrices (..., P, P), row by row: (..., P (P + 1) / 2)."""
+    P = gram.shape[-1]
+    rows, columns = np.tril_indices(P)
+    return namespace(gram).take(gram.reshape(*gram.shape[:-2], P * P), rows * P + columns, axis=-1)  # type: ignore[no-any-return]
+
+
+def lower(packed: Array) -> Array:
+    """The lower triangular matrices of which `triangle` gave these."""
+    return namespace(packed).tril(symmetric(packed))  # type: ignore[no-any-return]
+
+
+def symmetric(packed: Array) -> Array:
+    """The symmetric matrices of which `triangle` gave these."""
+    P = int(np.sqrt(2 * packed.shape[-1]))
+    low, high = np.sort(np.indices((P, P)), axis=0)
+    return namespace(packed).take(packed, high * (high + 1) // 2 + low, axis=-1)  # type: ignore[no-any-return]
+
+
+def outer_sum(samples: Array, share: Array) -> Array:
+    """Sum of share_k a a' over clients and their samples a, (R, K, N, r, m) and (K,): (R, N, m, m)."""
+    R, _, N, _, m = samples.shape
+    rows = (np.sqrt(share)[:, None, None, None] * samples).swapaxes(1, 2).reshape(R, N, -1, m)
+    return np.matmul(rows.swapaxes(2, 3), rows)
+
+
+@dataclass(frozen=True)
+class Moments(Travelling):
+    """Every client's sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, of the samples that it holds.
+
+    On a wire it is dense, L = P (P + 1) / 2 + P scalars a kernel: the lower triangle row by row, and then the vector.
+    In a simulation no client's own is ever formed, unless a condition asks for it.
+
+    Parameters
+    ----------
+    bank : FeatureBank
+    x : (R or 1, K, B, d)
+    y, weight : (R or 1, K, B)
+        Weights are >= 0, and 0 of places that hold no sample.
+    chosen : (R, N) bool, or None
+        Kernels whose moments travel, the same of all clients; None for all.
+    """
+
+    bank: FeatureBank
+    x: Array
+    y: Array
+    weight: Array
+    chosen: NDArray[np.bool_] | None = None
+
+    leading = {"chosen": "R"}  # noqa: RUF012
+
+    def as_received(self, axes: Axes, width: int) -> "Moments":
+        """As `Travelling.as_received`: the samples stay, and only what is made of them travels."""
+        shape = self.bank.replicates, *self.x.shape[1:]
+        require_leading(shape[:2], "RK", axes, "Moments")
+        return super().as_received(axes, width)
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        bank, P = self.bank, self.bank.width
+        shape = bank.replicates, self.x.shape[1], bank.kernels, P * (P + 1) // 2 + P
+        return Each(np.broadcast_to(0.0, shape), self._each()).measured(width)
+
+    def dense(self) -> Each:
+        """The moments themselves, (R, K, N, L)."""
+        every = [self.of(k)._summed() for k in range(self.x.shape[1])]
+        return Each(np.stack(every, axis=1), self._each())
+
+    def mean(self, share: Array) -> NDArray[np.float64]:
+        """Sum over clients, weighted by their share (K,): (R, N, L)."""
+        return self.times(share)._summed()
+
+    def squared_norm(self) -> NDArray[np.float64]:
+        """As `Each.squared_norm`, one client after another: all at once need not fit."""
+        every = [Each(self.of(k)._summed()[:, None]) for k in range(self.x.shape[1])]
+        return np.concatenate([one.squared_norm() for one in every], axis=1)
+
+    def times(self, factor: Array) -> "Moments":
+        """As `Each.times`, by the weights: of factors (K,) or (R, K) >= 0."""
+        return replace(self, weight=factor[..., None] * self.weight)
+
+    def of(self, k: int) -> "Moments":
+        """That of client k alone."""
+        mine = slice(k, k + 1)
+        return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
+
+    def summed_up(self, rank: int) -> Each:
+        """Samples (R, K, N, rank, P + 1) whose outer products add up to those of (z, y), or to what is nearest.
+
+        Those of the largest eigenvalues of sum_b w_b (z, y) (z, y)', of which no other matrix of this rank is as near
+        in any unitarily invariant norm (Eckart and Young); the last entry, the target's, is >= 0.
+        """
+        R, P = self.bank.replicates, self.bank.width
+        square = (self.weight * self.y**2).sum(axis=-1)  # (R or 1, K)
+        samples = np.zeros((R, self.x.shape[1], self.bank.kernels, rank, P + 1))
+        matrix = np.empty((R, self.bank.kernels, P + 1, P + 1))
+        for k in range(self.x.shape[1]):
+            packed = self.of(k)._summed()
+            matrix[..., :P, :P], matrix[..., :P, P], matrix[..., P, P] = (
+                symmetric(packed[..., :-P]), packed[..., -P:], square[:, k, None],
+            )  # fmt: skip
+            matrix[..., P, :P] = matrix[..., :P, P]
+            values, vectors = np.linalg.eigh(matrix)
+            few = min(rank, P + 1)
+            made = np.sqrt(np.maximum(values[..., -few:], 0))[..., None] * vectors.swapaxes(-1, -2)[..., -few:, :]
+            samples[:, k, :, :few] = np.where(made[..., -1:] < 0, -made, made)
+        chosen = self._each()
+        return Each(samples if chosen is None else samples * chosen[..., None, None], chosen)
+
+    def _each(self) -> NDArray[np.bool_] | None:
+        """As `Each` has what is chosen."""
+        if self.chosen is None:
+            return None
+        R, N = self.chosen.shape
+        return np.broadcast_to(self.chosen[:, None], (R, self.x.shape[1], N))
+
+    def _summed(self) -> NDArray[np.float64]:
+        """Over all clients and samples, (R, N, L)."""
+        rows = self.x.shape[1] * self.x.shape[2]
+        x, y, weight = (part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight))
+        gram, pull = self.bank.moments(x, y, weight, self.chosen)
+        return namespace(gram).concatenate([triangle(gram), pull], axis=-1)  # type: ignore[no-any-return]

@@ -1,0 +1,426 @@
+"""Additively homomorphic ciphers: what one party encrypts, others may add up without reading it."""
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from time import perf_counter
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError, require
+
+Integers = NDArray[np.integer]
+MOST_KEY_BITS = 16384
+SCALAR = 8
+"""Bytes of a number that is not encrypted."""
+FEW = 1 / 3
+"""Share of rows outside their way's fullest bin up to which sums over these alone take less time."""
+
+
+@dataclass
+class Operations:
+    """How many values were encrypted, pairs of ciphertexts added and ciphertexts decrypted."""
+
+    encryptions: int = 0
+    additions: int = 0
+    decryptions: int = 0
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """n rows, sorted into bins in d ways.
+
+    Parameters
+    ----------
+    bins : (d, n) int
+        Bin of each row in each way.
+    starts : (d + 1,) int
+        Where the bins of each way begin in a histogram; the last entry is their number.
+    fullest : (d,) int
+        Where the bin of most rows of each way lies in a histogram.
+    places : (m,) uint32
+        Where all other bins that rows lie in are there, row after row; of few only, else none.
+    ends : (n + 1,) int
+        Where those of each row begin in `places`.
+    """
+
+    bins: Integers
+    starts: Integers
+    fullest: Integers
+    places: NDArray[np.uint32]
+    ends: Integers
+
+    @classmethod
+    def of(cls, bins: Integers, starts: Integers) -> "Sorting":
+        """Find the bins of most rows."""
+        fullest = np.array([np.bincount(way).argmax() for way in bins], np.int64).reshape(len(bins))
+        apart = bins != fullest[:, None]
+        if np.count_nonzero(apart) > FEW * apart.size:
+            apart = np.zeros_like(apart)
+        row, way = np.nonzero(apart.T)
+        places = (starts[way] + bins[way, row]).astype(np.uint32)
+        ends = np.concatenate([[0], np.cumsum(apart.sum(axis=0))])
+        return cls(bins, starts, starts[:-1] + fullest, places, ends)
+
+    def sums(self, pairs: NDArray[np.int64], rows: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Sums (starts[-1], 2) of pairs (n, 2) as in `Keys.sums`, and the rows (starts[-1],) in each bin."""
+        if len(self.places):
+            return _sums_of_few(pairs, rows, self.places, self.ends, self.starts, self.fullest)
+        return binned_sums(pairs, rows, self.bins, self.starts)
+
+
+class Keys(Protocol):
+    """A fresh pair of keys, with what was done with it; only the party that made it may decrypt."""
+
+    width: int
+    """Bytes of a ciphertext."""
+    operations: Operations
+
+    @property
+    def public(self) -> bytes:
+        """What others need to encrypt and to add; empty where that is nothing."""
+        ...
+
+    def words(self, ciphertexts: Any) -> NDArray[np.void]:
+        """Ciphertexts as they travel, in words of `width` bytes."""
+        ...
+
+    def of_words(self, words: NDArray[np.void]) -> Any:
+        """Ciphertexts that have arrived."""
+        ...
+
+    def encrypt(self, values: Integers) -> Any:
+        """Ciphertexts of pairs of integers (n, 2), as an array of that shape."""
+        ...
+
+    def sums(self, ciphertexts: Any, rows: Integers, sorting: Sorting) -> Any:
+        """Sums, without decrypting, over the rows that share a bin; an empty bin gets a fresh ciphertext of 0.
+
+        Parameters
+        ----------
+        ciphertexts : (n, 2)
+        rows : (r,) int
+            Which of the n are summed, each once.
+        sorting : Sorting
+
+        Returns
+        -------
+        (sorting.starts[-1], 2)
+        """
+        ...
+
+    def decrypt(self, ciphertexts: Any) -> NDArray[np.int64]:
+        """Whole numbers (n, 2), below 2^63 in magnitude."""
+        ...
+
+
+class Cipher(Protocol):
+    """A kind of cipher, with its parameters."""
+
+    def keys(self) -> Keys:
+        """Make a pair of keys."""
+        ...
+
+    def keys_of(self, public: bytes) -> Keys:
+        """Keys that do not decrypt, for whoever was told `Keys.public`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plain:
+    """No cipher at all; counts what a cipher would have had to do.
+
+    Parameters
+    ----------
+    width : int
+        Bytes that a ciphertext is counted with; 8 is what is really sent, 256 what Paillier with keys of 1024 bits
+        would.
+
+    Raises
+    ------
+    fkl.basics.errors.BadValue
+    """
+
+    width: int = 8
+
+    def __post_init__(self) -> None:
+        require(self.width >= SCALAR, "width", self.width, f"a number of bytes >= {SCALAR}")
+
+    def keys(self) -> Keys:
+        """A tally."""
+        return _PlainKeys(self.width)
+
+    def keys_of(self, public: bytes) -> Keys:
+        """A tally, too: nothing is hidden."""
+        return _PlainKeys(self.width)
+
+
+@dataclass(frozen=True)
+class Paillier:
+    """Paillier's cipher (1999) as the package phe has it; milliseconds an encryption.
+
+    Parameters
+    ----------
+    key_bits : int
+        Length of the modulus; a ciphertext takes twice as much. Below 1024 it protects nothing, 2048 is advised.
+
+    Raises
+    ------
+    fkl.basics.errors.BadValue
+    """
+
+    key_bits: int = 1024
+
+    def __post_init__(self) -> None:
+        require_key_bits(self.key_bits)
+
+    def keys(self) -> Keys:
+        """Make a pair of keys.
+
+        Raises
+        ------
+        FklError
+            If phe is not installed.
+        """
+        public, private = _phe().generate_paillier_keypair(n_length=self.key_bits)
+        return _PaillierKeys(self.key_bits // 4, key=public, private=private)
+
+    def keys_of(self, public: bytes) -> Keys:
+        """Keys that add; of no key, those of somebody who waits for one."""
+        key = _phe().PaillierPublicKey(int.from_bytes(public)) if public else None
+        return _PaillierKeys(self.key_bits // 4, key=key)
+
+
+def _phe() -> Any:
+    try:
+        return import_module("phe.paillier")
+    except ImportError:
+        raise FklError("the cipher Paillier needs the package phe: pip install phe") from None
+
+
+@dataclass
+class _PlainKeys:
+    width: int
+    operations: Operations = field(default_factory=Operations)
+    public: ClassVar[bytes] = b""
+
+    def words(self, ciphertexts: NDArray[np.int64]) -> NDArray[np.void]:
+        padded = np.zeros((*ciphertexts.shape, self.width), np.uint8)
+        padded[..., :SCALAR] = np.ascontiguousarray(ciphertexts)[..., None].view(np.uint8)
+        return padded.view(f"V{self.width}")[..., 0]
+
+    def of_words(self, words: NDArray[np.void]) -> NDArray[np.int64]:
+        padded = words.view(np.uint8).reshape(*words.shape, self.width)
+        return np.ascontiguousarray(padded[..., :SCALAR]).view(np.int64)[..., 0]
+
+    def encrypt(self, values: Integers) -> NDArray[np.int64]:
+        self.operations.encryptions += values.size
+        return values.astype(np.int64)
+
+    def sums(self, ciphertexts: NDArray[np.int64], rows: Integers, sorting: Sorting) -> NDArray[np.int64]:
+        total, members = sorting.sums(ciphertexts, rows)
+        empty = int(np.count_nonzero(members == 0))
+        self.operations.encryptions += 2 * empty
+        # A bin of m rows takes m - 1 additions.
+        self.operations.additions += 2 * (int(members.sum()) - (len(members) - empty))
+        return total
+
+    def decrypt(self, ciphertexts: NDArray[np.int64]) -> NDArray[np.int64]:
+        self.operations.decryptions += ciphertexts.size
+        return ciphertexts
+
+
+@dataclass
+class OneByOne:
+    """Keys of a cipher whose ciphertexts are Python objects with a `+`.
+
+    Subclasses seal and open one of them, and write one as a whole number, which is what travels.
+    """
+
+    width: int
+    operations: Operations = field(default_factory=Operations)
+
+    @property
+    def public(self) -> bytes:
+        """As `Keys.public`."""
+        return b""
+
+    def written(self, ciphertext: Any) -> int:
+        """A whole number >= 0 for one ciphertext."""
+        raise NotImplementedError
+
+    def read(self, number: int) -> Any:
+        """The ciphertext that a number was written for."""
+        raise NotImplementedError
+
+    def words(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.void]:
+        """As `Keys.words`."""
+        words = np.empty(ciphertexts.shape, f"V{self.width}")
+        for place, ciphertext in enumerate(ciphertexts.flat):
+            words.flat[place] = np.void(self.written(ciphertext).to_bytes(self.width))
+        return words
+
+    def of_words(self, words: NDArray[np.void]) -> NDArray[np.object_]:
+        """As `Keys.of_words`."""
+        return self._each(words.shape, (self.read(int.from_bytes(word.tobytes())) for word in words.flat))
+
+    def seal(self, value: int) -> Any:
+        """Encrypt one number."""
+        raise NotImplementedError
+
+    def open(self, ciphertext: Any) -> int:
+        """Decrypt one number."""
+        raise NotImplementedError
+
+    def encrypt(self, values: Integers) -> NDArray[np.object_]:
+        """As `Keys.encrypt`."""
+        return self._each(values.shape, (self._sealed(int(value)) for value in values.flat))
+
+    def sums(self, ciphertexts: NDArray[np.object_], rows: Integers, sorting: Sorting) -> NDArray[np.object_]:
+        """As `Keys.sums`."""
+        total = np.full((int(sorting.starts[-1]), ciphertexts.shape[1]), None, np.object_)
+        for way, start in zip(sorting.bins, sorting.starts[:-1], strict=True):
+            for row in rows:
+                place = start + way[row]
+                for column, term in enumerate(ciphertexts[row]):
+                    before = total[place, column]
+                    self.operations.additions += before is not None
+                    total[place, column] = term if before is None else before + term
+        return self._each(total.shape, (self._sealed(0) if entry is None else entry for entry in total.flat))
+
+    def decrypt(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.int64]:
+        """As `Keys.decrypt`."""
+        self.operations.decryptions += ciphertexts.size
+        return np.array([self.open(ciphertext) for ciphertext in ciphertexts.flat], np.int64).reshape(ciphertexts.shape)
+
+    def _sealed(self, value: int) -> Any:
+        self.operations.encryptions += 1
+        return self.seal(value)
+
+    @staticmethod
+    def _each(shape: tuple[int, ...], entries: Any) -> NDArray[np.object_]:
+        out = np.empty(shape, np.object_)
+        for place, entry in enumerate(entries):
+            out.flat[place] = entry
+        return out
+
+
+@dataclass
+class _PaillierKeys(OneByOne):
+    key: Any = None
+    private: Any = None
+
+    @property
+    def public(self) -> bytes:
+        return int(self.key.n).to_bytes(self.width // 2)
+
+    def seal(self, value: int) -> Any:
+        return self.key.encrypt(value)
+
+    def written(self, ciphertext: Any) -> int:
+        return int(ciphertext.ciphertext())  # blinded anew: a sum tells nothing of its terms
+
+    def read(self, number: int) -> Any:
+        return _phe().EncryptedNumber(self.key, number)
+
+    def open(self, ciphertext: Any) -> int:
+        return int(self.private.decrypt(ciphertext))
+
+
+@dataclass(frozen=True)
+class OperationTimes:
+    """Seconds that a cipher takes on this machine, an encryption, an addition and a decryption.
+
+    Parameters
+    ----------
+    encryption, addition, decryption : float
+    """
+
+    encryption: float
+    addition: float
+    decryption: float
+
+    PAIRS: ClassVar[int] = 16
+
+    @classmethod
+    def of(cls, cipher: Cipher) -> "OperationTimes":
+        """Measure a cipher on a few numbers."""
+        keys, rows = cipher.keys(), np.arange(cls.PAIRS)
+        values, sorting = 2 * cls.PAIRS, Sorting.of(np.zeros((1, cls.PAIRS), np.uint8), np.array([0, 1]))
+        began = perf_counter()
+        ciphertexts = keys.encrypt(np.stack([rows, -rows], axis=1))
+        encrypted = perf_counter()
+        keys.sums(ciphertexts, rows, sorting)
+        added = perf_counter()
+        keys.decrypt(ciphertexts)
+        ended = perf_counter()
+        return cls((encrypted - began) / values, (added - encrypted) / (values - 2), (ended - added) / values)
+
+    def seconds(self, operations: Operations) -> float:
+        """Cost model: time of so many operations, one after another."""
+        return (
+            operations.encryptions * self.encryption
+            + operations.additions * self.addition
+            + operations.decryptions * self.decryption
+        )
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def binned_sums(
+    pairs: NDArray[np.int64], rows: Integers, bins: Integers, starts: Integers
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sums (starts[-1], 2) of pairs (n, 2) as in `Keys.sums`, and the rows (starts[-1],) in each bin."""
+    total = np.zeros((starts[-1], 2), np.int64)
+    members = np.zeros(starts[-1], np.int64)
+    # Unsigned indices need no test for being negative, which takes longer than the sum. Row by row, as sums over the
+    # features of one do not wait for one another; those of rows in one bin do.
+    first = starts.astype(np.uint64)
+    for row in rows:
+        i = np.uint64(row)
+        one, other = pairs[i, 0], pairs[i, 1]
+        for k in range(np.uint64(len(bins))):
+            place = first[k] + np.uint64(bins[k, i])
+            members[place] += 1
+            total[place, 0] += one
+            total[place, 1] += other
+    return total, members
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _sums_of_few(
+    pairs: NDArray[np.int64],
+    rows: Integers,
+    places: NDArray[np.uint32],
+    ends: Integers,
+    starts: Integers,
+    fullest: Integers,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """As `Sorting.sums`: whole numbers, so that of a way's fullest bin they are those of all rows less the others."""
+    total = np.zeros((starts[-1], 2), np.int64)
+    members = np.zeros(starts[-1], np.int64)
+    of_all = np.zeros(2, np.int64)
+    for row in rows:
+        i = np.uint64(row)
+        one, other = pairs[i, 0], pairs[i, 1]
+        of_all[0] += one
+        of_all[1] += other
+        for p in range(np.uint64(ends[i]), np.uint64(ends[i + np.uint64(1)])):
+            place = places[p]
+            members[place] += 1
+            total[place, 0] += one
+            total[place, 1] += other
+    for k in range(len(fullest)):
+        its = slice(starts[k], starts[k + 1])
+        members[fullest[k]] = len(rows) - members[its].sum()
+        for column in range(2):
+            total[fullest[k], column] = of_all[column] - total[its, column].sum()
+    return total, members
+
+
+def require_key_bits(bits: int) -> None:
+    """Refuse lengths of Paillier's modulus that cannot be, or that take minutes to find primes for."""
+    # 63 bits and a sign must fit below a third of the modulus.
+    allowed = 128 <= bits <= MOST_KEY_BITS and bits % 2 == 0
+    require(allowed, "key_bits", bits, f"an even number from 128 to {MOST_KEY_BITS}")

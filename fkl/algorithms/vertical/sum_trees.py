@@ -1,0 +1,200 @@
+"""Sums over workers along a tree, a ring or a star: who sends to whom, how long it takes, and who could unmask what."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError, require
+from fkl.network.response_times import CostModel
+
+Link = tuple[int, int]
+"""Sender, receiver."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A plan for a sum: level after level, senders pass on what they have gathered, and receivers add it to theirs.
+
+    Parameters
+    ----------
+    root : int
+        Worker that ends up with the sum.
+    levels : tuple of tuples of (sender, receiver)
+        Links that are used at the same time. Every worker but the root sends once, after it has received.
+    """
+
+    root: int
+    levels: tuple[tuple[Link, ...], ...] = ()
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All links in the order in which they are used."""
+        return tuple(link for level in self.levels for link in level)
+
+    @cached_property
+    def workers(self) -> frozenset[int]:
+        """Leaves of the tree: every worker holds one."""
+        return frozenset({self.root, *(sender for sender, _ in self.links)})
+
+    @cached_property
+    def sent(self) -> tuple[frozenset[int], ...]:
+        """Leaves under each link, in the order of `links`."""
+        gathered = {worker: frozenset({worker}) for worker in self.workers}
+        under = []
+        for sender, receiver in self.links:
+            under.append(gathered[sender])
+            gathered[receiver] |= gathered[sender]
+        return tuple(under)
+
+    @cached_property
+    def subtrees(self) -> frozenset[frozenset[int]]:
+        """Leaves of every subtree that has more than one."""
+        gathered = {worker: frozenset({worker}) for worker in self.workers}
+        found = set()
+        for level in self.levels:
+            for sender, receiver in level:
+                gathered[receiver] |= gathered[sender]
+            found |= {gathered[receiver] for _, receiver in level}
+        return frozenset(found)
+
+    def received(self, worker: int) -> list[frozenset[int]]:
+        """Leaves of each sum that a worker receives."""
+        return [leaves for leaves, (_, receiver) in zip(self.sent, self.links, strict=True) if receiver == worker]
+
+    def seconds(self, size: float, cost: CostModel) -> float:
+        """Time of a sum of `size` bytes on the critical path.
+
+        Levels follow one another; in a level every receiver takes its messages at once, through its one link:
+        latency + (messages it receives) size / bandwidth.
+        """
+        total = 0.0
+        for level in self.levels:
+            busiest = max(np.unique([receiver for _, receiver in level], return_counts=True)[1])
+            total += cost.latency_s + float(busiest) * size / cost.bandwidth_bytes_per_s
+        return total
+
+
+def pairs(workers: list[int]) -> Tree:
+    """Binary tree: neighbours pair up, the first of each pair adds what the second has, until one is left.
+
+    FDSKL, Section 2.3.1 and Figure 2 (a): with four workers 1 adds what 2 has while 3 adds what 4 has, then 1 adds
+    what 3 has. Depth ceil(log2(workers)).
+    """
+    levels, left = [], list(workers)
+    while len(left) > 1:
+        levels.append(tuple(zip(left[1::2], left[::2], strict=False)))
+        left = left[::2]
+    return Tree(workers[0], tuple(levels))
+
+
+def ring(workers: list[int]) -> Tree:
+    """The last worker sends to the one before it, and so on to the first (Yu et al. 2006): one link a level."""
+    order = workers[::-1]
+    return Tree(workers[0], tuple((link,) for link in pairwise(order)))
+
+
+def star(workers: list[int]) -> Tree:
+    """All send to the first worker at once (Wan et al. 2007)."""
+    level = tuple((worker, workers[0]) for worker in workers[1:])
+    return Tree(workers[0], (level,) if level else ())
+
+
+STRUCTURES = {"tree": pairs, "ring": ring, "star": star}
+"""What Figure 4 compares, each made of the list of its workers, the root first."""
+
+
+def elapsed(structure: str, workers: int, size: float, cost: CostModel) -> float:
+    """Seconds that a sum of `size` bytes over so many workers takes (Figure 4).
+
+    Raises
+    ------
+    fkl.basics.errors.BadValue
+        If there is no such structure.
+    """
+    require(structure in STRUCTURES, "structure", structure, f"one of {', '.join(STRUCTURES)}")
+    return STRUCTURES[structure](list(range(workers))).seconds(size, cost)
+
+
+def rooted(workers: int, root: int) -> Tree:
+    """T0 of an iteration: the binary tree over all workers whose root is this one."""
+    return pairs([(root + step) % workers for step in range(workers)])
+
+
+def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
+    """T1 over all workers, and T2 over all but the one whose mask stays, totally different (FDSKL, Algorithm 3).
+
+    T1 pairs up the workers beside the root, `apart` first; T2 pairs up the same row from its second worker on; both
+    pass the sum on to the root. Every subtree of T1 then starts at an even place of the row and every subtree of T2
+    at an odd one, so none belongs to both (Definition 2). And whoever adds in T1 only sends in T2, save the root,
+    that receives one message in each; so nobody holds a masked sum and its mask. Definition 2 by itself does not
+    give this: the pairing of Figure 2 (a), ((1, 2), (3, 4)), and ((1, 3), 2) share no subtree, and yet worker 2 sends
+    its masked value in the one and its bare mask in the other to worker 1. `disclosed` finds such workers.
+
+    Two workers: T1 is one link and T2 the root alone, whose own mask is the only one to be removed. Three: the
+    other two are added in T1, and the mask that T2 carries to the root is no longer alone there. In both cases
+    the root is left with the sum of all partial sums and the mask that stays, and learns no more than it does with
+    many workers; but with two workers that is the other one's partial sum under a single mask.
+
+    Parameters
+    ----------
+    workers : int
+        q, at least 2.
+    root : int
+        The active worker that asks.
+    apart : int
+        l', another worker.
+    """
+    if root == apart or workers < 2:
+        raise FklError(f"worker {root} of {workers} needs another worker whose mask stays")
+    row = [(apart + step) % workers for step in range(workers)]
+    row.remove(root)
+    return _passed_on(row, root), _passed_on(row[1:], root)
+
+
+def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
+    """T2 over all workers, `apart` too, for masks of which none stays.
+
+    As T2 of `mask_trees` with `apart` at the end of the row, where it never adds: again nobody but the root receives in
+    both trees. The root learns the sum over all others, as it must; that one subtree the trees do share.
+    """
+    row = [(apart + step) % workers for step in range(workers)]
+    row.remove(root)
+    return _passed_on([*row[1:], row[0]], root)
+
+
+def totally_different(first: Tree, second: Tree) -> bool:
+    """Definition 2: no subtree of more than one leaf belongs to both."""
+    return not first.subtrees & second.subtrees
+
+
+def disclosed(masked: Tree, masks: Tree) -> list[int]:
+    """Workers that can unmask a sum of others' values, from what they receive in both trees and their own mask.
+
+    A worker knows the masked sums over some sets of workers and the sums of masks over others. It unmasks something
+    if a combination of the first is one of the second, but for itself.
+    """
+    return sorted(worker for worker in masked.workers if _unmasks(worker, masked, masks))
+
+
+def _unmasks(worker: int, masked: Tree, masks: Tree) -> bool:
+    others = sorted(masked.workers - {worker})
+    values, known = (_indicators(tree.received(worker), others) for tree in (masked, masks))
+    if not values.size or not known.size:
+        return False
+    rank = np.linalg.matrix_rank
+    return bool(rank(np.concatenate([values, known])) < rank(values) + rank(known))
+
+
+def _indicators(sets: list[frozenset[int]], workers: list[int]) -> NDArray[np.float64]:
+    """One row a set: 1 for the workers in it."""
+    return np.array([[float(worker in members) for worker in workers] for members in sets]).reshape(-1, len(workers))
+
+
+def _passed_on(row: list[int], root: int) -> Tree:
+    """Pairs, whose first worker sends the sum to the root."""
+    if not row:
+        return Tree(root)
+    return Tree(root, (*pairs(row).levels, ((row[0], root),)))

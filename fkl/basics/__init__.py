@@ -1,0 +1,1 @@
+"""What knows nothing of learning: errors, files, memory, random streams, plain data."""

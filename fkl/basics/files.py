@@ -1,0 +1,182 @@
+"""Files that are written whole or not at all, and files of arrays that are read as they were written or not at all."""
+
+import hashlib
+import math
+import os
+import secrets
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError, shown
+
+SEAL = 65
+"""Bytes before the arrays of a sealed file: the SHA-256 of what follows in hexadecimal digits, and a line's end."""
+
+
+class CannotWriteError(FklError):
+    """A disk that is full, a quota, a folder that is read-only: what was done so far is worth keeping."""
+
+
+class DamagedError(ValueError):
+    """A sealed file that is not as it was written; says what is wrong with it."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the path in one line where the file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWriteError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def require_files_in(folder: Path) -> None:
+    """Refuse a folder that takes no files, such as those of the kernel; a lock there would be waited for, for ever.
+
+    Raises
+    ------
+    CannotWriteError
+    """
+    with writing(folder):
+        tempfile.TemporaryFile(dir=folder).close()
+
+
+@contextmanager
+def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
+    """A stream to a file beside `path` that takes its place when the block ends well, and vanishes when not.
+
+    Parameters
+    ----------
+    path : Path
+    durable : bool
+        Whether it must be on the disk, and not only on its way there, when the block has ended.
+
+    Raises
+    ------
+    CannotWriteError
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}")
+        try:
+            with partial.open("x+b") as stream:
+                yield stream
+                if durable:
+                    flush_to_disk(stream)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with whole_file(path) as stream:
+        stream.write(text.encode())
+
+
+def flush_to_disk(stream: BinaryIO) -> None:
+    """Wait until the disk has what was written."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return _sha256_from_here(stream)
+
+
+def _sha256_from_here(stream: Any) -> str:
+    return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_arrays(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays as numpy's npz: the same bytes for the same arrays."""
+    np.savez(
+        stream,
+        allow_pickle=False,
+        **{name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in arrays.items()},
+    )  # type: ignore[arg-type]
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read an npz whatever it holds: numbers and words as they are said to be, and no more than the file has bytes.
+
+    Raises
+    ------
+    OSError
+        Where there is no such file, or none that can be opened.
+    DamagedError
+    """
+    try:
+        with zipfile.ZipFile(path) as content:
+            members = content.infolist()
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise DamagedError("its arrays are compressed, which fkl's are not")
+            if len({member.filename for member in members}) < len(members):
+                raise DamagedError("it has two arrays of one name")
+            return {member.filename.removesuffix(".npy"): _array(content.read(member)) for member in members}
+    except (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile) as error:
+        raise DamagedError(f"it holds no arrays ({error})") from None
+
+
+def _array(content: bytes) -> NDArray[Any]:
+    """An array of numpy's format, whose header must say of how many bytes it is."""
+    stream = BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    read: Any = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, in_columns, dtype = read(stream)
+    rest = content[stream.tell() :]
+    if dtype.hasobject or in_columns or min(shape, default=0) < 0:
+        raise ValueError("an array of objects, or one that is not row by row")
+    if math.prod(shape) * dtype.itemsize != len(rest):
+        raise ValueError(f"an array said to be of {shown(shape)} numbers in {len(rest)} bytes")
+    return np.frombuffer(rest, dtype).reshape(shape).copy() if rest else np.zeros(shape, dtype)
+
+
+def write_sealed(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays behind the SHA-256 of all of them.
+
+    Raises
+    ------
+    CannotWriteError
+    """
+    with whole_file(path, durable=False) as stream:  # one that a crash of the machine cuts short is not read
+        stream.write(bytes(SEAL))
+        np.savez(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+        stream.seek(SEAL)
+        digest = _sha256_from_here(stream)
+        stream.seek(0)
+        stream.write(f"{digest}\n".encode())
+
+
+def read_sealed(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the arrays of a sealed file. Nothing in it can run: it holds numbers and text, no objects.
+
+    Raises
+    ------
+    OSError
+        Where there is no such file, or none that can be opened.
+    DamagedError
+    """
+    with path.open("rb") as stream:
+        seal = stream.read(SEAL)
+        if seal != f"{_sha256_from_here(stream)}\n".encode():
+            raise DamagedError("its SHA-256 is not the one it was written with")
+        stream.seek(SEAL)
+        try:
+            with np.load(stream, allow_pickle=False) as content:
+                if any(member.compress_type != zipfile.ZIP_STORED for member in content.zip.infolist()):
+                    raise DamagedError("its arrays are compressed, which fkl's are not")
+                return dict(content)
+        except (ValueError, EOFError, OSError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+            raise DamagedError(f"it holds no arrays ({error})") from None

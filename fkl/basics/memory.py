@@ -1,0 +1,175 @@
+"""How much memory there is, and refusing in one line what will not fit, before any of it is taken."""
+
+import os
+import resource
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from fkl.basics.errors import FklError
+
+PROC = Path("/proc")
+LIMITS = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
+USED = {"cgroup2": "memory.current", "cgroup": "memory.usage_in_bytes"}
+FILE_CACHE = {"cgroup2": "inactive_file", "cgroup": "total_inactive_file"}
+"""By version of cgroups: files of limits and use, and the line of memory.stat for what the kernel gives back."""
+
+
+def available_bytes() -> int:
+    """Bytes that this process may still take: the least that its cgroups, its own limits and the machine allow."""
+    return max(0, min([_of_machine(), *_of_limits(), *_of_cgroups(PROC)]))
+
+
+def require_memory(needed: int, what: str, keys: str) -> None:
+    """Refuse what will not fit.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes, at least.
+    what : str
+        What they are for, as a sentence begins, for example ``"the 3000 rows of 48 features"``.
+    keys : str
+        Keys to lower, for example ``"dataset.rows or dataset.dimension"``.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+    """
+    available = available_bytes()
+    if needed > available:
+        raise FklError(
+            f"out of memory: {what} would take at least {shown_bytes(needed)}, and {shown_bytes(available)} is free; "
+            f"lower {keys}"
+        )
+
+
+def shown_bytes(count: int) -> str:
+    """A number of bytes in the unit that suits it."""
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} TiB" if size < 1e6 else f"{size:.1e} TiB"
+
+
+def nbytes(holder: Any) -> int:
+    """Bytes of the arrays in an object: itself, the items of a list, tuple or dict, the fields of a dataclass."""
+    if isinstance(holder, np.ndarray):
+        return holder.nbytes
+    if isinstance(holder, list | tuple | dict):
+        return sum(map(nbytes, holder.values() if isinstance(holder, dict) else holder))
+    return sum(nbytes(getattr(holder, field.name)) for field in fields(holder)) if is_dataclass(holder) else 0
+
+
+def peak_bytes(work: Callable[[], object]) -> int:
+    """Most bytes that numpy and Python held at once while `work` ran, beyond what they held before."""
+    started = not tracemalloc.is_tracing()
+    if started:
+        tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        work()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        if started:
+            tracemalloc.stop()
+
+
+@contextmanager
+def no_more_than_there_is() -> Iterator[None]:
+    """Let what takes more than `available_bytes` in this block end in a MemoryError, before the kernel kills it.
+
+    Only where the system counts a process's own data (Linux); elsewhere nothing changes.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    held = _statm(5)
+    if held is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (held + available_bytes(), hard))
+    try:
+        yield
+    except SystemError as error:  # what numba's parallel loops make of it
+        if not isinstance(error.__cause__, MemoryError):
+            raise
+        raise error.__cause__ from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _of_machine() -> int:
+    """What the machine has free; all it has where it does not say, and no limit where it says nothing."""
+    with suppress(OSError):
+        for line in (PROC / "meminfo").read_text().splitlines():
+            name, _, size = line.partition(":")
+            if name == "MemAvailable":
+                return int(size.split()[0]) * 1024
+    with suppress(ValueError, OSError, AttributeError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return sys.maxsize
+
+
+def _of_limits() -> Iterator[int]:
+    """What is left of the limits that a shell's `ulimit -v` and `ulimit -d` set."""
+    for limit, column in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
+        soft, _ = resource.getrlimit(limit)
+        if soft != resource.RLIM_INFINITY:
+            yield soft - (_statm(column) or 0)
+
+
+def _statm(column: int) -> int | None:
+    """Bytes of address space (column 0) or of own data (5) that this process holds; None where nobody counts."""
+    try:
+        return int((PROC / "self" / "statm").read_text().split()[column]) * resource.getpagesize()
+    except OSError:
+        return None
+
+
+def _of_cgroups(proc: Path) -> Iterator[int]:
+    """What is left in each memory cgroup that this process is in, its own and those around it."""
+    with suppress(OSError, ValueError):
+        paths = {}
+        for line in (proc / "self" / "cgroup").read_text().splitlines():
+            number, controllers, path = line.split(":", 2)
+            if number == "0" or "memory" in controllers.split(","):
+                paths["cgroup2" if number == "0" else "cgroup"] = PurePosixPath(path)
+        for kind, root, place in _mounts(proc):
+            if kind in paths:
+                yield from _of_nested(kind, root, place, paths[kind])
+
+
+def _mounts(proc: Path) -> Iterator[tuple[str, PurePosixPath, Path]]:
+    """Where the cgroups of either version are seen: version, the group that is seen as the root, and the folder."""
+    for line in (proc / "self" / "mountinfo").read_text().splitlines():
+        of_place, _, of_system = line.partition(" - ")
+        kind, _, options = of_system.split(" ", 2)
+        if kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(" ")[-1].split(",")):
+            root, place = of_place.split(" ")[3:5]
+            yield kind, PurePosixPath(root), Path(place)
+
+
+def _of_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosixPath) -> Iterator[int]:
+    inner = path.relative_to(root) if path.is_relative_to(root) else PurePosixPath()  # in a container, its own root
+    folder = place / inner
+    for group in [folder, *folder.parents][: len(inner.parts) + 1]:
+        with suppress(OSError, ValueError):
+            limits = [limit for name in LIMITS[kind] if (limit := _limit(group / name)) is not None]
+            if limits:  # else spare the kernel its count, which takes it milliseconds
+                used = int((group / USED[kind]).read_text())
+                stat = dict(line.split(" ") for line in (group / "memory.stat").read_text().splitlines())
+                free = int(stat.get(FILE_CACHE[kind], 0)) - used
+                yield from (limit + free for limit in limits)
+
+
+def _limit(file: Path) -> int | None:
+    """Bytes; None where there is no such file, or it says max, in the first version's words nearly 2^63."""
+    with suppress(OSError, ValueError):
+        return limit if (limit := int(file.read_text())) < 2**62 else None
+    return None

@@ -1,0 +1,5 @@
+"""The `fkl` command."""
+
+from fkl.cli.commands import main
+
+__all__ = ["main"]

@@ -1,0 +1,446 @@
+"""The `fkl` command.
+
+A command is a short function below; what it needs is imported inside it, so that help and refusals come at once.
+"""
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
+
+import click
+
+from fkl import __version__
+from fkl.basics.environment import variable
+from fkl.basics.errors import FklError, extra, refuse, shown
+
+if TYPE_CHECKING:
+    from fkl.data.registry import FileState
+    from fkl.data.store import Store
+
+GROUPS = {
+    "algo": "each as its paper's text has it",
+    "as_published": "fkl run +as_published=METHOD, what a paper's numbers need instead of its text",
+    "dataset": "",
+    "partition": "",
+    "kernels": "",
+    "topology": "",
+    "participation": "who takes part in a round; all without it",
+    "privacy": "clipped and noisy messages",
+    "compression": "messages of few bits",
+    "secure": "sums of which the server sees nothing else",
+    "late": "updates or labels that arrive later",
+    "links": "which links between agents are up",
+    "logger": "fkl run logger=NAME, who is told of a run while it goes on",
+    "experiment": "",
+}
+AS_GIVEN = {"ignore_unknown_options": True}
+"""Of a command whose words are names: one that begins with a dash is refused as a name."""
+
+
+def main() -> None:
+    """Entry point: exit code 2 and one line for whatever the user can mend."""
+    gc.set_threshold(50_000)  # 700 would look for garbage hundreds of times among imports, a tenth of a refusal's time
+    try:
+        _require_text(sys.argv)
+        with suppress(click.exceptions.Exit), commands.make_context("fkl", _words(*sys.argv[1:])) as context:
+            commands.invoke(context)
+        print(end="", flush=True)  # here, where an error can still be said
+    except FklError as error:
+        sys.exit(refuse(error))
+    except click.ClickException as error:
+        sys.exit(refuse(FklError(error.format_message())))
+    except KeyboardInterrupt:
+        print("fkl: interrupted; the same command goes on from where it was", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        _forget_output()
+    except OSError as error:
+        try:
+            sys.stdout.flush()
+        except OSError:  # or Python would try once more when it ends, and end with a code of its own
+            _forget_output()
+        where = f"{shown(error.filename)}: " if error.filename else ""
+        sys.exit(refuse(FklError(f"{where}{error.strerror or error}")))
+
+
+def _forget_output() -> None:
+    """Let what is still to be written go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _words(command: str = "help", *rest: str) -> list[str]:
+    """What was written, where `fkl help COMMAND` is `fkl COMMAND --help`."""
+    return [*rest, "--help"] if command == "help" else [command, *rest]
+
+
+def _require_text(words: list[str]) -> None:
+    """Refuse bytes that are no text, which no file of ours could hold."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise FklError(f"{shown(word)}: not text in UTF-8") from None
+
+
+class Command(click.Command):
+    """A command that refuses a word that it does not understand in a line of fkl's own."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words, and refuse those that are left."""
+        try:
+            left = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            options = [option.opts[-1] for option in self.get_params(ctx) if isinstance(option, click.Option)]
+            raise FklError(f"{error.option_name}: not understood here; there are {', '.join(options)}") from None
+        if left and not ctx.resilient_parsing:
+            raise FklError(f"{left[0]}: not understood here")
+        return left
+
+
+class RunCommand(Command):
+    """`fkl run`, whose help goes on with choices and keys."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Choices, and the keys that every run has."""
+        from fkl.cli.describe import overview
+
+        formatter.write(f"\n{overview(_width())}\n")
+
+
+class Group(click.Group):
+    """A command that is several, whose help shows how each is written."""
+
+    command_class = Command
+    kind = "command"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words before the command's name."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise self._no_such(error.option_name) from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which there are."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            raise self._no_such(args[0])
+        return super().resolve_command(ctx, args)
+
+    def _no_such(self, word: str) -> FklError:
+        return FklError(f"{word}: no such {self.kind}; there are {', '.join(self.commands)}")
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are written below."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line a command: how it is written, and what it does."""
+        rows = []
+        for name, command in self.commands.items():
+            usage = " ".join([ctx.command_path, name, *command.collect_usage_pieces(ctx)])
+            rows.append((usage.replace(" [OPTIONS]", ""), command.get_short_help_str(limit=200)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows, col_max=40)
+
+
+class Actions(Group):
+    """What there is to do with data."""
+
+    kind = "action"
+
+    def _no_such(self, word: str) -> FklError:
+        return super()._no_such(f"{self.name} {word}")
+
+
+def _named(*groups: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Names of the choices of these groups, for the Tab key."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from fkl.config.choices import abouts
+
+        return sorted({name for group in groups for name in abouts(group) if name.startswith(incomplete)})
+
+    return complete
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, message="fkl %(version)s")
+def commands() -> None:
+    """Federated and online kernel learning: every method on the same data, features and ledger."""
+
+
+@commands.command(cls=RunCommand, options_metavar="[-m]")
+@click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
+@click.option("-m", "--multirun", is_flag=True, help="Every combination of comma-separated values.")
+@click.option("--fail-fast", is_flag=True, help="With -m, leave out what has not begun once a run has failed.")
+@click.option("-c", "--cfg", type=click.Choice(("job",)), help="Print the configuration instead of running it.")
+@click.option("--resolve", is_flag=True, help="With --cfg, print what interpolations stand for.")
+@click.option("--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups.")
+def run(
+    words: tuple[str, ...], multirun: bool, fail_fast: bool, cfg: str | None, resolve: bool, config_dir: str | None
+) -> None:
+    """Run one configuration, or with -m every combination of comma-separated values.
+
+    It goes on past a run that fails (--fail-fast: leaves out the rest).
+    """
+    named = [word.removeprefix("engine=") for word in words if word.startswith("engine=")]
+    if named:
+        from fkl.config import ENGINES, engine
+
+        if named[-1] in ENGINES:
+            engine(named[-1]).before_run(multirun=multirun)
+    if cfg and multirun:
+        raise FklError("--cfg and -m: must be one of these")
+    if resolve and not cfg:
+        raise FklError("--resolve: must be given together with --cfg")
+    folders = [] if config_dir is None else [Path(config_dir)]
+    for folder in folders:
+        if not config_dir or not folder.is_dir():
+            raise FklError(f"--config-dir={folder if config_dir else ''}: must be a folder that is there")
+    if multirun:
+        from fkl.sweeps.hydra import sweep
+
+        sweep(words, folders, fail_fast=fail_fast)
+        return
+    from fkl.config.compose import compose
+
+    config = compose(*words, folders=folders)
+    if cfg:
+        from omegaconf import OmegaConf
+
+        print(OmegaConf.to_yaml(config, resolve=resolve), end="")
+        return
+    from fkl.sweeps.job import run_single
+
+    run_single(config, words)
+
+
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
+def plan(words: tuple[str, ...]) -> None:
+    """What a run would take, by its first rounds: memory, arithmetic, messages, seconds on each engine."""
+    from fkl.runs.forecast import plan
+
+    print(plan(words))
+
+
+@commands.command("list")
+def list_choices() -> None:
+    """Data sets, partitions, kernels, algorithms and experiments to choose from."""
+    from fkl.config.choices import abouts
+
+    for group, words in GROUPS.items():
+        print(f"{group}: {words}".rstrip())
+        for name, about in abouts(group).items():
+            if about:  # a choice without words is a part of another one
+                print(f"  {name:24} {about}")
+
+
+@commands.command("describe", context_settings=AS_GIVEN)
+@click.argument("name", shell_complete=_named(*GROUPS))
+def describe_choice(name: str) -> None:
+    """What one of these is, its paper, and every key: type, default, limits, meaning; for example pof_mkl."""
+    from fkl.cli.describe import describe, shown
+
+    print(shown(describe(name), _width()))
+
+
+@commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify [NAME ...]")
+@click.pass_context
+def data(context: click.Context) -> None:
+    """Data files: which there are, fetched where they are missing, compared with what they should be."""
+    if context.invoked_subcommand is None:
+        context.invoke(data_list)
+
+
+@data.command("list")
+def data_list() -> None:
+    """All data sets, and which of their files are there."""
+    from tabulate import tabulate
+
+    from fkl.data import registry
+
+    print(tabulate(registry.describe(_store()), headers=registry.Listing._fields, tablefmt="simple"))
+
+
+@data.command("describe", context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="[NAME] [KEY=VALUE ...]", shell_complete=_named("dataset"))
+def data_describe(words: tuple[str, ...]) -> None:
+    """What a run with these words would see, in the file's units, and a picture of who has what of it."""
+    from fkl.cli.describe_data import describe
+
+    print(describe(words))
+
+
+@data.command("fetch", context_settings=AS_GIVEN)
+@click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_named("dataset"))
+def data_fetch(names: tuple[str, ...]) -> None:
+    """Fetch the files of data sets, of all where none is named."""
+    from fkl.data import registry
+
+    _tell("fetch", registry.fetch([*names], _store()))
+
+
+@data.command("verify", context_settings=AS_GIVEN)
+@click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_named("dataset"))
+def data_verify(names: tuple[str, ...]) -> None:
+    """Compare the files of data sets, of all where none is named, with what they should be."""
+    from fkl.data import registry
+
+    _tell("verify", registry.verify([*names], _store()))
+
+
+def _tell(action: str, states: "Iterable[FileState]") -> None:
+    """One line a file."""
+    wrong = 0
+    for state in states:
+        print(f"{state.dataset:14} {state.file:48} {state.state} {state.detail}".rstrip())
+        wrong += state.state != "ok"
+    if wrong:
+        raise FklError(f"data {action}: {wrong} files are not as they should be")
+
+
+@commands.group(cls=Actions, subcommand_metavar="init DIR --sites K [KEY=VALUE ...]")
+def flower() -> None:
+    """Real sites under Flower, each with rows of its own: docs/flower.md."""
+
+
+@flower.command("init", context_settings=AS_GIVEN)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
+@click.option("--sites", type=int, required=True, metavar="K", help="How many sites there are.")
+@click.option("--clients-per-site", type=int, default=1, metavar="B", help="Rows that a round learns from at a site.")
+def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_site: int) -> None:
+    """Write a project that `flwr run` starts, with this configuration."""
+    from fkl.engines.flower.project import init
+
+    print(init(folder, sites, words, clients_per_site))
+
+
+@commands.command()
+@click.argument("run", metavar="RUN")
+@click.argument("rows", metavar="ROWS")
+@click.option("--client", help="A client's number or its site: whose function, where every client has its own.")
+@click.option("--replicate", type=int, help="A replicate's number, in place of all together.")
+@click.option("--out", type=click.Path(path_type=Path), help="File for the predictions, in place of the terminal.")
+def predict(run: str, rows: str, client: str | None, replicate: int | None, out: Path | None) -> None:
+    """Predictions of a run with save_model=true for the rows of a file, as CSV."""
+    from fkl.results.prediction import write_predictions
+
+    write_predictions(Path(run), Path(rows), client, replicate, out)
+
+
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
+def table(words: tuple[str, ...]) -> None:
+    """A paper's table beside ours, for example pof_mkl/1."""
+    from fkl.papers import write_table
+
+    print(write_table(*_paper_and_number("table", words), Path("outputs")))
+
+
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
+def figure(words: tuple[str, ...]) -> None:
+    """A paper's figure from our runs, for example pof_mkl/1."""
+    from fkl.papers import write_figure
+
+    print(write_figure(*_paper_and_number("figure", words), Path("outputs")))
+
+
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("papers", nargs=-1, metavar="[PAPER ...]")
+@click.option("--fail-fast", is_flag=True, help="Begin nothing more after a failure.")
+@click.option("--readings", is_flag=True, help="Also run other readings of the papers, which differences.md describes.")
+def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool) -> None:
+    """Run all tables and figures of a paper, or of all papers; then write the page. Takes up to an hour."""
+    from fkl.papers.reproduce import reproduce
+
+    if reproduce(papers, fail_fast, readings):
+        sys.exit(1)
+
+
+@commands.command()
+@click.argument("where", nargs=-1, metavar="[WHERE ...]")
+@click.option("--metric", metavar="NAME", help="A column of summary.csv; by default the error of most of the runs.")
+@click.option("--by", metavar="KEY", multiple=True, help="Make columns of a key's values, as of data sets; repeatable.")
+@click.option(
+    "--out", metavar="FOLDER", default="outputs/comparison", help="For tables and figures.", show_default=True
+)
+@click.option("--dark", is_flag=True, help="Figures on a dark background.")
+def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out: str, dark: bool) -> None:
+    """Finished runs beside each other: means, tests, ranks, figures, LaTeX.
+
+    WHERE is a folder of runs, of a sweep, a glob, or KEY=VALUE,VALUE, which runs must fit; outputs if there is none.
+    For example: fkl compare algo=pof_mkl,raker dataset=air
+    """
+    from fkl.report.compare import command
+
+    print(command(where, metric, by, out, dark))
+
+
+@commands.command()
+def report() -> None:
+    """All tables, figures, differences and runs on one page, outputs/report.html."""
+    with extra("report", "report"):
+        from fkl.report.page import write_page
+
+    print(write_page(Path("outputs"), _store()))
+
+
+@commands.command(context_settings=AS_GIVEN)
+@click.argument("words", nargs=-1, metavar="fdskl [KEY=VALUE ...]")
+def audit(words: tuple[str, ...]) -> None:
+    """Which share of others' features each of its masks lets an attacker have."""
+    from fkl.papers.fdskl.audit import write_audit
+
+    print(write_audit([*words], Path("outputs")))
+
+
+@commands.command("bench")
+@click.argument("names", nargs=-1, metavar="[NAME ...]")
+def bench_command(names: tuple[str, ...]) -> None:
+    """Time methods beside the floor of their arithmetic; some minutes, on a machine that does nothing else.
+
+    NAME is pof_mkl, graph_omkl, coke, fdskl, parsimonious or rf_gp; all of them if there is none.
+    """
+    from fkl.bench import bench
+
+    print(bench(names))
+
+
+@commands.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.option("--line", hidden=True, help="Print the words that may end this line instead.")
+def completion(shell: str, line: str | None) -> None:
+    """Print what lets the Tab key complete words: in ~/.bashrc, eval "$(fkl completion bash)"."""
+    from fkl.cli.completion import SCRIPTS, offered
+
+    print(SCRIPTS[shell] if line is None else "\n".join(offered(line, commands)))
+
+
+def _width() -> int:
+    """Columns of the terminal that text fills."""
+    return min(get_terminal_size().columns, 120)
+
+
+def _store() -> "Store":
+    from fkl.data.store import Store
+
+    return Store(Path(variable("FKL_DATA", "data")))
+
+
+def _paper_and_number(command: str, words: tuple[str, ...]) -> tuple[str, str]:
+    paper, slash, number = (words[0] if words else "").partition("/")
+    if not slash or len(words) != 1:
+        raise FklError(f"{command} {' '.join(words)}: say PAPER/NUMBER, for example pof_mkl/1")
+    return paper, number

@@ -1,0 +1,317 @@
+"""What `fkl describe NAME` tells of anything that `fkl list` names: made from docstrings and YAMLs, nothing else."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fkl.basics.errors import FklError
+from fkl.cli.docstrings import POINTER, Class, found_class
+from fkl.config import choices, experiments
+from fkl.config.compose import brought_by, keys_of
+from fkl.data.table_layout import options
+
+GROUPS = (*choices.GROUPS, "as_published", "experiment")
+"""Where a name is looked for, in this order; GROUP=NAME says which is meant."""
+PAPERS = GROUPS[-2:]
+CITATION = re.compile(r"\b(?:19|20)\d\d\b|of [A-Z]\w+ and [A-Z]|et al\.")
+EQUATION = re.compile(r"\beqs?\. (\(\d+\w?\)(?:(?:,| and| to|-) ?\(\d+\w?\))*)")
+FULL_OR_HALF = re.compile(r"\$\{full_or_half:(\d+)\}")
+ALGORITHM = re.compile(r"\bAlgorithms? (\d+(?:(?:, | and | to |-)\d+)*)")
+NODES = {
+    "settings": ("fkl.config.settings.Settings", "", "Keys outside every group"),
+    "network": ("fkl.network.Network", "network", "What messages cost, and which are lost"),
+    "paths": ("fkl.config.settings.Paths", "paths", "Folders"),
+}
+"""Parts of the configuration that have no choices: class, where its keys stand, and what it is."""
+TABLE_SET = "fkl.data.table_set.TableSet"
+"""Class of the data sets that their YAML describes."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of the configuration.
+
+    Parameters
+    ----------
+    name : str
+        As a command line has it, for example ``"algo.M"``.
+    type : str
+    default : str
+        As YAML writes it.
+    limits : str
+        What the value must be besides; may be empty.
+    meaning : str
+    """
+
+    name: str
+    type: str
+    default: str
+    limits: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """What can be told of a choice.
+
+    Parameters
+    ----------
+    group, name : str
+    what : str
+        In one line.
+    details : str
+        Paragraphs; may be empty.
+    paper : str
+        Where it was published; empty where the source does not say.
+    equations : str
+        Numbers of the paper's equations and algorithms that its source follows.
+    brings : tuple of str
+        Choices of other groups that come with it, as words of a command line.
+    usage : str
+        A command line.
+    keys : tuple of Key
+    also : tuple of str
+        Other choices of the same name, GROUP=NAME.
+    """
+
+    group: str
+    name: str
+    what: str
+    details: str
+    paper: str
+    equations: str
+    brings: tuple[str, ...]
+    usage: str
+    keys: tuple[Key, ...]
+    also: tuple[str, ...] = ()
+
+
+def describe(name: str) -> Description:
+    """What there is to tell of a choice.
+
+    Parameters
+    ----------
+    name : str
+        NAME, or GROUP=NAME where several groups have one of this name.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If there is none of this name.
+    """
+    if name in NODES:
+        return of_node(name)
+    said, equals, last = name.lstrip("+").partition("=")
+    wanted = last if equals else said
+    having = [group for group in GROUPS if wanted in _choices(group)]
+    if equals and said not in GROUPS:
+        raise FklError(f"{said}: no such group; there are {', '.join(GROUPS)}")
+    if not having or (equals and said not in having):
+        where = f" in {said}" if equals else ""
+        raise FklError(f"{wanted}: nothing of this name{where}{_near(wanted)}; `fkl list` has all names")
+    group = said if equals else having[0]
+    made = of_paper(group, wanted) if group in PAPERS else of_choice(group, wanted)
+    also = tuple(f"{other}={wanted}" for other in having if other != group)
+    return Description(**(vars(made) | {"also": also}))
+
+
+def _choices(group: str) -> list[str]:
+    return list(experiments.abouts(group) if group in PAPERS else choices.files(group))
+
+
+def _near(wanted: str) -> str:
+    """Names that look alike."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(wanted, [name for group in GROUPS for name in _choices(group)])
+    return f"; did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
+
+
+def of_choice(group: str, name: str) -> Description:
+    """What a YAML of the configuration and the class that it names tell."""
+    node, comments = keys_of(group, name), choices.comments(group, name)
+    made = _class(str(node["_target_"]))
+    by_yaml = node["_target_"] == TABLE_SET
+    place = f"{group}.{name}" if group == "logger" else group  # of which there can be several
+    return Description(
+        group=group,
+        name=name,
+        what=choices.abouts(group)[name],
+        details=comments[""] if by_yaml else _plain(made.sections[""]),
+        paper=_paper(made) if group == "algo" else "",
+        equations=_equations(made) if group == "algo" else "",
+        brings=tuple(brought_by(group, name)),
+        usage=f"fkl run {group}={name}" + (f" [{place}.KEY=VALUE ...]" if len(node) > 1 + by_yaml else ""),
+        keys=tuple(_keys_of_table_set(node, comments) if by_yaml else _keys(place, made, node)),
+    )
+
+
+def _keys_of_table_set(node: dict[str, Any], comments: dict[str, str]) -> Iterator[Key]:
+    """Keys of a data set that its YAML describes, with the comment over each."""
+    for name, option in options(node).items():
+        yield Key(f"dataset.{name}", option.told, _yaml(node[name]), option.allowed, comments.get(name, ""))
+
+
+def of_paper(group: str, name: str) -> Description:
+    """What a paper's file of experiments tells."""
+    node: dict[str, Any] = dict(experiments.choice(f"{group}/{name}") or {})
+    sweep = [f"{key}={value}" for key, value in node.get("sweep", {}).items()]
+    config = experiments.for_runs({key: value for key, value in node.items() if key not in ("sweep", "defaults")})
+    chosen = [part for part in node.get("defaults", ()) if part != "_self_"]
+    parts = [item for part in chosen if isinstance(part, dict) for item in part.items()]
+    words = [f"{key.removeprefix('override /')}={value}" for key, value in parts]
+    known = _known([*words, *(word.partition(",")[0] for word in sweep)])
+    keys = [_set(key, value, known) for key, value in _flat(config)]
+    return Description(
+        group=group,
+        name=name,
+        what=experiments.abouts(group)[name],
+        details=f"A sweep over {' '.join(sweep)}" if sweep else "",
+        paper="",
+        equations="",
+        brings=tuple(words),
+        usage=f"fkl run {'-m ' * bool(sweep)}+{group}={name}",
+        keys=tuple(keys),
+    )
+
+
+def _known(words: list[str]) -> dict[str, Key]:
+    """Keys of the primary configuration with these choices in place of its own."""
+    chosen = choices.primary() | dict(word.split("=", 1) for word in words)
+    made = [of_node(node) for node in NODES]
+    made += [of_choice(group, chosen[group]) for group in choices.GROUPS if chosen[group] in choices.files(group)]
+    return {key.name: key for one in made for key in one.keys}
+
+
+def _set(name: str, value: object, known: dict[str, Key]) -> Key:
+    """A key that a paper's choice sets."""
+    key = known.get(name, Key(name, "", "", "", ""))
+    return Key(name, key.type, _yaml(value), key.limits, key.meaning)
+
+
+def _flat(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{start}{key}.")
+        else:
+            yield f"{start}{key}", value
+
+
+def of_node(name: str) -> Description:
+    """What there is to tell of the keys outside every group."""
+    primary, (target, group, what) = choices.primary(), NODES[name]
+    own = {key: value for key, value in primary.items() if key not in choices.GROUPS and not isinstance(value, dict)}
+    made, node = _class(target), primary[group] if group else own
+    usage = f"fkl run [{group + '.' if group else ''}KEY=VALUE ...]"
+    return Description(group, name, what, "", "", "", (), usage, tuple(_keys(group, made, node)))
+
+
+def _class(target: str) -> Class:
+    found = found_class(*target.rsplit(".", 1))
+    if found is None:
+        raise FklError(f"{target}: not a class of fkl")
+    return found
+
+
+def _keys(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
+    """Keys of a node in the order of its YAML, and then those of its class that the YAML leaves out."""
+    fields = {name: field for one in reversed(made.family) for name, field in one.fields.items()}
+    start = f"{group}." if group else ""
+    for name in dict.fromkeys([*(key for key in node if key != "_target_"), *fields]):
+        annotation, default = fields.get(name, ("", ""))
+        told = [one.parameters[name] for one in made.family if name in one.parameters]
+        kind, meaning = next((one for one in told if one[1] and not POINTER.match(one[1])), ("", ""))
+        limits = [limit for one in made.family for limit in one.limits.get(name, ())]
+        value = _yaml(node[name]) if name in node else _plain(default.strip("'\""))
+        yield Key(start + name, _plain(kind or annotation), value, "; ".join(dict.fromkeys(limits)), _plain(meaning))
+
+
+def _yaml(value: object) -> str:
+    """A value as a command line would have it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return f"[{','.join(map(_yaml, value))}]" if isinstance(value, list) else FULL_OR_HALF.sub(r"\1", str(value))
+
+
+def _plain(text: str) -> str:
+    """A docstring's words for those who write YAML."""
+    text = re.sub(r"\bNone\b", "null", text.replace("``", ""))
+    return text.replace("True", "true").replace("False", "false")
+
+
+def _paper(made: Class) -> str:
+    """The first paragraph that cites somebody, of the class's module or of one that it extends."""
+    for one in made.family:
+        for paragraph in (*one.module.docstring.split("\n\n"), *one.sections[""].split("\n\n")):
+            if CITATION.search(paragraph):
+                return " ".join(paragraph.split())
+    return ""
+
+
+def _equations(made: Class) -> str:
+    """Equations and algorithms of the paper that the class's module names."""
+    text = "".join(dict.fromkeys(one.module.text for one in made.family if ".algorithms." in one.module.name))
+    parts = []
+    for label, pattern in (("equations", EQUATION), ("algorithms", ALGORITHM)):
+        numbers = {number for match in pattern.findall(text) for number in re.findall(r"\d+\w?", match)}
+        if numbers:
+            parts.append(f"{label} {', '.join(sorted(numbers, key=_order))}")
+    return "; ".join(parts)
+
+
+def _order(number: str) -> tuple[int, str]:
+    digits = re.match(r"\d+", number)
+    return int(digits[0]) if digits else 0, number
+
+
+def shown(description: Description, width: int) -> str:
+    """The same for a terminal so many columns wide."""
+    from click import HelpFormatter
+
+    page = HelpFormatter(width=width)
+    page.write_text(description.what)
+    page.write_paragraph()
+    with page.indentation():
+        page.write_text(description.usage)
+    told = {"": description.details, "Paper: ": description.paper, "It follows ": description.equations}
+    for heading, text in told.items():
+        if text:
+            page.write_paragraph()
+            page.write_text(heading + text)
+    if description.brings:
+        page.write_paragraph()
+        page.write_text(f"It comes with {' '.join(description.brings)}, unless others are chosen.")
+    if description.keys:
+        with page.section("Keys"):
+            rows = [(f"{key.name}={key.default}", _row(key)) for key in description.keys]
+            page.write_dl(rows, col_max=34)
+    if description.also:
+        page.write_paragraph()
+        page.write_text(f"There is more of this name: fkl describe {' or '.join(description.also)}")
+    return page.getvalue().rstrip("\n")
+
+
+def overview(width: int) -> str:
+    """What `fkl run` takes: choices, and the keys that every run has."""
+    from click import HelpFormatter
+
+    page = HelpFormatter(width=width)
+    with page.section("Choices, `fkl list` says what they are"):
+        primary = choices.primary()
+        names = {group: ", ".join(choices.files(group)) for group in choices.GROUPS}
+        page.write_dl([(f"{group}={_yaml(primary[group])}", there) for group, there in names.items()])
+    with page.section("Keys of every run"):
+        page.write_dl([(f"{key.name}={key.default}", _row(key)) for key in of_node("settings").keys])
+    page.write_paragraph()
+    page.write_text(
+        "Keys of a choice: `fkl describe NAME`; of the network and of folders: `fkl describe network`, paths."
+    )
+    return page.getvalue().rstrip("\n")
+
+
+def _row(key: Key) -> str:
+    """Type, meaning and limits in one text."""
+    limits = f"Must be {key.limits}." if key.limits and not key.type.startswith("{") else ""  # which lists them all
+    meaning = f"{key.meaning.removesuffix('.')}." if key.meaning else ""
+    return " ".join(part for part in (f"[{key.type}]" if key.type else "", meaning, limits) if part)

@@ -1,0 +1,165 @@
+"""What a data set is, and who would hold what of it: figures and a picture, before any method runs."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from tabulate import tabulate
+
+from fkl.basics.errors import counted, shown
+from fkl.basics.files import whole_file, writing
+from fkl.basics.memory import no_more_than_there_is
+from fkl.basics.random_streams import Role, shared_generator
+from fkl.config import Run, load
+from fkl.config.compose import compose
+from fkl.data.problem import Problem, Table
+from fkl.data.vertical import Vertical
+from fkl.tasks import run_samples as samples
+
+QUANTILES = 5
+"""Classes of equal size that a target of numbers is shown by."""
+FEW = 10
+"""Values of a target that are classes by themselves."""
+ROWS_SHOWN = 30
+WIDTH = 0.9
+"""Of a bar."""
+NAMES_SHOWN = 12
+"""Sites in a legend."""
+
+
+def describe(words: tuple[str, ...]) -> str:
+    """Tell what ``fkl run`` would see with these words, and draw the partition.
+
+    Parameters
+    ----------
+    words : tuple of str
+        As for ``fkl run``; a first one without a sign of equality is a data set.
+
+    Returns
+    -------
+    str
+        Tables for a terminal, and the paths of the pictures.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+    """
+    of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
+    run = load(compose(*of_a_set))
+    generator = shared_generator(run.settings.seed, Role.DATA)
+    with no_more_than_there_is():
+        table = samples.read(run, generator)
+        given = samples.split(run, table, generator)
+    parts = [_of_table(run, table), _of_features(table)]
+    of_features = getattr(run.partition, "of_features", False)
+    held = ["\n".join(_parties(table, given))] if of_features else _of_partition(run, given)
+    return "\n\n".join([*parts, *held])
+
+
+def _raw_y(table: Table | Problem) -> NDArray[np.float64]:
+    return table.scale.y_back(table.y)
+
+
+def _of_table(run: Run, table: Table) -> str:
+    """Rows, sites and the target."""
+    y = _raw_y(table)
+    spread = {"mean": y.mean(), "sd": y.std(), "min": y.min(), "median": np.median(y), "max": y.max()}
+    lines = [
+        f"{run.dataset.name}: {counted(len(y), 'row')}, {counted(table.x.shape[1], 'feature')}, "
+        f"{counted(len(table.site_names), 'site')}",
+        "target: " + ", ".join(f"{name} {value:.5g}" for name, value in spread.items()),
+    ]
+    if table.tested is not None:
+        lines.append(f"{counted(int(table.tested.sum()), 'row')} set apart to be tested on")
+    names, of = _classes(table, y)
+    counts = np.bincount(of, minlength=len(names))
+    lines.append(
+        "target's classes: " + ", ".join(f"{name}: {count}" for name, count in zip(names, counts, strict=True))
+    )
+    return "\n".join(lines)
+
+
+def _of_features(table: Table) -> str:
+    """A line a feature, in the units of the file."""
+    if not isinstance(table.x, np.ndarray):
+        return f"features are stored sparse: {table.x.nnz} of {table.x.shape[0] * table.x.shape[1]} cells"
+    x = table.x * table.scale.x_unit + table.scale.x_low
+    frame = pd.DataFrame({"feature": table.feature_names, "mean": x.mean(axis=0), "sd": x.std(axis=0)})
+    frame = frame.assign(min=x.min(axis=0), max=x.max(axis=0))
+    more = len(frame) - ROWS_SHOWN
+    table_shown = tabulate(frame.head(ROWS_SHOWN), headers="keys", showindex=False, floatfmt=".5g")
+    return table_shown + (f"\n... and {counted(more, 'feature')} more" if more > 0 else "")
+
+
+def _of_partition(run: Run, given: Problem) -> list[str]:
+    """Clients and how many samples they have, and the picture."""
+    held = given.present.sum(axis=0)
+    spread = f"{held.min()} to {held.max()} samples each, median {np.median(held):g}"
+    words = f"{counted(given.clients, 'client')}, {counted(given.rounds, 'round')}, {spread}"
+    return [f"{words}, {counted(given.rows_left_out, 'row')} left out", f"pictures: {_drawn(run, given)}"]
+
+
+def _parties(table: Table, given: Vertical) -> list[str]:
+    """Which party has which features."""
+    lines = []
+    for number, group in enumerate(given.groups):
+        names = [table.feature_names[feature] for feature in group[:NAMES_SHOWN]]
+        more = ", ..." if len(group) > NAMES_SHOWN else ""
+        holds = " and the target" if number in given.active else ""
+        lines.append(f"party {number}: {counted(len(group), 'feature')}{holds}: {', '.join(names)}{more}")
+    return lines
+
+
+def _classes(of: Table | Problem, y: NDArray[np.float64]) -> tuple[list[str], NDArray[np.int64]]:
+    """Names of the target's classes, or of ranges with as many samples each, and the class of each value."""
+    values, number = np.unique(y, return_inverse=True)
+    labels = of.encoder.labels if of.encoder is not None else ()
+    if len(values) <= FEW or labels:
+        names = [labels[round(value)] if labels else f"{value:g}" for value in values]
+        return names, number
+    ends = np.quantile(y, np.linspace(0, 1, QUANTILES + 1))
+    names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(ends)]
+    return names, np.searchsorted(ends[1:-1], y, side="left")
+
+
+def _drawn(run: Run, given: Problem) -> str:
+    """The picture's files: how many samples clients have, by site, and which targets these have."""
+    import matplotlib
+    from matplotlib.ticker import MaxNLocator
+
+    from fkl.report.figures import canvas, rendered, shade
+
+    names, of = _classes(given, _raw_y(given)[given.present])
+    counts = np.zeros((given.clients, len(names)))
+    np.add.at(counts, (np.nonzero(given.present)[1], of), 1)
+    order = np.argsort(given.site, kind="stable")
+    counts, site, place = counts[order], given.site[order], np.arange(given.clients)
+    figure, (sizes, shares) = canvas(2)
+    for number in np.unique(site).tolist():
+        here = site == number
+        label = f"site {shown(given.site_names[number])}" if number < NAMES_SHOWN else None
+        sizes.bar(place[here], counts[here].sum(axis=1), WIDTH, color=shade(number)[0], label=label)
+    share, colours = counts / counts.sum(axis=1, keepdims=True), matplotlib.colormaps["viridis"]
+    for number, name in enumerate(names):
+        label = f"target {shown(name)}" if number < NAMES_SHOWN else None
+        colour = colours(number / max(len(names) - 1, 1))
+        shares.bar(place, share[:, number], WIDTH, share[:, :number].sum(axis=1), color=colour, label=label)
+    for axes, what in ((sizes, "samples"), (shares, "share of the client's samples")):
+        axes.set_axisbelow(True)
+        axes.set_ylabel(what)
+        axes.set_xlabel("client, in the order of sites")
+        axes.set_xlim(-0.6, given.clients - 0.4)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    partition = type(run.partition).__name__
+    figure.suptitle(f"{run.dataset.name}, {partition}: {counted(given.clients, 'client')}")
+    folder = Path(run.paths.outputs) / "data"
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for suffix, content in rendered(figure, "where samples are from, left, and what their targets are, right").items():
+        paths.append(folder / f"{run.dataset.name}-{partition.lower()}{suffix}")
+        with whole_file(paths[-1]) as stream:
+            stream.write(content)
+    return ", ".join(map(str, paths))

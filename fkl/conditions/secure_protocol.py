@@ -1,0 +1,286 @@
+"""The sum of the clients' vectors, of which the server sees nothing else, message by message.
+
+Bonawitz et al., Practical Secure Aggregation for Privacy-Preserving Machine Learning (CCS 2017), figure 4, without the
+signatures that keep off a server which departs from it; on a complete graph theirs, and on a sparse one SecAgg+, Bell
+et al., Secure Single-Server Aggregation with (Poly)Logarithmic Overhead (CCS 2020), algorithm 2, whose neighbours the
+server draws. Every party is a class, every message bytes.
+
+For experiments: nobody has looked for side channels, and who is who, a public-key infrastructure would have to say.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError
+from fkl.conditions.secure_cost import CIPHERTEXT, KEY, NUMBER, SHARE
+from fkl.wire.numbers import from_bits, to_bits
+
+Words = NDArray[np.uint64]
+PRIME = 2**256 + 297
+"""The smallest above all seeds and keys of 256 bits; a share is a number below it."""
+
+
+def shamir(secret: bytes, places: Sequence[int], threshold: int, random: Callable[[int], bytes]) -> dict[int, bytes]:
+    """Shares of a secret of 32 bytes, at these places > 0, any `threshold` of which make it and fewer say nothing.
+
+    Shamir, How to Share a Secret (1979): a random polynomial of degree threshold - 1 whose value at 0 is the secret.
+    """
+    polynomial = [int.from_bytes(secret, "big")]
+    polynomial += [int.from_bytes(random(SHARE + 16), "big") % PRIME for _ in range(threshold - 1)]
+    return {x: (sum(a * x**j for j, a in enumerate(polynomial)) % PRIME).to_bytes(SHARE, "big") for x in places}
+
+
+def recovered(shares: Mapping[int, bytes], threshold: int) -> bytes:
+    """The secret, by Lagrange's interpolation at 0.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If there are fewer shares than the threshold.
+    """
+    if len(shares) < threshold:
+        raise FklError(f"a secret needs {threshold} shares, and {len(shares)} came: too many clients are gone")
+    some, secret = list(shares.items())[:threshold], 0
+    for x, share in some:
+        above = below = 1
+        for other, _ in some:
+            if other != x:
+                above, below = above * other % PRIME, below * (other - x) % PRIME
+        secret += int.from_bytes(share, "big") * above * pow(below, -1, PRIME)
+    return (secret % PRIME).to_bytes(KEY, "big")
+
+
+def agreed(own: X25519PrivateKey, other: bytes, use: bytes) -> bytes:
+    """A seed that two parties have in common, for one use."""
+    both = own.exchange(X25519PublicKey.from_public_bytes(other))
+    return HKDF(SHA256(), KEY, None, use).derive(both)
+
+
+def stream(seed: bytes, size: int) -> Words:
+    """Pseudorandom words of 64 bits that follow from a seed: ChaCha20."""
+    cipher = Cipher(algorithms.ChaCha20(seed, bytes(16)), None).encryptor()
+    return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
+
+
+def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
+    """Each one's neighbours: all others, or so many, an even number, on either side where all stand in this order."""
+    n = len(order)
+    reach = n - 1 if neighbours is None else min(neighbours, n - 1)
+    if reach >= n - 1:
+        return {one: sorted(set(order) - {one}) for one in order}
+    near = [step for step in range(-reach // 2, reach // 2 + 1) if step]
+    return {one: sorted(order[(place + step) % n] for step in near) for place, one in enumerate(order)}
+
+
+@dataclass
+class Client:
+    """One client, who is asked four times.
+
+    Parameters
+    ----------
+    number : int
+        Its own, from 0.
+    bits : int
+        k: sums are modulo 2^k.
+    threshold : int
+        Shares that make a secret, t.
+    random : callable
+        So many random bytes.
+    """
+
+    number: int
+    bits: int
+    threshold: int
+    random: Callable[[int], bytes] = os.urandom
+    _neighbours: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    _shares: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    """Of each neighbour's mask key, and of its own mask's seed."""
+
+    def advertise(self) -> bytes:
+        """Round 0: two public keys, one for what neighbours tell each other, one for masks."""
+        self._talk, self._mask = (X25519PrivateKey.from_private_bytes(self.random(KEY)) for _ in range(2))
+        return self._talk.public_key().public_bytes_raw() + self._mask.public_key().public_bytes_raw()
+
+    def share(self, keys: bytes) -> bytes:
+        """Round 1, told the neighbours' keys: shares of the mask key and of b, for each neighbour to read alone."""
+        for record in records(keys, NUMBER + 2 * KEY):
+            self._neighbours[number(record)] = record[NUMBER : NUMBER + KEY], record[NUMBER + KEY :]
+        self._seed = self.random(KEY)
+        places = [one + 1 for one in self._neighbours]
+        of_key = shamir(self._mask.private_bytes_raw(), places, self.threshold, self.random)
+        of_seed = shamir(self._seed, places, self.threshold, self.random)
+        return b"".join(
+            named(one) + self._cipher(one).encrypt(nonce(self.number), of_key[one + 1] + of_seed[one + 1], None)
+            for one in self._neighbours
+        )
+
+    def masked(self, shares: bytes, vector: Words) -> bytes:
+        """Round 2, told the neighbours' shares: x + PRG(b) + sum over v of +-PRG(s_uv), modulo 2^k."""
+        for record in records(shares, NUMBER + CIPHERTEXT):
+            one = number(record)
+            both = self._cipher(one).decrypt(nonce(one), record[NUMBER:], None)
+            self._shares[one] = both[:SHARE], both[SHARE:]
+        if len(self._shares) < self.threshold:
+            raise FklError(f"client {self.number} hears of {len(self._shares)} neighbours and needs {self.threshold}")
+        return to_bits(vector + self.mask(len(vector)), self.bits)
+
+    def mask(self, size: int) -> Words:
+        """What hides a vector: of those who are still there, all pairs' masks cancel."""
+        total = stream(self._seed, size)
+        for one in self._shares:
+            total += signed(stream(agreed(self._mask, self._neighbours[one][1], b"mask"), size), self.number, one)
+        return total
+
+    def unmask(self, survivors: bytes) -> bytes:
+        """Round 3, told whose masked vectors came: of each neighbour that share which is needed, never both.
+
+        Of who is there, of the seed b; of who is gone, of the key that its masks with others follow from.
+        """
+        there = np.unpackbits(np.frombuffer(survivors, np.uint8), count=len(self._shares))
+        return b"".join(self._shares[one][int(here)] for one, here in zip(sorted(self._shares), there, strict=True))
+
+    def _cipher(self, one: int) -> ChaCha20Poly1305:
+        return ChaCha20Poly1305(agreed(self._talk, self._neighbours[one][0], b"talk"))
+
+
+@dataclass
+class Server:
+    """The server, who passes on what it cannot read, and adds up.
+
+    Parameters
+    ----------
+    graph : dict of int to list of int
+        Each client's neighbours.
+    bits, threshold : int
+        As the clients'.
+    size : int
+        Entries of a vector.
+    """
+
+    graph: Mapping[int, Sequence[int]]
+    bits: int
+    threshold: int
+    size: int
+
+    def keys(self, advertised: Mapping[int, bytes]) -> dict[int, bytes]:
+        """To each, its neighbours' keys."""
+        self._public = dict(advertised)
+        return {
+            one: b"".join(named(other) + advertised[other] for other in self.graph[one] if other in advertised)
+            for one in advertised
+        }
+
+    def route(self, shares: Mapping[int, bytes]) -> dict[int, bytes]:
+        """To each, what its neighbours wrote to it."""
+        letters: dict[int, list[bytes]] = {one: [] for one in shares}
+        for sender in sorted(shares):
+            for record in records(shares[sender], NUMBER + CIPHERTEXT):
+                if (to := number(record)) in letters:
+                    letters[to].append(named(sender) + record[NUMBER:])
+        self._shared = sorted(shares)
+        return {one: b"".join(found) for one, found in letters.items()}
+
+    def survivors(self, masked: Mapping[int, bytes]) -> dict[int, bytes]:
+        """To each, which of its neighbours' masked vectors came, a bit each."""
+        self._masked = dict(masked)
+        return {one: np.packbits([other in masked for other in self._heard(one)]).tobytes() for one in sorted(masked)}
+
+    def total(self, unmasking: Mapping[int, bytes]) -> Words:
+        """The sum of the vectors that came, modulo 2^k, once masks are off that nothing cancels."""
+        total = np.zeros(self.size, np.uint64)
+        for words in self._masked.values():
+            total += from_bits(words, self.bits, self.size)
+        for one in self._shared:
+            secret = recovered(self._of(one, unmasking), self.threshold)
+            if one in self._masked:
+                total -= stream(secret, self.size)
+                continue
+            key = X25519PrivateKey.from_private_bytes(secret)
+            for other in set(self._heard(one)) & set(self._masked):
+                pair = stream(agreed(key, self._public[other][KEY:], b"mask"), self.size)
+                total -= signed(pair, other, one)
+        return total & np.uint64(2**self.bits - 1)
+
+    def _heard(self, one: int) -> list[int]:
+        """Neighbours whose shares a client has."""
+        return [other for other in self.graph[one] if other in self._shared]
+
+    def _of(self, one: int, unmasking: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Shares of a client's secret, by their places."""
+        found = {}
+        for other in self._heard(one):
+            if other in unmasking:
+                found[other + 1] = records(unmasking[other], SHARE)[self._heard(other).index(one)]
+        return found
+
+
+def play(
+    clients: Sequence[Client], server: Server, vectors: Sequence[Words], gone: Mapping[int, int] | None = None
+) -> tuple[Words, dict[str, dict[int, int]]]:
+    """All rounds.
+
+    Parameters
+    ----------
+    clients : list of Client
+        By their numbers.
+    server : Server
+    vectors : list of (size,) uint64
+    gone : dict of int to int
+        Before which round, 0 to 3, a client is gone.
+
+    Returns
+    -------
+    (size,) uint64
+        The sum of those who were there in round 2.
+    dict of str to dict
+        Bytes by kind of message, of each client that sent or was sent it.
+    """
+    last = {client.number: (gone or {}).get(client.number, 4) for client in clients}
+    sizes: dict[str, dict[int, int]] = {}
+
+    def sent(kind: str, messages: dict[int, bytes]) -> dict[int, bytes]:
+        sizes[kind] = {one: len(message) for one, message in messages.items()}
+        return messages
+
+    up = sent("keys up", {one.number: one.advertise() for one in clients if last[one.number] > 0})
+    down = sent("keys down", server.keys(up))
+    up = sent("shares up", {one: clients[one].share(down[one]) for one in down if last[one] > 1})
+    down = sent("shares down", server.route(up))
+    up = sent("masked up", {one: clients[one].masked(down[one], vectors[one]) for one in down if last[one] > 2})
+    down = sent("survivors down", server.survivors(up))
+    up = sent("unmasking up", {one: clients[one].unmask(down[one]) for one in down if last[one] > 3})
+    return server.total(up), sizes
+
+
+def signed(mask: Words, one: int, other: int) -> Words:
+    """A pair's mask as one of the two adds it: the other's is its opposite."""
+    return mask if one > other else np.zeros_like(mask) - mask
+
+
+def records(message: bytes, length: int) -> list[bytes]:
+    """A message's parts of equal length."""
+    return [message[start : start + length] for start in range(0, len(message), length)]
+
+
+def named(one: int) -> bytes:
+    """A client's number."""
+    return one.to_bytes(NUMBER, "big")
+
+
+def number(record: bytes) -> int:
+    """The number that a record begins with."""
+    return int.from_bytes(record[:NUMBER], "big")
+
+
+def nonce(sender: int) -> bytes:
+    """One for each direction of a pair, whose key is used once in each."""
+    return named(sender).rjust(12, b"\0")

@@ -1,0 +1,289 @@
+"""Methods inside a condition: what a party sends, or the server is given, passes the condition first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.errors import require
+from fkl.contract.graph import Agents, Decentralized
+from fkl.contract.star import Federated, Samples, Star, Turn
+from fkl.contract.world import Array, Common, Outcome, World
+from fkl.wire.inbox import Inbox
+
+
+class OnMessages:
+    """A condition of the network. Each of these functions is played by the party that its words name.
+
+    What a party has to remember from round to round is its `memory`, any dataclass of arrays, the replicate first and
+    then, of clients and agents, the client; None before the first round, of agents what `agent_starts` makes it. No
+    function changes what it is given.
+    """
+
+    on_a_star = True
+    on_a_graph = True
+    """Where it can be; of graphs, where a message is one to all neighbours."""
+    on_lossy_links = True
+    """Whether it can be where messages between agents are lost."""
+
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Refuse a method, or what else the network does, by a `BadValue`."""
+
+    def require_samples(self, problem: Any) -> None:
+        """Refuse data, by a `BadValue`; asked of the outermost condition."""
+
+    def client_learns(self, common: Common, memory: Any, samples: Samples, turn: Turn) -> tuple[Any, Samples | None]:
+        """A client's memory, and the samples that it learns from when it has predicted these; None for none yet."""
+        return memory, samples
+
+    def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
+        """What is to be told of every round (T,), by name, that follows from the configuration and who is present."""
+        return {}
+
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know when a run ends, a line each."""
+        return ()
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """A client's memory, and what travels up in place of its message."""
+        return memory, message
+
+    def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
+        """The server's memory, and what travels down in place of its message."""
+        return memory, message
+
+    def client_takes(self, common: Common, message: Any, turn: Turn) -> Any:
+        """What a client's method is given in place of what came down."""
+        return message
+
+    def server_takes(
+        self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
+    ) -> tuple[Any, Any, Array]:
+        """The server's memory, and the message and the shares (K,) that its method is given.
+
+        The message is None where nobody has answered, or clients send nothing. Of no message, or of shares that are all
+        0, nothing is learned.
+        """
+        return memory, message, share
+
+    def agent_starts(self, known: Any, agents: int) -> Any:
+        """The memory of so many agents before the first round, when all hold the same of every neighbour: `known`."""
+        return None
+
+    def agent_sends(
+        self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
+    ) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """An agent's memory, and what travels to its neighbours, (R, K) if at all."""
+        return memory, message, sends
+
+
+@dataclass
+class Held:
+    """What a party holds: the method's own, and the condition's."""
+
+    method: Any
+    memory: Any
+
+
+class Inside:
+    """What is asked of a method in a condition, and is not the condition's, is the method's own to answer."""
+
+    method: Any
+    condition: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("method", "condition"):  # which copies ask for before there is a method
+            raise AttributeError(name)
+        return getattr(self.method, name)
+
+    @property
+    def innermost(self) -> Any:
+        """The method itself, whatever it is in."""
+        return getattr(self.method, "innermost", self.method)
+
+    def columns(self, problem: Any) -> dict[str, NDArray[np.float64]]:
+        """What all conditions tell of every round (T,), by name."""
+        told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
+        return (self.method.columns(problem) if isinstance(self.method, Inside) else {}) | told
+
+    def warnings(self) -> tuple[str, ...]:
+        """What all conditions warn of."""
+        said: tuple[str, ...] = self.condition.warnings()
+        return (self.method.warnings() if isinstance(self.method, Inside) else ()) + said
+
+
+@dataclass(frozen=True)
+class OnStar(Inside, Federated):
+    """A method of a star in a condition.
+
+    Parameters
+    ----------
+    method : Federated
+    condition : OnMessages
+    """
+
+    method: Any
+    condition: Any
+
+    hears_silence: ClassVar[bool] = True
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """The method's."""
+        return str(self.method.label)
+
+    @property
+    def exchanges(self) -> int:  # type: ignore[override]
+        """The method's."""
+        return int(self.method.exchanges)
+
+    @property
+    def draws_for_clients(self) -> bool:  # type: ignore[override]
+        """The method's."""
+        return bool(self.method.draws_for_clients)
+
+    def start(self, common: Common, clients: int) -> tuple[Held, Held]:
+        """The method's states, and no memory yet."""
+        server, client = self.method.start(common, clients)
+        return Held(server, None), Held(client, None)
+
+    def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
+        """As the method's."""
+        return self.method.given(world, t)  # type: ignore[no-any-return]
+
+    def init(self, world: World) -> Star:
+        """All parties before the first round, with data that suit the condition."""
+        self.condition.require_samples(world.problem)
+        return super().init(world)
+
+    def broadcast(self, common: Common, server: Held, turn: Turn) -> Any:
+        """Not called: sending changes what the server remembers, see `tell`."""
+        return self.tell(common, server, turn)[1]
+
+    def tell(self, common: Common, server: Held, turn: Turn) -> tuple[Held, Any]:
+        """What the server tells, through the condition."""
+        told, message = self.method.tell(common, server.method, turn)
+        memory, message = self.condition.server_sends(common, server.memory, message, turn)
+        return Held(told, memory), message
+
+    def client(
+        self, common: Common, client: Held, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Held, Any, Outcome | None]:
+        """What a client makes of it, and sends through the condition."""
+        down = self.condition.client_takes(common, down, turn)
+        own, up, outcome = self.method.client(common, client.method, down, samples, turn)
+        memory, known = self.condition.client_learns(common, client.memory, samples, turn)
+        if known is None:
+            return Held(client.method, memory), None, outcome
+        if known is not samples:
+            own, up, _ = self.method.client(common, client.method, down, known, turn)
+        memory, up = self.condition.client_sends(common, memory, up, samples, turn)
+        return Held(own, memory), up, outcome
+
+    def server(self, common: Common, server: Held, up: Any, share: Array, turn: Turn) -> Held:
+        """What the server makes of what it is given."""
+        memory, up, share = self.condition.server_takes(common, server.memory, up, share, turn)
+        if up is None or not share.any():  # nothing has come, and nothing is learned
+            return Held(server.method, memory)
+        return Held(self.method.server(common, server.method, up, share, turn), memory)
+
+    def functions(self, world: World, state: Star, t: int) -> Any:
+        """As the method's."""
+        return self.method.functions(world, Star(state.server.method, state.client.method), t)
+
+
+@dataclass(frozen=True)
+class OnGraph(Inside, Decentralized):
+    """A method on a graph in a condition; as `OnStar`."""
+
+    method: Any
+    condition: Any
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """The method's."""
+        return str(self.method.label)
+
+    @property
+    def online(self) -> bool:  # type: ignore[override]
+        """The method's."""
+        return bool(self.method.online)
+
+    def start(self, common: Common, agents: int) -> tuple[Held, Any]:
+        """The method's states, and what the condition has agents remember."""
+        own, known = self.method.start(common, agents)
+        return Held(own, self.condition.agent_starts(known, agents)), known
+
+    def learn(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Outcome | None]:
+        """As the method's."""
+        state, outcome = self.method.learn(common, own.method, inbox, samples, turn)
+        return Held(state, own.memory), outcome
+
+    def send(
+        self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn
+    ) -> tuple[Held, Any, NDArray[np.bool_]]:
+        """What an agent sends, through the condition."""
+        state, message, sends = self.method.send(common, own.method, inbox, samples, turn)
+        memory, message, sends = self.condition.agent_sends(common, own.memory, message, sends, turn)
+        return Held(state, memory), message, sends
+
+    def sent(self, common: Common, own: Held, message: Any, sends: NDArray[np.bool_]) -> Held:
+        """The method hears what really travels."""
+        return Held(self.method.sent(common, own.method, message, sends), own.memory)
+
+    def keep(self, held: Array, came: Array) -> Array:
+        """As the method's."""
+        kept: Array = self.method.keep(held, came)
+        return kept
+
+    def receive(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Any]:
+        """What an agent makes of its neighbours' messages."""
+        state, theta = self.method.receive(common, own.method, inbox, samples, turn)
+        return Held(state, own.memory), theta
+
+    def learned(self, own: Held) -> Array:
+        """As the method's."""
+        theta: Array = self.method.learned(own.method)
+        return theta
+
+    def functions(self, world: World, state: Agents, t: int) -> Any:
+        """As the method's."""
+        return self.method.functions(world, Agents(state.own.method, state.held), t)
+
+
+def wrap(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline: float | None = None) -> Any:
+    """A method inside conditions, by the names of their groups; of those on messages the first is the innermost.
+
+    Parameters
+    ----------
+    loss : float
+        Probability that a message between agents is lost.
+    deadline : float or None
+        Seconds after which agents that compute are not waited for.
+
+    Raises
+    ------
+    fkl.basics.errors.BadValue
+        Names a condition that the method's kind of network, or one that loses messages, cannot have.
+    """
+    kept = loss == 0 or not getattr(method, "conserves", False)
+    require(kept, "network.loss", loss, f"0 for {method.label}: what is lost is missing from what agents add up")
+    for group, condition in conditions.items():
+        if not isinstance(condition, OnMessages):
+            continue
+        step = type(method).step  # whose round it is: the one that conditions are put into, or one of its own
+        star = step is Federated.step and not method.in_turn and not method.silent and method.in_conditions
+        graph = step is Decentralized.step and not method.on_links and not method.conserves
+        fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
+        require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
+        condition.require_fits(method, conditions)
+        if graph and not condition.on_lossy_links:
+            lost, given = "a difference that is lost is never made up", type(condition).__name__
+            require(loss == 0, "network.loss", loss, f"0 with {group}: {lost}")
+            misses = [name for name in ("links", "participation") if conditions.get(name) is not None]
+            misses += ["network.deadline_s"] if deadline is not None else []
+            require(not misses, group, given, f"null with {' and '.join(misses)}: {lost}")
+        method = (OnStar if star else OnGraph)(method, condition)
+    return method

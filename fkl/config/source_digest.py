@@ -1,0 +1,173 @@
+"""Hashes of the code that decides numbers: fkl's own, and that of a user's modules."""
+
+import ast
+import hashlib
+import importlib
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType
+
+PACKAGE = Path(__file__).parents[1]
+SHOWS_OR_STARTS = ("bench", "cli", "conformance", "papers", "report", "sweeps", "basics/errors.py")
+"""Packages and files of fkl that decide no number of a run."""
+SUFFIXES = (".py", *EXTENSION_SUFFIXES)
+INSTALLED = {"site-packages", "dist-packages"}
+
+_known: dict[str, dict[str, str]] = {}
+"""Of each of a user's modules that this process imported, the files behind it and their hashes at that time."""
+
+
+@cache
+def of_fkl() -> str:
+    """Hash of fkl's own source, read once in a process: the same in every folder and with every kind of line end."""
+    files = sorted(file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
+    return _joined(
+        {
+            name: _hash(_content(PACKAGE / name))
+            for name in files
+            if not {name, name.partition("/")[0]} & {*SHOWS_OR_STARTS}
+        }
+    )
+
+
+def of_module(name: str) -> str | None:
+    """Hash of a module that `import_module` imported, and of all local ones behind it; None for one of fkl's own.
+
+    Found without running anything: by `import` statements anywhere in a file, also inside functions, and calls of
+    `import_module` and `__import__` with the name written out. Local is the folder that the module was found in and
+    every other one on Python's path, but not installed packages and the standard library; a module that is installed
+    has its own package behind it. What a module reads, but does not import, is not seen.
+    """
+    return None if _is_fkl(name) else _joined(_known[name])
+
+
+def import_module(name: str) -> ModuleType:
+    """Import a module; one of a user's that was changed since this process did so before is imported anew.
+
+    Raises
+    ------
+    ImportError, ValueError
+        As `importlib.import_module`.
+    """
+    module = importlib.import_module(name)
+    if _is_fkl(name):
+        return module
+    found = _files(name)
+    if _known.setdefault(name, found) != found:
+        for each in set(found).union(*_known.values()):  # one that is as it was may hold objects of one that is not
+            sys.modules.pop(each, None)
+        for other, files in [*_known.items()]:
+            if any(found.get(each, content) != content for each, content in files.items()):
+                del _known[other]
+        _known[name] = found
+        importlib.invalidate_caches()
+        module = importlib.import_module(name)
+    return module
+
+
+def _is_fkl(name: str) -> bool:
+    return name.partition(".")[0] == "fkl"
+
+
+def _joined(hashes: dict[str, str]) -> str:
+    return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in sorted(hashes)).encode()).hexdigest()
+
+
+def _content(file: Path) -> bytes:
+    content = file.read_bytes()
+    return content.replace(b"\r\n", b"\n") if file.suffix == ".py" else content
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _files(name: str) -> dict[str, str]:
+    """Hash of the file of every local module behind one that is imported, by module."""
+    folders = _folders(name)
+    top = name.partition(".")[0] if _is_installed(folders[0]) else None
+    hashes: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        wanted = waiting.pop()
+        if _is_fkl(wanted) or (top is not None and wanted.partition(".")[0] != top):
+            continue
+        for module in _with_packages(wanted):
+            file = None if module in hashes else _find(module, folders)
+            if file is not None:
+                content = _content(file)
+                hashes[module] = _hash(content)
+                if file.suffix == ".py":
+                    waiting += _imports(content, module if file.stem == "__init__" else module.rpartition(".")[0])
+    return hashes
+
+
+def _folders(name: str) -> list[Path]:
+    """Where modules are looked for: first where this one was found."""
+    file = getattr(sys.modules[name], "__file__", None)
+    found = Path(file or "nowhere").absolute()
+    first = found.parents[name.count(".") + (found.stem == "__init__")]
+    if _is_installed(first):
+        return [first]
+    others = [Path(entry).absolute() for entry in sys.path if Path(entry).is_dir()]
+    return [first, *(folder for folder in others if not _is_installed(folder))]
+
+
+def _is_installed(folder: Path) -> bool:
+    standard = Path(sysconfig.get_path("stdlib"))
+    return not INSTALLED.isdisjoint(folder.parts) or folder == standard or standard in folder.parents
+
+
+def _with_packages(name: str) -> Iterator[str]:
+    """a, a.b and a.b.c of a.b.c: each is run when the last is imported."""
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        yield ".".join(parts[:count])
+
+
+def _find(module: str, folders: Iterable[Path]) -> Path | None:
+    """File of a module in the first folder that has it, in the order in which Python looks."""
+    inner = Path(*module.split("."))
+    for folder in folders:
+        package = folder / inner / "__init__.py"
+        names = [package, *(folder / inner.with_name(inner.name + suffix) for suffix in reversed(SUFFIXES))]
+        for file in names:
+            if file.is_file():
+                return file
+    return None
+
+
+@cache
+def _imports(content: bytes, package: str) -> tuple[str, ...]:
+    """Names of what a file of a package may import; nothing of one that is no Python, which says so when it is run."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return ()
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += _from(node, package)
+        elif isinstance(node, ast.Call):
+            names += _named(node)
+    return tuple(name for name in names if name)
+
+
+def _from(node: ast.ImportFrom, package: str) -> list[str]:
+    """What ``from a import b`` may import: a and a.b."""
+    above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+    base = ".".join([*filter(None, above), *filter(None, [node.module])])
+    return [base, *(f"{base}.{alias.name}" for alias in node.names if base and alias.name != "*")]
+
+
+def _named(node: ast.Call) -> list[str]:
+    """What ``import_module("a")`` imports."""
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    names = [word.value for word in node.args[:1] if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+    return names if called in ("import_module", "__import__") else []

@@ -1,0 +1,148 @@
+"""Samples that agents, or clients, have from the start, and what they make of them by themselves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels import FeatureBank
+from fkl.kernels.feature_rows import Rows, Space
+from fkl.kernels.losses import Loss, Minimiser
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class BatchSamples:
+    """The training samples of the agents that play, each agent's its own.
+
+    Parameters
+    ----------
+    rows : Rows
+        In the feature space of the one kernel.
+    loss : Loss
+    agents : int
+        N, of the whole graph: all know among how many they divide what is asked of all together.
+
+    Attributes
+    ----------
+    factored : dict
+        What `minimise` derived from the samples, to use it again; large, and no part of a state.
+    """
+
+    rows: Rows
+    loss: Loss
+    agents: int
+    factored: dict[bytes, Minimiser] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, bank: FeatureBank, x: Array, y: Array, loss: Loss, agents: int) -> "BatchSamples":
+        """Those of one agent, x (n, d) and y (n,)."""
+        return cls(Rows.of(bank, x, y, np.array([len(y)]), loss.compressed), loss, agents)
+
+    def gradient(self, theta: Array) -> Array:
+        """Gradient of each agent's mean loss at theta (R, K, P)."""
+        return self.loss.gradient(self.rows, theta)
+
+    @property
+    def gone_over(self) -> Any:
+        """What every iteration reads: what was derived from the samples, or themselves."""
+        return self.factored or vars(self.rows).get("normal") or self.rows
+
+    def minimise(self, c: NDArray[np.float64], v: Array, start: Array) -> Array:
+        """Theta (R, K, P) at which each agent's (mean loss) + c_i |theta|^2 - v_i'theta is least.
+
+        Parameters
+        ----------
+        c : (K,)
+            Above 0. The samples are factored once for all calls with the same.
+        v : (R, K, P)
+        start : (R, K, P)
+            Where to search from, if there is something to search.
+        """
+        key: Any = c.tobytes()
+        if key not in self.factored:
+            self.factored.clear()
+            self.factored[key] = self.loss.minimiser(self.rows, c)
+        return self.factored[key](v, start)
+
+
+@dataclass(frozen=True)
+class OwnSamples:
+    """The training samples of the agents that play, as they are, of a method that makes features of its own of them.
+
+    Parameters
+    ----------
+    x : (K, n, d)
+        Zero where an agent has fewer than n.
+    y : (K, n)
+        Zero there too.
+    count : (K,) int64
+
+    Attributes
+    ----------
+    kept : dict
+        What a method derived from the samples, to use it again; large, and no part of a state.
+    """
+
+    x: Array
+    y: NDArray[np.float64]
+    count: NDArray[np.int64]
+    kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, x: Array, y: NDArray[np.float64], count: NDArray[np.int64]) -> "OwnSamples":
+        """Those of x (n, d) and y (n,), agent after agent."""
+        padded, targets = np.zeros((len(count), int(count.max()), x.shape[1])), np.zeros((len(count), int(count.max())))
+        ends = np.cumsum(count)
+        for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
+            padded[k, : end - start], targets[k, : end - start] = x[start:end], y[start:end]
+        return cls(padded, targets, count)
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """Whether it is a sample, (K, n)."""
+        there: NDArray[np.bool_] = np.arange(self.y.shape[1]) < self.count[:, None]
+        return there
+
+
+class Made:
+    """What was derived from samples, by name, to use it again; large, and no part of a state."""
+
+    def __init__(self) -> None:
+        self.named: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Held:
+    """The training samples of the clients that play, each client's its own.
+
+    Parameters
+    ----------
+    x : (n, d)
+        Client after client.
+    y : (n,) float64
+    count : (K,) int
+        Of each client.
+    present : (K,) bool
+        Whether a client takes part in this round.
+    loss : Loss
+    made : Made
+    """
+
+    x: Array
+    y: NDArray[np.float64]
+    count: NDArray[np.int64]
+    present: NDArray[np.bool_]
+    loss: Loss
+    made: Made = field(default_factory=Made, repr=False, compare=False)
+
+    def rows(self, space: str, bank: Callable[[], Space]) -> Rows:
+        """All of them in a feature space, to which they are mapped once."""
+        made = self.made.named
+        if space not in made:
+            made[space] = Rows.of(bank(), self.x, self.y, self.count, self.loss.compressed)
+        rows: Rows = made[space]
+        return rows

@@ -1,0 +1,71 @@
+"""Sums over clients, tile by tile in a fixed order: the same bytes wherever the tiles are."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels.traceable import namespace, traced
+
+Array = NDArray[np.floating]
+CLIENT_TILE = 256
+"""Clients that are added up at once: one product of BLAS, whose order of additions nobody else can have."""
+
+
+def tiles(clients: int) -> Iterator[slice]:
+    """So many clients cut into tiles, the last one shorter."""
+    return (slice(start, start + CLIENT_TILE) for start in range(0, clients, CLIENT_TILE))
+
+
+def tile_sums(values: Array) -> Array:
+    """Sums over the tiles of clients of an array (..., K): (tiles, ...)."""
+    return by_tile(lambda tile: tile.sum(axis=-1), (values, -1))
+
+
+def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
+    """What is made of each tile of clients, (tiles, ...), to which clients whose values are 0 add nothing.
+
+    Parameters
+    ----------
+    work : callable
+    values : (array, int)
+        Of all clients, and which of an array's axes is theirs.
+    """
+    first, along = values[0]
+    if any(traced(array) for array, _ in values):  # a loop of Python would be as many copies of its body
+        from jax import lax
+
+        return lax.map(lambda one: work(*one), tuple(in_tiles(array, axis) for array, axis in values))
+    if first.shape[along] <= CLIENT_TILE:
+        return work(*(array for array, _ in values))[None]
+    cut = [
+        [array[(slice(None),) * (axis % array.ndim) + (tile,)] for array, axis in values]
+        for tile in tiles(first.shape[along])
+    ]
+    return np.stack([work(*one) for one in cut])
+
+
+def in_tiles(values: Any, axis: int) -> Any:
+    """The tiles of clients along a new first axis, the last one filled up with 0."""
+    xp, axis, clients = namespace(values), axis % values.ndim, values.shape[axis]
+    count = -(-clients // CLIENT_TILE)
+    size = clients if count == 1 else CLIENT_TILE
+    more = [(0, count * size - clients if one == axis else 0) for one in range(values.ndim)]
+    cut = xp.pad(values, more).reshape(*values.shape[:axis], count, size, *values.shape[axis + 1 :])
+    return xp.moveaxis(cut, axis, 0)
+
+
+def sums_in_order(terms: Sequence[Array]) -> list[Array]:
+    """The sum over the tiles of each of these, (tiles, ...), one tile after another."""
+    return [folded(one) for one in terms]
+
+
+def folded(terms: Array) -> Array:
+    """The sum over the first axis, one term after another."""
+    if traced(terms):  # in the one order that its compiled program has
+        return terms.sum(axis=0)
+    total: Array = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total

@@ -1,0 +1,329 @@
+"""The compiled inner loops of the feature bank, in float32 and float64.
+
+Work is cut into tiles of fixed shape: one replicate, one kernel, at most `CLIENT_TILE` clients. A tile is
+projected by one small BLAS product, goes through sine and cosine and is reduced to what the caller wants
+while it still lies in the cache, so features never travel through main memory. Tiles never depend on
+the number of threads or of replicates that run together, so neither do the results, to the bit.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
+from numba import njit
+from numpy.typing import NDArray
+
+from fkl.kernels.client_tiles import CLIENT_TILE
+
+KERNEL_RUN = 8
+
+WIDE = 128
+"""Features from which samples are looked at for such as differ from one value in few of them."""
+FEW = 8
+"""Of so many features at most one differs in them."""
+
+_CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
+
+_F = np.float32
+_TWO_OVER_PI = _F(2 / np.pi)
+_TWO_PI, _TURN = 2 * np.pi, 1 / (2 * np.pi)
+# pi/2 in three parts, the first two short enough that a multiple of them is exact (Cody and Waite 1980)
+_PIO2_HIGH, _PIO2_MIDDLE, _PIO2_LOW = _F(1.5703125), _F(4.837512969970703125e-4), _F(7.549789948768648e-8)
+# minimax polynomials on [-pi/4, pi/4] (Cephes, sinf and cosf)
+_S1, _S2, _S3 = _F(-1.6666654611e-1), _F(8.3321608736e-3), _F(-1.9515295891e-4)
+_C1, _C2, _C3 = _F(4.166664568298827e-2), _F(-1.388731625493765e-3), _F(2.443315711809948e-5)
+_HALF, _ONE = _F(0.5), _F(1)
+
+
+@njit(fastmath=_CONTRACT)
+def _sincos(x):
+    quadrant = np.rint(x * _TWO_OVER_PI)
+    r = ((x - quadrant * _PIO2_HIGH) - quadrant * _PIO2_MIDDLE) - quadrant * _PIO2_LOW
+    n = np.int32(quadrant)
+    r2 = r * r
+    s = r + r * r2 * (_S1 + r2 * (_S2 + r2 * _S3))
+    c = _ONE - _HALF * r2 + r2 * r2 * (_C1 + r2 * (_C2 + r2 * _C3))
+    odd = (n & 1) != 0
+    sine = c if odd else s
+    cosine = s if odd else c
+    return (-sine if (n & 2) != 0 else sine), (-cosine if ((n + 1) & 2) != 0 else cosine)
+
+
+@njit(fastmath=_CONTRACT)
+def sincos(angle, scale, sine, cosine):
+    """Sine and cosine of scale * angle, flat arrays; float64 angles are first reduced to one turn in float64.
+
+    Parameters
+    ----------
+    angle : (n,) float32 or float64
+    scale : float of the same precision
+    sine, cosine : (n,) float32
+        Written; must not share memory with one another.
+    """
+    if angle.itemsize == 8:
+        for j in range(angle.size):
+            turns = np.rint(angle[j] * scale * _TURN)
+            sine[j], cosine[j] = _sincos(_F(angle[j] * scale - _TWO_PI * turns))
+    else:
+        for j in range(angle.size):
+            sine[j], cosine[j] = _sincos(_F(angle[j] * scale))
+
+
+@njit
+def feature_map(projection, scale, phase, z):
+    """Unnormalised map of some samples: z[0] = sin, z[1] = cos; with a phase, z[0] = cos(. + phase) alone.
+
+    Parameters
+    ----------
+    projection : (B, D)
+    scale : float of the same precision
+        What it is multiplied by.
+    phase : (D,) or (0,)
+    z : (maps, B, D) float32 or float64
+        Written.
+    """
+    if z.itemsize == 8:
+        for k in range(projection.shape[0]):
+            for j in range(projection.shape[1]):
+                if phase.size:
+                    z[0, k, j] = np.cos(projection[k, j] * scale + phase[j])
+                else:
+                    z[0, k, j] = np.sin(projection[k, j] * scale)
+                    z[1, k, j] = np.cos(projection[k, j] * scale)
+    elif phase.size:
+        angle = projection * scale + phase
+        sincos(angle.reshape(-1), scale / scale, np.empty(angle.size, np.float32), z[0].reshape(-1))
+    else:
+        sincos(projection.reshape(-1), scale, z[0].reshape(-1), z[1].reshape(-1))
+
+
+class Usual(NamedTuple):
+    """Samples whose features are nearly all of one value, which takes part in a product by the sums of frequencies.
+
+    Of a sample it depends on the sample alone. Where all samples have many others there is None in its place, and
+    what would read it is not compiled.
+
+    Attributes
+    ----------
+    value : (K,)
+        Each sample's usual value.
+    other : (K, 1 or more) int32
+        How many features have another, and which; -1 first where these are many.
+    sums : (R, N or 1, D)
+        Of rho over features.
+    """
+
+    value: NDArray[Any]
+    other: NDArray[np.int32]
+    sums: NDArray[Any]
+
+
+def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
+    """`Usual.value` and `Usual.other` of samples (K, d), None where all of them have many others."""
+    K, d = x.shape
+    if d < WIDE or not K:
+        return None
+    value = np.partition(x, d // 2, axis=1)[:, d // 2]
+    differs = x != value[:, None]
+    count = np.count_nonzero(differs, axis=1)
+    if count.min() > d // FEW:
+        return None
+    other = np.zeros((K, 1 + d // FEW), np.int32)
+    other[:, 0] = np.where(count > d // FEW, -1, count)
+    for row, which in zip(other, differs, strict=True):
+        if row[0] > 0:
+            row[1 : 1 + row[0]] = np.flatnonzero(which)
+    return value, other
+
+
+@njit
+def _project(x, few, clients, r, b, rho, out):
+    """Write x rho, from few features a sample where all of these samples, which are `clients` of few, have few."""
+    if few is None:  # noqa: SIM114  on its own, since numba then leaves the rest uncompiled
+        np.dot(x, rho, out)
+    elif few.other[clients, 0].min() < 0:
+        np.dot(x, rho, out)
+    else:
+        _project_few(x, few, clients, few.sums[r, b], rho, out)
+
+
+@njit(fastmath=_CONTRACT)
+def _project_few(x, few, clients, sums, rho, out):
+    for k in range(x.shape[0]):
+        value, other = few.value[clients[k]], few.other[clients[k]]
+        for j in range(sums.size):
+            out[k, j] = value * sums[j]
+        end = 1 + other[0]
+        p = 1
+        while p + 4 <= end:  # four at a time, so that a row of the product is read and written a quarter as often
+            a, b, c, d = other[p], other[p + 1], other[p + 2], other[p + 3]
+            xa, xb, xc, xd = x[k, a] - value, x[k, b] - value, x[k, c] - value, x[k, d] - value
+            for j in range(sums.size):
+                out[k, j] += xa * rho[a, j] + xb * rho[b, j] + xc * rho[c, j] + xd * rho[d, j]
+            p += 4
+        for q in range(p, end):
+            a = other[q]
+            xa = x[k, a] - value
+            for j in range(sums.size):
+                out[k, j] += xa * rho[a, j]
+
+
+@njit(error_model="numpy")
+def _predict_tile(x, few, clients, r, rho, scale, phase, theta, norm, first, out):
+    """Predictions of consecutive kernels, starting at `first`, of one replicate for one tile of clients.
+
+    One function a tile, rather than loops inside the loop over tasks: the compiler vectorises only the former well.
+    """
+    draws = rho.shape[0]
+    kernels, maps, features = theta.shape
+    projection = np.empty((x.shape[0], features), rho.dtype)
+    z = np.empty((maps, x.shape[0], features), theta.dtype)
+    for j in range(kernels):
+        i = first + j
+        if draws > 1 or j == 0:  # a draw that all kernels share is projected once
+            _project(x, few, clients, r, i % draws, rho[i % draws], projection)
+        feature_map(projection, scale[j], phase[i % draws], z)
+        f = np.dot(z[0], theta[j, 0])
+        if maps == 2:
+            f += np.dot(z[1], theta[j, 1])
+        for k in range(f.size):
+            out[k, i] = norm * f[k]
+
+
+@njit(nogil=True, cache=True)
+def predict(begin, end, x, few, rho, scale, phase, theta, norm, out):
+    """out[r, k, i] = norm * theta[r, i]' z_i(x_k) for every client, of some replicates and runs of kernels.
+
+    Parameters
+    ----------
+    begin, end : int
+        Of the R ceil(N / `KERNEL_RUN`) parts to make, which `fkl.kernels.threads.share` gives to threads.
+    x : (K, d), in rho's precision
+    few : Usual or None
+    rho : (R, N or 1, d, D) float32, or float64 where angles are too large for float32
+    scale : (N,) in rho's precision
+    phase : (R, N or 1, D), or (R, N or 1, 0) for the pair map
+    theta : (R, N, maps, D), in the precision of the features
+    norm : float
+    out : (R, K, N) float64, written
+    """
+    kernels = theta.shape[1]
+    runs = (kernels + KERNEL_RUN - 1) // KERNEL_RUN
+    for task in range(begin, end):
+        r, first = task // runs, (task % runs) * KERNEL_RUN
+        some = slice(first, min(first + KERNEL_RUN, kernels))
+        for start in range(0, x.shape[0], CLIENT_TILE):
+            tile = slice(start, start + CLIENT_TILE)
+            clients = np.arange(start, min(start + CLIENT_TILE, x.shape[0]))
+            _predict_tile(
+                x[tile], few, clients, r, rho[r], scale[some], phase[r], theta[r, some], norm, first, out[r, tile]
+            )
+
+
+@njit(error_model="numpy")
+def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm, like, out):
+    """Add one tile of clients to the sum of one replicate and kernel."""
+    maps, features = out.shape
+    sample, clients = np.empty_like(x), np.empty(x.shape[0], np.int64)
+    weight = np.empty(x.shape[0], like.dtype)
+    count = 0
+    for k in range(x.shape[0]):
+        if update[k] * share[k] != 0.0:
+            weight[count] = update[k] * share[k]
+            for q in range(x.shape[1]):  # entry by entry: numba compiles an assignment of arrays for five seconds
+                sample[count, q] = x[k, q]
+            clients[count] = start + k
+            count += 1
+    if count:
+        projection = np.empty((count, features), rho.dtype)
+        _project(sample[:count], few, clients[:count], r, b, rho, projection)
+        z = np.empty((maps, count, features), like.dtype)
+        feature_map(projection, scale, phase, z)
+        for m in range(maps):
+            total = np.dot(weight[:count], z[m])
+            for q in range(features):
+                out[m, q] += norm * total[q]
+
+
+@njit(nogil=True, cache=True)
+def accumulate(begin, end, x, few, rho, scale, phase, update, share, norm, like, out):
+    """out[r, i] = norm * sum_k share_k update[r, k, i] z_i(x_k), touching only clients whose update is not zero.
+
+    Parameters
+    ----------
+    begin, end : int
+        Of the R N sums to make, one for each replicate and kernel.
+    x, few, rho, scale, phase, norm : as in `predict`
+    update : (R, K, N) float64
+    share : (K,) float64
+    like : (0,)
+        Its precision is that of the features and of a tile's sum.
+    out : (R, N, maps, D) float64, written
+    """
+    kernels = out.shape[1]
+    draws = rho.shape[1]
+    for task in range(begin, end):
+        r, i = task // kernels, task % kernels
+        b = i % draws
+        out[r, i] = 0.0
+        for start in range(0, x.shape[0], CLIENT_TILE):
+            tile = slice(start, start + CLIENT_TILE)
+            _accumulate_tile(
+                x[tile], few, start, r, b, rho[r, b], scale[i], phase[r, b],
+                update[r, tile, i], share[tile], norm, like, out[r, i],
+            )  # fmt: skip
+
+
+@njit(error_model="numpy")
+def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
+    """One gradient step of a tile of clients on one kernel of one replicate."""
+    _, maps, features = theta.shape
+    projection = np.empty((x.shape[0], features), rho.dtype)
+    _project(x, few, np.arange(start, start + x.shape[0]), r, b, rho, projection)
+    z = np.empty((maps, x.shape[0], features), theta.dtype)
+    feature_map(projection, scale, phase, z)
+    narrow = theta.dtype.type
+    for k in range(x.shape[0]):
+        decay = narrow(1 - 2 * step[k] * lam)
+        f = 0.0
+        size[k] = 0.0
+        for m in range(maps):
+            f += norm * np.dot(z[m, k], theta[k, m])
+            size[k] += np.dot(theta[k, m], theta[k, m])
+        out[k] = f
+        if share[k] > 0:
+            pull = narrow(2 * step[k] * norm * (f - y[k]))
+            for m in range(maps):
+                for q in range(features):
+                    theta[k, m, q] = decay * theta[k, m, q] - pull * z[m, k, q]
+
+
+@njit(nogil=True, cache=True)
+def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
+    """Let every client take one gradient step on its own copy of every kernel; keep what was before it.
+
+    Parameters
+    ----------
+    begin, end : int
+        As in `accumulate`.
+    x, few, rho, scale, phase, norm : as in `predict`
+    y, share : (K,) float64
+        A client with share 0 is absent and does not step.
+    step : (R, K, N) float64
+    lam : float
+    theta : (R, N, K, maps, D), in the precision of the features
+        Read, and written: theta <- theta - step * (2 (f - y) z + 2 lam theta).
+    out, size : (R, K, N) float64, written
+        Predictions and |theta|^2 before the step.
+    """
+    kernels = theta.shape[1]
+    draws = rho.shape[1]
+    for task in range(begin, end):
+        r, i = task // kernels, task % kernels
+        b = i % draws
+        for start in range(0, x.shape[0], CLIENT_TILE):
+            tile = slice(start, start + CLIENT_TILE)
+            _descend_tile(
+                x[tile], few, start, r, b, y[tile], share[tile], rho[r, b], scale[i], phase[r, b],
+                norm, step[r, tile, i], lam, theta[r, i, tile], out[r, tile, i], size[r, tile, i],
+            )  # fmt: skip

@@ -1,0 +1,282 @@
+"""The clients' samples in feature space, as few rows as the loss can tell apart."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels.threads import in_parts, share, wake_for
+from fkl.kernels.traceable import namespace, traced
+
+Array = NDArray[np.floating]
+BLOCK_ROWS = 2048
+TRIANGLE_ROWS = 50
+"""Rows of a triangular factor that are multiplied at once, without the columns that are 0 in all of them."""
+ROWS = 4
+"""Rows of a symmetric matrix that lie together: `fkl.kernels.symmetric` is written out for so many."""
+PRODUCTS_A_FEATURE = 16
+"""Products of a matrix with a vector that take as long as one feature."""
+
+
+class Space(Protocol):
+    """What samples are mapped to: a bank of one kernel's random features, or what centres span."""
+
+    @property
+    def replicates(self) -> int:
+        """R."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """P."""
+        ...
+
+    def features(self, x: Array) -> Array:
+        """Phi of x (n, d), (R, 1, n, P)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Feature rows and targets of K clients in R replicates, float64.
+
+    A client with more samples than features P may be compressed to P rows that lose nothing of its squared error:
+    |y - Phi theta|^2 = |Q'y - U theta|^2 + rest with Phi = QU.
+
+    Parameters
+    ----------
+    phi : (R, K, r, P)
+        Zero where a client has fewer than r rows.
+    y : (R, K, r)
+        Zero there too.
+    rest : (R, K)
+        Squared error that no theta can mend; 0 unless compressed.
+    count : (K,)
+        T_i, samples of each client.
+    triangular : bool
+        Whether all clients were compressed, to upper triangular matrices.
+    """
+
+    phi: Array
+    y: Array
+    rest: Array
+    count: NDArray[np.float64]
+    triangular: bool = False
+
+    @classmethod
+    def of(cls, bank: Space, x: Array, y: Array, count: NDArray[np.int64], compressed: bool) -> "Rows":
+        """Map samples with a bank of one kernel.
+
+        Parameters
+        ----------
+        bank : Space
+        x : (n, d)
+            Client after client.
+        y : (n,)
+        count : (K,) int
+            Samples of each client.
+        compressed : bool
+            Whether only squared errors will be asked for.
+        """
+        R, P = bank.replicates, bank.width
+        most = int(min(count.max(initial=0), P)) if compressed else int(count.max(initial=0))
+        phi, target = np.zeros((R, len(count), most, P)), np.zeros((R, len(count), most))
+        rest = np.zeros((R, len(count)))
+        ends = np.cumsum(count)
+        for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
+            size = end - start
+            if compressed and size > P:
+                triangle = _triangle(bank, x[start:end], y[start:end])
+                phi[:, k], target[:, k], rest[:, k] = triangle[:, :P, :P], triangle[:, :P, P], triangle[:, P, P] ** 2
+            else:
+                phi[:, k, :size], target[:, k, :size] = bank.features(x[start:end])[:, 0], y[start:end]
+        return cls(phi, target, rest, count.astype(np.float64), compressed and bool((count > P).all()))
+
+    def predict(self, theta: Array) -> Array:
+        """Phi_i theta for theta (R, K, P, B), B candidates a client: shape (R, K, r, B)."""
+        if traced(theta):
+            return namespace(theta).matmul(self.phi, theta)  # type: ignore[no-any-return]
+        out = np.empty((*self.phi.shape[:3], theta.shape[3]))
+        phi, candidates, f = _flat(self.phi), _flat(theta), _flat(out)
+        step = TRIANGLE_ROWS if self.triangular else max(1, phi.shape[1])
+
+        def work(begin: int, end: int) -> None:
+            for row in range(0, phi.shape[1], step):
+                some = slice(begin, end), slice(row, row + step)
+                np.matmul(phi[some][..., row:], candidates[begin:end, row:], out=f[some])
+
+        in_parts(work, len(f), out.size)
+        return out
+
+    def weigh(self, weight: Array) -> Array:
+        """Phi_i'weight_i for weight (R, K, r): shape (R, K, P)."""
+        return namespace(weight).matmul(weight[:, :, None], self.phi)[:, :, 0]  # type: ignore[no-any-return]
+
+    def gram(self, k: int) -> Array:
+        """Phi_k'Phi_k, (R, P, P)."""
+        phi = self.phi[:, k]
+        return np.matmul(phi.swapaxes(1, 2), phi)
+
+    @property
+    def few(self) -> bool:
+        """Whether two products with Phi_i are less work than one with a matrix (P, P)."""
+        return 2 * self.phi.shape[2] < self.phi.shape[3]
+
+    @cached_property
+    def normal(self) -> tuple["Symmetric", Array]:
+        """Phi_i'Phi_i of all clients, and Phi_i'y_i, (R, K, P), made once: large."""
+        R, K, _, P = self.phi.shape
+        return Symmetric.of(self.gram, R, K, P), self.weigh(self.y)
+
+
+def _triangle(bank: Space, x: Array, y: Array) -> Array:
+    """Triangular factor of [Phi y], (R, P + 1, P + 1), for more than P rows, taken in block after block."""
+    width = bank.width + 1
+    triangle: Array = np.zeros((bank.replicates, 0, width))
+    for start in range(0, len(y), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        features = bank.features(x[block])[:, 0]
+        target = np.broadcast_to(y[block, None], (*features.shape[:2], 1))
+        triangle = _qr(np.concatenate([triangle, np.concatenate([features, target], axis=2)], axis=1))
+    return triangle
+
+
+def _qr(a: Array) -> Array:
+    out = np.empty((a.shape[0], min(a.shape[1:]), a.shape[2]))
+
+    def work(begin: int, end: int) -> None:
+        out[begin:end] = np.linalg.qr(a[begin:end], mode="r")
+
+    in_parts(work, len(a))
+    return out
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """Symmetric matrices (R, K, P, P) of which one half is kept, for products that take as long as reading them.
+
+    Parameters
+    ----------
+    half : (R, K, S)
+        Of `ROWS` rows after another what is up to the last one's diagonal, all in one piece.
+    P : int
+    """
+
+    half: Array
+    P: int
+
+    @classmethod
+    def of(cls, matrix: Callable[[int], Array], R: int, K: int, P: int) -> "Symmetric":
+        """Those of K clients, from `matrix(k)`, (R, P, P), of which the half above the diagonal is not looked at."""
+        places = _half(P)
+        half = np.empty((R, K, len(places)))
+
+        def work(begin: int, end: int) -> None:
+            for k in range(begin, end):
+                np.take(matrix(k).reshape(R, P * P), places, axis=1, out=half[:, k])
+
+        in_parts(work, K)
+        return cls(half, P)
+
+    def times(self, v: Array) -> Array:
+        """Products with vectors (R, K, P), (R, K, P)."""
+        from fkl.kernels.symmetric import symmetric_products  # and with it numba, which few need
+
+        out = np.empty(v.shape)
+        wake_for(2 * self.half.size // PRODUCTS_A_FEATURE)
+        vectors = np.ascontiguousarray(_flat(v))
+        share(symmetric_products, len(vectors), _flat(self.half), vectors, _flat(out))
+        return out
+
+    @property
+    def whole(self) -> Array:
+        """The matrices, (R, K, P, P)."""
+        lower = np.zeros((*self.half.shape[:2], self.P * self.P))
+        lower[..., _half(self.P)] = self.half
+        lower = np.tril(lower.reshape(*self.half.shape[:2], self.P, self.P))
+        return lower + np.tril(lower, -1).swapaxes(2, 3)
+
+
+@cache
+def _half(P: int) -> NDArray[np.int64]:
+    """Places in a matrix (P, P) of what `Symmetric` keeps of it."""
+    row, column = np.indices((P, P)).reshape(2, -1)
+    until = row // ROWS * ROWS + ROWS
+    return np.flatnonzero(column < until)
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """(w Phi_i'Phi_i / T_i + 2 c_i I)^-1 of every client.
+
+    Parameters
+    ----------
+    matrix : Symmetric, (R, K, P, P) or (R, K, r, P)
+        The inverse, or what is `whole` of it; or, for clients of so few rows that this is cheaper, C^-1 Phi of the
+        Cholesky factor C in Woodbury's formula.
+    c : (K,)
+    """
+
+    matrix: Symmetric | Array
+    c: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: Rows, weight: float, c: NDArray[np.float64]) -> "Ridge":
+        """Factor the samples of every client, for w and c (K,), above 0."""
+        R, K, r, P = rows.phi.shape
+        if not rows.few:
+            return cls(Symmetric.of(lambda k: _inverse(rows, k, weight, c[k]), R, K, P), c)
+        matrix = np.empty((R, K, r, P))
+
+        def work(begin: int, end: int) -> None:
+            for k in range(begin, end):
+                matrix[:, k] = _woodbury(rows, k, weight, c[k])
+
+        in_parts(work, K)
+        return cls(matrix, c)
+
+    @property
+    def whole(self) -> "Ridge":
+        """The same as arrays, for engines that trace the products."""
+        return Ridge(self.matrix.whole, self.c) if isinstance(self.matrix, Symmetric) else self
+
+    def solve(self, v: Array) -> Array:
+        """The inverse applied to v (R, K, P)."""
+        if isinstance(self.matrix, Symmetric):
+            return self.matrix.times(v)
+        if self.matrix.shape[2] == self.matrix.shape[3]:
+            return _products(self.matrix, v)
+        inner = _products(self.matrix, v)
+        return (v - _products(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
+
+
+def _products(matrix: Array, v: Array) -> Array:
+    """Matrices (R, K, m, n) times vectors (R, K, n), (R, K, m)."""
+    if traced(v):
+        return namespace(v).matmul(matrix, v[..., None])[..., 0]  # type: ignore[no-any-return]
+    out = np.empty(matrix.shape[:3])
+    into, of, flat = _flat(out)[..., None], _flat(v)[..., None], _flat(matrix)
+
+    def work(begin: int, end: int) -> None:
+        np.matmul(flat[begin:end], of[begin:end], out=into[begin:end])
+
+    in_parts(work, len(of), matrix.size // PRODUCTS_A_FEATURE)
+    return out
+
+
+def _flat(a: Array) -> Array:
+    """Replicates and clients as one axis."""
+    return a.reshape(a.shape[0] * a.shape[1], *a.shape[2:])
+
+
+def _inverse(rows: Rows, k: int, weight: float, c: float) -> Array:
+    return np.linalg.inv(weight / rows.count[k] * rows.gram(k) + 2 * c * np.eye(rows.phi.shape[3]))
+
+
+def _woodbury(rows: Rows, k: int, weight: float, c: float) -> Array:
+    phi = rows.phi[:, k]
+    small = np.matmul(phi, phi.swapaxes(1, 2)) + 2 * c * rows.count[k] / weight * np.eye(phi.shape[1])
+    return np.linalg.solve(np.linalg.cholesky(small), phi)

@@ -1,0 +1,96 @@
+"""The node `network`: what links allow and cost, and how long clients take."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fkl.basics.errors import require
+from fkl.network.response_times import CostModel, Times, around_one
+
+MOST_SPREAD = 5
+"""Of logarithms: one client in twenty is then 20,000 times as slow as the median."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """What the links between server and clients, or between agents on a graph, allow and cost.
+
+    Parameters
+    ----------
+    uplink_budget : int or None
+        Most scalars that a client may send in a round; None for no limit. A broadcast to all neighbours counts once.
+    loss : float
+        Probability that a message between two agents does not arrive; nobody is told.
+    latency_s, bandwidth_bytes_per_s : float or None
+        Where both are given, the run records simulated communication seconds.
+    compute_s : float or None
+        Mean seconds that a client computes in each exchange of a round, which simulated seconds then include; None for
+        no time at all.
+    compute_spread : float
+        How different clients are: standard deviation of the logarithm of a client's own mean, lognormal around
+        `compute_s`. Drawn anew in every replicate, as all of these.
+    compute_jitter : float
+        How different rounds are: standard deviation of the logarithm of a round's seconds around the client's mean.
+    link_spread : float
+        How different links are: standard deviation of the logarithm of a client's latency, and of its bandwidth.
+    deadline_s : float or None
+        Seconds after which the server goes on with the mean of what it has: who is late has predicted, and has sent its
+        bytes for nothing. On a graph, seconds after which an agent that still computes misses the iteration. None to
+        wait for everybody.
+
+    Raises
+    ------
+    fkl.basics.errors.BadValue
+    """
+
+    uplink_budget: int | None = None
+    loss: float = 0.0
+    latency_s: float | None = None
+    bandwidth_bytes_per_s: float | None = None
+    compute_s: float | None = None
+    compute_spread: float = 0.0
+    compute_jitter: float = 0.0
+    link_spread: float = 0.0
+    deadline_s: float | None = None
+
+    def __post_init__(self) -> None:
+        budget, latency, bandwidth = self.uplink_budget, self.latency_s, self.bandwidth_bytes_per_s
+        require(budget is None or budget >= 1, "uplink_budget", budget, "a number of scalars >= 1, or null")
+        require(0 <= self.loss < 1, "loss", self.loss, "a probability >= 0 and < 1")
+        require(latency is None or 0 <= latency < np.inf, "latency_s", latency, "seconds >= 0, or null")
+        positive, both = bandwidth is None or 0 < bandwidth < np.inf, (latency is None) == (bandwidth is None)
+        require(positive, "bandwidth_bytes_per_s", bandwidth, "bytes a second > 0, or null")
+        require(both, "latency_s", latency, "given together with bandwidth_bytes_per_s, or both null")
+        compute, deadline = self.compute_s, self.deadline_s
+        require(compute is None or 0 < compute < np.inf, "compute_s", compute, "seconds > 0, or null")
+        for key in ("compute_spread", "compute_jitter", "link_spread"):
+            require(
+                0 <= getattr(self, key) <= MOST_SPREAD, key, getattr(self, key), f"a number from 0 to {MOST_SPREAD}"
+            )
+            needs = "latency_s" if key == "link_spread" else "compute_s"
+            there = getattr(self, needs) is not None or getattr(self, key) == 0
+            require(there, key, getattr(self, key), f"0 without {needs}")
+        require(deadline is None or deadline > 0, "deadline_s", deadline, "seconds > 0, or null")
+        times = deadline is None or latency is not None or compute is not None
+        require(times, "deadline_s", deadline, "null without compute_s or latency_s: nobody is ever late")
+
+    @property
+    def cost(self) -> CostModel | None:
+        """The cost model, where one is configured; where clients have times of their own, these count in its place."""
+        if self.latency_s is None or self.bandwidth_bytes_per_s is None:
+            return CostModel(0.0, np.inf) if self.timed else None
+        return CostModel(self.latency_s, self.bandwidth_bytes_per_s)
+
+    @property
+    def timed(self) -> bool:
+        """Whether clients have times of their own, or are waited for no longer than so long."""
+        return self.compute_s is not None or self.link_spread > 0 or self.deadline_s is not None
+
+    def times(self, rounds: int, clients: int, generator: np.random.Generator) -> Times:
+        """Draw one replicate's; each key has numbers of its own, so that none changes what another draws."""
+        own, slow, wide = generator.standard_normal((3, clients))
+        compute = (self.compute_s or 0.0) * around_one(self.compute_spread, own)
+        jitter = around_one(self.compute_jitter, generator.standard_normal((rounds, clients)))
+        latency = (self.latency_s or 0.0) * around_one(self.link_spread, slow)
+        bandwidth = (self.bandwidth_bytes_per_s or np.inf) * around_one(self.link_spread, wide)
+        return Times(compute * jitter, latency, bandwidth, np.inf if self.deadline_s is None else self.deadline_s)

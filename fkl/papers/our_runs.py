@@ -1,0 +1,142 @@
+"""Which finished runs are a paper's: those whose configuration is that of a job of one of its experiments.
+
+Where such a run stands in the paper's tables and figures, its `cell`, is written beside the experiment, in the paper's
+experiments.yaml:
+
+variant
+    The reading of the paper that it is: `as stated`, a name under `variants`, or nothing: shown, and no evidence.
+setting
+    Of the row of a table, as published.csv has it.
+told, untold
+    Keys of the configuration that a table tells of the run, where it has them, and those of them that it leaves out.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from fkl.config import identity
+from fkl.config.experiments import experiments, variants
+from fkl.papers.jobs import Job, jobs
+from fkl.papers.published import AS_STATED
+from fkl.results.finished_runs import EndedRun, FinishedRun
+
+REPLICATES = ("replicates",)
+FREE = REPLICATES
+"""Keys that a run and its job may differ in: fewer replicates are a preview, more are welcome."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finished run of a paper's experiment.
+
+    Parameters
+    ----------
+    run : FinishedRun
+    experiment : str
+        PAPER/NAME.
+    job : Job
+        The one that it is a run of.
+    """
+
+    run: FinishedRun
+    experiment: str
+    job: Job
+
+    @property
+    def variant(self) -> str:
+        """The reading of the paper that it is."""
+        return str(self.job.cell.get("variant", ""))
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Name it as the tables do: data set, algorithm, setting."""
+        return self.run.dataset, self.run.algorithm, str(self.job.cell.get("setting", ""))
+
+    @property
+    def replicates(self) -> int:
+        """How many the experiment has."""
+        return int(self.job.config["replicates"])
+
+    @property
+    def switch(self) -> str:
+        """How it was set where the paper can be read in more than one way, as key=value pairs."""
+        untold = self.job.cell.get("untold", ())
+        values = {key: _value(self.run.config, key) for key in self.job.cell.get("told", ()) if key not in untold}
+        words = {key: json.dumps(value).strip('"') for key, value in values.items() if value is not _ABSENT}
+        return "; ".join(f"{key}={word}" for key, word in words.items())
+
+
+_ABSENT = object()
+
+
+def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
+    """The runs that belong to a paper's experiments: those of its text first, then those of its variants, in order.
+
+    Of runs that differ in replicates only there is the one with the most, and of these the newest. A run that belongs
+    to two experiments is one of the first.
+
+    Parameters
+    ----------
+    paper : str
+    runs : iterable of FinishedRun
+        Oldest first.
+    names : str
+        Experiments, PAPER/NAME; none for all of the paper's.
+    """
+    best: dict[str, FinishedRun] = {}
+    for run in runs:
+        name = identity(run.config, REPLICATES)
+        if name not in best or run.replicates >= best[name].replicates:
+            best[name] = run
+    # nothing is composed where nothing was run
+    wanted = _wanted(names or tuple(experiments(paper)), FREE) if best else {}
+    order = [AS_STATED, *variants(paper), ""]
+    named = [(run, _name(run.config, FREE)) for run in best.values()]
+    found = [Found(run, *wanted[name]) for run, name in named if name in wanted]
+    return sorted(found, key=lambda one: order.index(one.variant))
+
+
+def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:
+    """Whether a run is one of an experiment of these papers, whatever its replicates."""
+    return any(_name(run.config, FREE) in _wanted(tuple(experiments(paper)), FREE) for paper in papers)
+
+
+@cache
+def _wanted(names: tuple[str, ...], free: tuple[str, ...]) -> dict[str, tuple[str, Job]]:
+    """The jobs of some experiments by their identity."""
+    wanted: dict[str, tuple[str, Job]] = {}
+    for name in names:
+        for job in jobs(name):
+            wanted.setdefault(_name(job.config, free), (name, job))
+    return wanted
+
+
+def _name(config: dict[str, Any], free: tuple[str, ...]) -> str:
+    """What a run and its job have in common, whatever the free keys are."""
+    return identity(config, (*free, *_idle(str(config["algo"].get("_target_")))))
+
+
+@cache
+def _idle(target: str) -> tuple[str, ...]:
+    """Keys that a method of fkl's has no use for; of another one nothing is asked, since importing is running."""
+    module, _, name = target.rpartition(".")
+    if not module.startswith("fkl.algorithms."):
+        return ()
+    try:
+        return tuple(getattr(import_module(module), name).idle)
+    except (ImportError, AttributeError):  # also a class that is not there any more
+        return ()
+
+
+def _value(config: dict[str, Any], key: str) -> Any:
+    """Value of a key, nodes joined by dots."""
+    value: Any = config
+    for name in key.split("."):
+        if not isinstance(value, dict) or name not in value:
+            return _ABSENT
+        value = value[name]
+    return value

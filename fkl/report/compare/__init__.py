@@ -1,0 +1,250 @@
+"""Finished runs beside each other: one table of all, means with intervals, tests, ranks and figures."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fkl.basics.errors import FklError
+from fkl.basics.files import whole_file, write_text
+from fkl.report.compare import pairs
+from fkl.report.compare.cells import Cell, Cells, arrange
+from fkl.report.compare.choosing import VERIFIED, choose
+from fkl.report.compare.courses import course
+from fkl.report.compare.pivot import Pivot
+from fkl.report.compare.steps import about_steps
+from fkl.report.tables import Table
+from fkl.results.finished_runs import Collected
+from fkl.results.metrics import LARGER_IS_BETTER, main_metric, require_metric
+
+MOST_ROWS = 30
+"""Of a table in a terminal."""
+ABOUT_TESTS = "Wilcoxon's signed-rank test of log ratios, Holm's correction, 5 %"
+
+
+@dataclass
+class Comparison:
+    """Runs, compared by one metric.
+
+    Parameters
+    ----------
+    cells : Cells
+        The runs by method and data set.
+    metric : str
+        A column of their summaries.
+    notes : list of str
+        What a reader must know, in sentences.
+    """
+
+    cells: Cells
+    metric: str
+    notes: list[str] = field(default_factory=list)
+    _courses: dict[Cell, pd.DataFrame] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All summaries, one row for each run, replicate and metric, see `fkl.report.compare.cells.Cells.frame`."""
+        return self.cells.frame({name: unit.shared for name, unit in self.pivot.units.items()})
+
+    @cached_property
+    def pivot(self) -> Pivot:
+        """Means of the metric by method and data set."""
+        larger = self.metric in LARGER_IS_BETTER
+        values = self.cells.values(self.metric, -np.inf if larger else np.inf)
+        whole = self.metric, values, self.cells.methods, self.cells.datasets, larger, self._baselines[0]
+        return Pivot(*whole, self.cells.set_in_all)
+
+    @cached_property
+    def _baselines(self) -> tuple[dict[Cell, "pd.Series[float]"], list[str]]:
+        return self.cells.baselines(self.metric)
+
+    @cached_property
+    def _tested(self) -> tuple[pd.DataFrame, list[str]]:
+        return pairs.paired_tests(self.pivot)
+
+    @cached_property
+    def _ranked(self) -> tuple[pd.DataFrame, list[str]]:
+        return pairs.average_ranks(self.pivot)
+
+    @property
+    def tests(self) -> pd.DataFrame:
+        """Each two methods on each data set, replicate by replicate, see `fkl.report.compare.pairs.paired_tests`."""
+        return self._tested[0]
+
+    @property
+    def ranks(self) -> pd.DataFrame:
+        """Ranks by data set and method, the best on average first; empty where there is nothing to rank."""
+        return self._ranked[0]
+
+    @cached_property
+    def conclusions(self) -> list[str]:
+        """What a reader of the table must know: who diverged, who beats no baseline, whose step was not searched."""
+        every = self.cells.every
+        failed = sum(bool(run.diverged.any()) for run in every)
+        said = [f"{failed} of {len(every)} runs diverged."] if failed else []
+        said += [*self.pivot.conclusions, *self._baselines[1], *about_steps(self.cells, self.pivot)]
+        return [*said, *self.notes, *self.cells.notes]
+
+    @cached_property
+    def remarks(self) -> list[str]:
+        """All notes: the conclusions, and what was not tested or ranked."""
+        lines = [*self.conclusions, *self._tested[1], *self._ranked[1]]
+        if len(self.pivot.datasets) > 1 and (missing := pairs.why_no_diagram(self.ranks)):
+            lines.append(missing)
+        return lines
+
+    @property
+    def verdicts(self) -> list[str]:
+        """For each data set that was tested, whom the best method is better than, in a line."""
+        return pairs.summed_up(self.pivot, self.tests)
+
+    def course(self, cell: Cell) -> pd.DataFrame:
+        """Metric over rounds and costs of what counts in a cell: one curve a seed or replicate below the other.
+
+        Those that diverged are left out. Columns as of `fkl.report.compare.courses.course`.
+        """
+        if cell not in self._courses:
+            curves = [course(run, self.metric) for run in self.cells.finished(cell)]
+            whole = pd.concat(curves) if curves else pd.DataFrame()
+            self._courses[cell] = self.pivot.units[cell.dataset].curves(whole) if len(whole) else whole
+        return self._courses[cell]
+
+    def figures(self, dark: bool = False) -> dict[str, dict[str, bytes]]:
+        """Draw everything: names of figures, and their PNG and PDF by suffix.
+
+        Parameters
+        ----------
+        dark : bool
+            On a dark background, as for slides.
+        """
+        from fkl.report.compare.figures import draw
+
+        return draw(self.pivot, self.cells, self.ranks, self.course, dark)
+
+    def text(self, terminal: bool = False) -> str:
+        """The pivot, who is told apart from the best, and the notes.
+
+        Parameters
+        ----------
+        terminal : bool
+            Whether it is a terminal that shows bold and underlined letters.
+        """
+        parts = [self.pivot.text(terminal, MOST_ROWS)]
+        if self.verdicts:
+            parts.append("".join([f"{ABOUT_TESTS}:", *(f"\n  {line}" for line in self.verdicts)]))
+        if len(self.ranks):
+            best = [f"{method} {rank:.2f}" for method, rank in self.ranks.mean().head(MOST_ROWS).items()]
+            parts.append(f"average ranks over {len(self.ranks)} data sets: {', '.join(best)}")
+        return "\n\n".join([*parts, "\n".join(self.remarks)])
+
+    def write(self, folder: str | Path, dark: bool = False) -> list[Path]:
+        """Write all tables and figures, and name the files.
+
+        Parameters
+        ----------
+        folder : str or Path
+            runs.csv (and .parquet where pyarrow is installed), pivot, tests and ranks as .csv, .md and .tex, figures
+            as .png and .pdf.
+        dark : bool
+            Figures on a dark background.
+        """
+        folder = Path(folder)
+        files = [folder / "runs.csv"]
+        write_text(files[0], self.frame.to_csv(index=False, float_format="%.10g"))
+        if find_spec("pyarrow"):
+            files.append(folder / "runs.parquet")
+            with whole_file(files[-1]) as stream:
+                self.frame.to_parquet(stream, index=False)
+        files += self.pivot.write(folder / "pivot", self.conclusions)
+        about = "\n\n".join(self.remarks)
+        if len(self.tests):
+            files += Table(self.tests, f"{ABOUT_TESTS}. {self.pivot.caption}", about).write(folder / "tests")
+        if len(self.ranks):
+            ranked = self.ranks.T.assign(average=self.ranks.mean()).rename_axis("method").reset_index()
+            files += Table(ranked, f"Ranks. {self.pivot.caption}", about).write(folder / "ranks")
+        for name, made in self.figures(dark).items():
+            for suffix, content in made.items():
+                files.append(folder / f"{name}{suffix}")
+                with whole_file(files[-1]) as stream:
+                    stream.write(content)
+        return files
+
+
+def compare(
+    runs: str | PathLike[str] | Iterable[str | PathLike[str]] = (), metric: str | None = None, by: Sequence[str] = ()
+) -> Comparison:
+    """Compare finished runs.
+
+    Checksums are compared of what is read: configuration and summary of every run, and its rounds where they are drawn.
+
+    Parameters
+    ----------
+    runs : str, Path, Result or iterable of these
+        What `fkl.run` returned, folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must fit;
+        without any, ``outputs``.
+    metric : str, optional
+        A column of summary.csv; by default the error that most of the runs are judged by.
+    by : sequence of str
+        Keys whose values make columns of their own, as data sets do, in place of rows.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If a word finds no run, or no run has the metric.
+    """
+    found = choose([runs] if isinstance(runs, str | PathLike) else runs)
+    found.warn()
+    return compare_runs(found, metric, by)
+
+
+def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] = ()) -> Comparison:
+    """Compare runs that were read already; parameters and errors as for `compare`."""
+    runs = found.runs
+    notes = [f"{found.older} older runs have the configuration of a newer one, which counts."] if found.older else []
+    if metric is None:
+        named = [main_metric(run.summary) for run in runs]
+        metric = max(dict.fromkeys(named), key=named.count)
+    require_metric(metric, {str(name) for run in runs for name in run.summary})
+    having = [run for run in runs if metric in run.summary and run.summary[metric].notna().all()]
+    if not having:
+        raise FklError(f"metric={metric}: no run has a value of it in every replicate")
+    left = len(runs) - len(having)
+    notes += [f"{left} of {len(runs)} runs have no {metric} in every replicate, and are left out."] if left else []
+    elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # judged by another metric
+    lost = [run for run in found.lost if run.dataset not in elsewhere]
+    return Comparison(arrange([*lost, *having], by), metric, notes)
+
+
+def command(
+    where: Sequence[str] = (),
+    metric: str | None = None,
+    by: Sequence[str] = (),
+    out: str | Path = "outputs/comparison",
+    dark: bool = False,
+) -> str:
+    """`fkl compare`: compare, write everything, and return what is printed.
+
+    Parameters
+    ----------
+    where, metric, by
+        As for `compare`.
+    out : str or Path
+        Folder for tables and figures.
+    dark : bool
+        Figures on a dark background.
+    """
+    made = compare(where, metric, by)
+    files = made.write(out, dark)
+    checked = f"{', '.join(VERIFIED)}, and rounds.csv where drawn"
+    said = f"{len(made.cells.every)} runs compared; checked against their checksums: {checked}"
+    return f"{made.text(sys.stdout.isatty())}\n\n{said}\n{len(files)} files: {out}"

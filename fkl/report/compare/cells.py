@@ -1,0 +1,233 @@
+"""Runs as cells of one table: a method, with what is its own, on data that are the same for all of its column."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError, require
+from fkl.data.baselines import CONSTANTS
+from fkl.report.compare.labels import Flat, by_hand, flat, told, varying
+from fkl.results.finished_runs import EndedRun, FinishedRun
+
+PAIR = ["seed", "replicate"]
+"""What a value is paired by."""
+OF_DATA = ("dataset", "partition", "scaling", "rows")
+"""Groups whose keys say which data a run is on."""
+OF_A_PAIR = ("seed", "replicates")
+
+
+class Cell(NamedTuple):
+    """Where a run stands."""
+
+    method: str
+    dataset: str
+
+
+@dataclass
+class Cells:
+    """All runs in their cells.
+
+    Parameters
+    ----------
+    runs : dict of Cell to list of EndedRun
+        Those of one cell differ in their seed alone.
+    keys : list of str
+        By which methods or data are told apart.
+    set_in_all : list of str
+        Words that the user gave for all runs.
+    notes : list of str
+        What a reader must know, in sentences.
+    """
+
+    runs: dict[Cell, list[EndedRun]] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+    set_in_all: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def methods(self) -> list[str]:
+        """Rows of the table."""
+        return [*dict.fromkeys(cell.method for cell in self.runs)]
+
+    @property
+    def datasets(self) -> list[str]:
+        """Columns of the table."""
+        return [*dict.fromkeys(cell.dataset for cell in self.runs)]
+
+    @property
+    def every(self) -> list[EndedRun]:
+        """All runs, cell by cell."""
+        return [run for runs in self.runs.values() for run in runs]
+
+    def finished(self, cell: Cell) -> list[FinishedRun]:
+        """The runs of a cell that have tables."""
+        return [run for run in self.runs.get(cell, []) if isinstance(run, FinishedRun)]
+
+    def values(self, metric: str, worst: float) -> dict[Cell, "pd.Series[float]"]:
+        """A column of the summaries, indexed by `PAIR`, with `worst` where a replicate diverged."""
+        return {cell: _by_pair(runs, [run.values(metric, worst) for run in runs]) for cell, runs in self.runs.items()}
+
+    def baselines(self, metric: str) -> tuple[dict[Cell, "pd.Series[float]"], list[str]]:
+        """Errors of what predicts without learning, by its name and data set, indexed by `PAIR`.
+
+        Runs on one data set have the same baselines, unless clients are absent in some of them. Then there is none, and
+        a sentence says so.
+        """
+        found: dict[Cell, pd.Series[float]] = {}
+        notes = {}
+        for name, words in CONSTANTS.get(metric, {}).items():
+            for dataset in self.datasets:
+                on_data = [cell for cell in self.runs if cell.dataset == dataset]
+                having = [run for cell in on_data for run in self.finished(cell) if name in run.summary]
+                if not having:
+                    continue
+                every = _by_pair(having, [run.summary[name].to_numpy(float) for run in having])
+                if (every.groupby(level=PAIR).nunique() > 1).any():
+                    notes[dataset] = (
+                        f"{dataset}: the methods saw different samples, so no baseline holds for all of them."
+                    )
+                else:
+                    found[Cell(words, dataset)] = every[~every.index.duplicated()]
+        return found, [*notes.values()]
+
+    def frame(self, shared: Mapping[str, "pd.Index[Any] | None"]) -> pd.DataFrame:
+        """All summaries, one row for each run, replicate and metric.
+
+        Parameters
+        ----------
+        shared : dict of str to Index
+            Seeds and replicates that all methods on a data set have; None where there is none.
+
+        Returns
+        -------
+        DataFrame
+            run, method, dataset, algorithm, the keys that tell runs apart, seed, replicate, diverged, shared, metric,
+            value. A run that diverged and left no summary has one row a replicate, without a metric.
+        """
+        rows = []
+        for cell, runs in self.runs.items():
+            for run in runs:
+                config = flat(run.config)
+                named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}
+                named |= {key: config.get(key) for key in self.keys} | {"seed": run.config["seed"]}
+                replicates = range(run.replicates)
+                counted, seed = shared[cell.dataset], run.config["seed"]
+                whose = {"shared": [counted is not None and (seed, one) in counted for one in replicates]}
+                table = run.summary if isinstance(run, FinishedRun) else pd.DataFrame({"replicate": replicates})
+                rows.append(table.assign(**named, diverged=run.diverged, **whose))
+        wide = pd.concat(rows, ignore_index=True)
+        ids = [*named, "replicate", "diverged", "shared"]
+        long = wide.melt(ids, var_name="metric", value_name="value").dropna(subset="value")
+        lost = wide.loc[~wide["run"].isin(long["run"]), ids].assign(metric="", value=np.nan)
+        return pd.concat([long, lost], ignore_index=True) if len(lost) else long.reset_index(drop=True)
+
+
+def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
+    """Put runs in cells.
+
+    A method is an algorithm with those of its keys that were set by hand, or differ between its runs on the same data.
+    Runs that differ in their seed alone are one cell's.
+
+    Parameters
+    ----------
+    runs : iterable of EndedRun
+        Oldest first; of those that differ in nothing else, one with the most replicates counts, and then the newest.
+    by : sequence of str
+        Keys whose values make columns, as data do, in place of rows.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If there is a key in `by` that no run has.
+    """
+    placed = [(run, flat(run.config)) for run in runs]
+    if not placed:
+        raise FklError("compare: no run is left")
+    for key in by:
+        known = sorted({name for _, config in placed for name in config})
+        require(key in known, "by", key, f"a key of the runs: {', '.join(known)}")
+    hands = [by_hand(run) for run, _ in placed]
+    in_all = [word for word in hands[0].items() if all(word in hand.items() for hand in hands)]
+    cells = Cells(set_in_all=[f"{key}={value}" for key, value in in_all if key not in OF_A_PAIR])
+    own = [dict(word for word in hand.items() if word not in in_all) for hand in hands]
+    columns, of_data = _columns(placed, by)
+    rows, of_methods = _rows(placed, own, columns, by, cells.notes)
+    cells.keys = [*dict.fromkeys([*of_methods, *of_data])]
+    chosen: dict[tuple[Cell, int], EndedRun] = {}
+    for (run, config), dataset, method in zip(placed, columns, rows, strict=True):
+        at = Cell(method, dataset), config["seed"]
+        if at not in chosen or run.replicates >= chosen[at].replicates:
+            chosen[at] = run
+    for (cell, _), run in sorted(chosen.items(), key=lambda item: (*item[0][0], item[0][1])):
+        cells.runs.setdefault(cell, []).append(run)
+    return cells
+
+
+Placed = list[tuple[EndedRun, Flat]]
+
+
+def _columns(placed: Placed, by: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Label of each run's data, and the keys in them."""
+    groups: dict[str, list[Flat]] = {}
+    for run, config in placed:
+        groups.setdefault(run.dataset, []).append(_only(config, True, by))
+    keys = {name: varying(configs) for name, configs in groups.items()}
+    labels = [_label(run.dataset, _only(config, True, by), keys[run.dataset]) for run, config in placed]
+    return labels, [key for several in keys.values() for key in several]
+
+
+def _rows(
+    placed: Placed, own: list[Flat], columns: list[str], by: Sequence[str], notes: list[str]
+) -> tuple[list[str], list[str]]:
+    """Label of each run's method, and all keys that differ; what only does between data sets is a note.
+
+    `own` holds what the user set for each run, and not for all.
+    """
+    groups: dict[str, dict[str, list[Flat]]] = {}
+    handed: dict[str, list[str]] = {}
+    for (run, config), hand, column in zip(placed, own, columns, strict=True):
+        groups.setdefault(run.algorithm, {}).setdefault(column, []).append(_only(config, False, by))
+        handed.setdefault(run.algorithm, []).extend(_only(hand, False, by))
+    keys, all_keys = {}, []
+    for name, on_data in groups.items():
+        keys[name] = [*dict.fromkeys(key for some in on_data.values() for key in varying(some))]
+        all_keys += (everywhere := varying([one for some in on_data.values() for one in some]))
+        if tuned := [key for key in everywhere if key not in keys[name]]:
+            alike: dict[str, list[str]] = {}
+            for column, some in on_data.items():
+                alike.setdefault(told(some[0], tuned), []).append(column)
+            values = "; ".join(f"{words} on {' and '.join(several)}" for words, several in alike.items())
+            notes.append(f"{name} is not set alike on all data: {values}.")
+        said = {key.partition(".")[0] for key in everywhere}
+        alone = [key for key in dict.fromkeys(handed[name]) if key not in everywhere and key not in said]
+        keys[name] += alone
+        all_keys += alone
+    labels = [
+        _label(run.algorithm, _only(hand | config, False, by), keys[run.algorithm])
+        for (run, config), hand in zip(placed, own, strict=True)
+    ]
+    return labels, all_keys
+
+
+def _only(config: Flat, data: bool, by: Sequence[str]) -> Flat:
+    """Keys that say on which data a run is, or the others."""
+    return {
+        key: value
+        for key, value in config.items()
+        if key not in OF_A_PAIR and (key in by or key.partition(".")[0] in OF_DATA) == data
+    }
+
+
+def _label(name: str, config: Flat, keys: Sequence[str]) -> str:
+    return ", ".join(word for word in (name, told(config, keys)) if word)
+
+
+def _by_pair(runs: Sequence[EndedRun], values: Sequence[NDArray[np.float64]]) -> "pd.Series[float]":
+    """Values of the replicates of some runs."""
+    pairs = [(run.config["seed"], replicate) for run in runs for replicate in range(run.replicates)]
+    index = pd.MultiIndex.from_tuples(pairs, names=PAIR)
+    return pd.Series(np.concatenate([*values]), index, dtype=np.float64).sort_index()

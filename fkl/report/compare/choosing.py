@@ -1,0 +1,167 @@
+"""Which finished runs are compared: those of folders, sweeps and globs, by the values of their keys."""
+
+import csv
+import re
+from collections.abc import Iterable
+from functools import cache
+from os import PathLike, fspath
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+import yaml
+
+from fkl import conf_folder
+from fkl.basics.errors import FklError, require, shown
+from fkl.report.compare.labels import CLASS, Flat, flat
+from fkl.results.finished_runs import CONFIG_FILE, Collected, DivergedRun, EndedRun, FinishedRun, entries
+from fkl.results.folder import LAST_FILE
+
+VERIFIED = (CONFIG_FILE, "summary.csv")
+"""Files whose checksums are compared: what a comparison reads of every run. `rounds.csv` is where it is drawn."""
+JOBS = "jobs.csv"
+NAMED = ("algo", "dataset")
+"""Groups whose choices go by their names, `algo=pof_mkl`."""
+GLOB = re.compile(r"[*?\[]")
+MOST_TOLD = 12
+
+
+def choose(where: Iterable[str | PathLike[str]]) -> Collected:
+    """Read the runs that some words name.
+
+    Parameters
+    ----------
+    where : iterable of str or Path
+        Folders of runs, of sweeps, or with both, such as outputs; globs of these; and ``KEY=VALUE,VALUE``, which a run
+        must fit all of. Folders and globs add up; without any it is the folder outputs.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        Names the word that finds nothing.
+    """
+    words = [fspath(word) for word in where]
+    filters = [word for word in words if _is_filter(word)]
+    places = [word for word in words if not _is_filter(word)] or ["outputs"]
+    found = Collected()
+    for folder in dict.fromkeys(folder.resolve() for place in places for folder in _folders(place)):
+        found.add(folder, VERIFIED)
+    if not found.whole:
+        found.warn()
+        diverged = len(found.diverged)
+        why = f"{diverged} diverged; lower the step size" if diverged else "fkl run makes one"
+        raise FklError(f"{', '.join(map(shown, places))}: no finished run there; {why}")
+    found.whole.sort(key=lambda run: run.ended)
+    ended: list[EndedRun] = [*found.diverged, *found.whole]
+    for word in filters:
+        ended = _fitting(word, ended)
+    found.whole = [run for run in ended if isinstance(run, FinishedRun)]
+    found.diverged = [run for run in ended if isinstance(run, DivergedRun)]
+    return found
+
+
+def _is_filter(word: str) -> bool:
+    return re.match(r"[A-Za-z_][\w.]*=", word) is not None and not Path(word).exists()
+
+
+def _folders(place: str) -> list[Path]:
+    """Folders of runs at a place, or of each place that a glob finds."""
+    if not GLOB.search(place) or Path(place).exists():
+        return _of_one(Path(place))
+    path = Path(place)
+    root = Path(path.anchor) if path.is_absolute() else Path()
+    found = sorted(root.glob(str(path.relative_to(path.anchor))))
+    require(bool(found), "where", place, "a glob that finds something")
+    return [folder for one in found if one.is_dir() for folder in _of_one(one)]
+
+
+def _of_one(place: Path) -> list[Path]:
+    """A run itself, the runs of a sweep, or those that lie in a folder or below its `runs`."""
+    table = place if place.name == JOBS else place / JOBS
+    if table.is_file():
+        return _of_sweep(table)
+    require(place.is_dir(), "where", place, f"a folder, a glob, or KEY=VALUE; a sweep's folder has a {JOBS}")
+    if (place / LAST_FILE).is_file():
+        return [place]
+    outputs = place.parent if place.name == "runs" else place
+    there = outputs / "runs"
+    several = [*entries(there), *entries(outputs / "failed")] if there.is_dir() else entries(place)
+    return [folder for folder in several if _may_be_run(folder)]
+
+
+def _may_be_run(folder: Path) -> bool:
+    """Whether a folder has what a run ends with; one that cannot be read may have it, and is named by `read_run`."""
+    try:
+        return S_ISREG((folder / LAST_FILE).stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+
+
+def _of_sweep(table: Path) -> list[Path]:
+    """Folders of the jobs that have one; they are told from where the sweep was called."""
+    with table.open(encoding="utf-8", newline="") as stream:
+        try:
+            told = [Path(row["folder"]) for row in csv.DictReader(stream) if row["state"] and row["folder"]]
+        except (KeyError, AttributeError, csv.Error, UnicodeDecodeError):
+            raise FklError(f"{table}: is not the list of a sweep's jobs") from None
+    above = [Path(), *table.resolve().parents]
+    return [next((base / folder for base in above if (base / folder).is_dir()), folder) for folder in told]
+
+
+def _fitting(word: str, runs: list[EndedRun]) -> list[EndedRun]:
+    """Runs that have one of a key's values."""
+    key, _, text = word.partition("=")
+    wanted = text.split(",")
+    fitting = [run for run in runs if any(_fits(run, key, one) for one in wanted)]
+    if not fitting:
+        there = sorted({name for run in runs for name in _values(run, key)})
+        told = ", ".join(there[:MOST_TOLD]) + (", ..." if len(there) > MOST_TOLD else "")
+        raise FklError(f"{word}: fits none of {len(runs)} runs; " + (f"there is {told}" if there else "no such key"))
+    return fitting
+
+
+def _fits(run: EndedRun, key: str, wanted: str) -> bool:
+    config = flat(run.config)
+    if key in config:
+        return bool(config[key] == _parsed(wanted))
+    return _plain(wanted) in {_plain(name) for name in _names(run, key, config)}
+
+
+def _values(run: EndedRun, key: str) -> list[str]:
+    config = flat(run.config)
+    return [str(config[key])] if key in config else _names(run, key, config)[-1:]
+
+
+def _names(run: EndedRun, group: str, config: Flat) -> list[str]:
+    """What a group's choice goes by: its class and module, and the name that it has for people."""
+    target = config.get(f"{group}.{CLASS}")
+    if target is None:
+        return []
+    *_, module, name = ["", *str(target).split(".")]
+    own = {"algo": run.algorithm, "dataset": run.dataset}
+    return [name, *_choices(group).get(str(target), []), *([module, own[group]] if group in NAMED else [])]
+
+
+@cache
+def _choices(group: str) -> dict[str, list[str]]:
+    """Names of a group's choices by their class; nothing of classes that several choices share."""
+    found: dict[str, list[str]] = {}
+    for file in sorted((conf_folder() / group).glob("*.yaml")):
+        if target := re.search(r"^_target_: *(\S+)", file.read_text(encoding="utf-8"), re.MULTILINE):
+            found.setdefault(target[1], []).append(file.stem)
+    return {target: names for target, names in found.items() if len(names) == 1}
+
+
+def _plain(name: str) -> str:
+    """A name without what is written now this way, now that: RBF-1 is rbf_1."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _parsed(text: str) -> Any:
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,54 @@
+"""Course of a run: a metric over rounds, and over what the rounds cost."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from fkl.results.finished_runs import FinishedRun
+from fkl.results.folder import damage
+
+MOST_POINTS = 200
+"""Of a curve."""
+ON_WIRES = ("uplink", "downlink", "link")
+"""Directions whose counts make all that was sent, as in `fkl.wire.ledger`, which takes a second to import."""
+
+
+def traffic(names: Sequence[str], unit: str) -> list[str]:
+    """Columns of what went over wires, each message once."""
+    return [name for direction in ON_WIRES if (name := f"{direction}_{unit}") in names]
+
+
+def course(run: FinishedRun, metric: str) -> pd.DataFrame:
+    """Metric and costs of some rounds, a row a replicate and round; empty where rounds do not tell it.
+
+    Returns
+    -------
+    DataFrame
+        seed, replicate, rounds, metric; scalars, bytes: so far, over the number of clients; seconds so far, and
+        whether these are `evenly` spread over the rounds, since the run tells their sum alone.
+    """
+    T, file = int(run.provenance["rounds"]), run.folder / "rounds.csv"
+    with file.open(encoding="utf-8") as stream:
+        there = stream.readline().rstrip("\n").split(",")
+    if metric not in there or damage(run.folder, {file.name}) is not None:
+        return pd.DataFrame()
+    sent = {unit: traffic(there, unit) for unit in ("scalars", "bytes")}
+    timed = ["runtime_s"] if "runtime_s" in there else []
+    wanted = ["round", "replicate", metric, *timed, *sent["scalars"], *sent["bytes"]]
+    table = pd.read_csv(file, usecols=wanted)[wanted].to_numpy(np.float64)
+    table = table[~run.diverged[table[:, 1].astype(np.int64)]]
+    even = np.concatenate([np.geomspace(1, T, MOST_POINTS // 2), np.linspace(1, T, MOST_POINTS // 2)])
+    column = dict(zip(wanted, table[np.isin(table[:, 0], np.round(even))].T, strict=True))
+    told = np.full(len(column["round"]), run.config["seed"]), column["replicate"].astype(np.int64)
+    made = {"seed": told[0], "replicate": told[1], "rounds": column["round"], "metric": column[metric]}
+    made["evenly"] = np.full(len(column["round"]), not timed)
+    for unit, names in sent.items():
+        if names:
+            made[unit] = sum(column[name] for name in names) / run.provenance["clients"]
+    if timed:
+        return pd.DataFrame({**made, "seconds": column["runtime_s"]})
+    whole = dict(zip(run.summary["replicate"], run.summary["runtime_s"], strict=True))
+    return pd.DataFrame(
+        {**made, "seconds": np.vectorize(whole.get, otypes=[float])(column["replicate"]) * column["round"] / T}
+    )

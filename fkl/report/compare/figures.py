@@ -1,0 +1,201 @@
+"""Figures of a comparison: curves with bands, error against bytes with its Pareto front, and critical differences."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import NDArray
+
+from fkl.report.compare import pairs
+from fkl.report.compare.cells import Cell, Cells
+from fkl.report.compare.courses import traffic
+from fkl.report.compare.pivot import Pivot
+from fkl.report.compare.statistics import LEVEL, pareto_front
+from fkl.report.figures import DARK, canvas, rendered, shade, shaded
+from fkl.report.process_pool import in_forks
+from fkl.results.metrics import WORDS
+
+MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
+"""Methods and data sets that a figure shows, and panels beside each other."""
+MARKERS = "osD^vP*X"
+SPREAD = "mean ± 1 sd over"
+GREYS = ("0.35", "0.65")
+"""Of the baselines."""
+FEW = 100
+"""Bytes below which an axis is linear, so that methods that send nothing are shown, too."""
+AXES = {
+    "rounds": "round",
+    "scalars": "scalars sent so far, a client's share",
+    "bytes": "bytes sent so far, a client's share",
+    "seconds": "seconds of computing so far",
+}
+EVENLY = "\n(evenly over the rounds)"
+"""What is said of seconds where the rounds have none."""
+AT_THE_END = "bytes sent in all, a client's share"
+
+Course = Callable[[Cell], pd.DataFrame]
+
+
+def draw(
+    pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course, dark: bool = False
+) -> dict[str, dict[str, bytes]]:
+    """All figures of a comparison by name, each as PNG and PDF.
+
+    Parameters
+    ----------
+    pivot, cells, ranks, course : see `fkl.report.compare.Comparison`
+    dark : bool
+        On a dark background, as for slides.
+    """
+    with matplotlib.rc_context(DARK if dark else None):  # type: ignore[arg-type]  # of matplotlib's own names
+        drawn = in_forks(_figures(pivot, cells, ranks, course))
+        return {name: files for name, files in drawn.items() if files is not None}
+
+
+def front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
+    """The Pareto front of some points, as stairs behind them."""
+    on_front = pareto_front(cost, error)
+    stairs = sorted(zip([*cost[on_front], cost.max()], [*error[on_front], error.min()], strict=True))
+    x, y = zip(*stairs, strict=True)
+    axes.step(x, y, where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front")
+
+
+def _figures(
+    pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course
+) -> dict[str, Callable[[], dict[str, bytes] | None]]:
+    """What draws each figure."""
+    looks = {pivot.methods[i]: shade(number) for number, i in enumerate(pivot.best_first[:MOST_METHODS])}
+    shown = [cell for cell in pivot.values if cell.method in looks]
+    told = f"{SPREAD} {pivot.over}" if pivot.several else pivot.over
+    if len(looks) < len(pivot.methods):
+        told += f"; the {len(looks)} best of {len(pivot.methods)} methods"
+    datasets = pivot.datasets[:MOST_PANELS]
+    if len(datasets) < len(pivot.datasets):
+        told += f"; the first {len(datasets)} of {len(pivot.datasets)} data sets"
+    courses = in_forks({cell: partial(course, cell) for cell in shown if cell.dataset in datasets})
+    work: dict[str, Callable[[], dict[str, bytes] | None]] = {}
+    for name, words in AXES.items():
+        panel = partial(_curves, pivot, courses, name, looks)
+        work[f"curves_over_{name}"] = partial(_panels, datasets, panel, pivot.metric, words, told)
+    panel = partial(_points, pivot, cells, looks)
+    work["error_against_bytes"] = partial(_panels, datasets, panel, pivot.metric, AT_THE_END, told)
+    if len(ranks) and not pairs.why_no_diagram(ranks):
+        work["critical_difference"] = partial(_critical_difference, ranks)
+    return work
+
+
+def _panels(
+    datasets: list[str], panel: Callable[[Axes, str], bool], metric: str, words: str, told: int | str
+) -> dict[str, bytes] | None:
+    """A figure with a panel for each data set; None where there is nothing to draw in any."""
+    figure, panels = canvas(len(datasets), ACROSS)
+    drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
+    if not any(drawn):
+        return None
+    for number, (axes, dataset) in enumerate(zip(panels, datasets, strict=True)):
+        axes.set_title(dataset)
+        axes.set_xlabel(words + (EVENLY if getattr(axes, "evenly", False) else ""))
+        if number % ACROSS == 0:
+            axes.set_ylabel(WORDS.get(metric, metric))
+    return rendered(figure, told)
+
+
+def _named(pivot: Pivot, method: str) -> str:
+    """A method, with how many of its values diverged, which are in no curve and no point."""
+    on = [name for name in pivot.datasets if Cell(method, name) in pivot.judged and pivot.diverged(method, name)[0]]
+    counts = [f"{name}: {{}} of {{}} diverged".format(*pivot.diverged(method, name)) for name in on]
+    return f"{method} ({', '.join(counts)})" if counts else method
+
+
+def _baselines(pivot: Pivot, axes: Axes, dataset: str) -> None:
+    """A dashed line for each baseline."""
+    on_data = [(cell.method, mean) for cell, mean in pivot.baseline_means.items() if cell.dataset == dataset]
+    for number, (name, mean) in enumerate(on_data):
+        axes.axhline(mean, color=GREYS[number], linestyle="--", linewidth=1, label=f"{name}, at the end", zorder=0)
+
+
+def _curves(
+    pivot: Pivot,
+    courses: dict[Cell, pd.DataFrame],
+    name: str,
+    looks: dict[str, tuple[str, str]],
+    axes: Axes,
+    dataset: str,
+) -> bool:
+    """Curves of one data set; False where there is none."""
+    drawn, positive = False, True
+    for method, look in looks.items():
+        course = courses.get(Cell(method, dataset), pd.DataFrame())
+        if not {"metric", name} <= set(course) or not course[name].any():
+            continue
+        by_round = course.groupby(course["rounds"])
+        x, mean, deviation = by_round[name].mean(), by_round["metric"].mean(), by_round["metric"].std(ddof=1)
+        if len(x) < 2:
+            continue
+        label = _named(pivot, method)
+        shaded(axes, x.to_numpy(float), mean.to_numpy(), deviation.fillna(0).to_numpy(), label, look)
+        drawn, positive = True, positive and bool((mean > 0).all())
+        if name == "seconds" and course["evenly"].any():
+            axes.evenly = True  # type: ignore[attr-defined]
+    if drawn:
+        _baselines(pivot, axes, dataset)
+        axes.set_yscale("log" if positive else "linear")
+        axes.set_xscale("linear" if name == "rounds" else "log")
+    return drawn
+
+
+def _points(pivot: Pivot, cells: Cells, looks: dict[str, tuple[str, str]], axes: Axes, dataset: str) -> bool:
+    """A point a method, and the front; False where nobody sends anything."""
+    found: dict[str, tuple[float, float, float]] = {}
+    for method in looks:
+        runs = cells.finished(Cell(method, dataset))
+        if not runs or not all(traffic([*run.summary], "bytes") for run in runs):
+            continue
+        share = [
+            run.summary[traffic([*run.summary], "bytes")].sum(axis=1).mean() / run.provenance["clients"] for run in runs
+        ]
+        judged = pivot.judged[Cell(method, dataset)]
+        if len(values := judged[np.isfinite(judged)]):
+            spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+            found[method] = float(np.mean(share)), float(values.mean()), spread
+    if not any(cost for cost, _, _ in found.values()):
+        return False
+    cost, error, _ = (np.array(column) for column in zip(*found.values(), strict=True))
+    for number, (method, (colour, _)) in enumerate(looks.items()):
+        if method in found:
+            x, y, spread = found[method]
+            label = _named(pivot, method)
+            axes.errorbar(x, y, spread, fmt=MARKERS[number % len(MARKERS)], color=colour, label=label, capsize=2)
+    _baselines(pivot, axes, dataset)
+    if not pivot.larger_is_better:
+        front(axes, cost, error)
+    if (error > 0).all():
+        axes.set_yscale("log")
+    if (cost > 0).all():
+        axes.set_xscale("log")
+    else:
+        axes.set_xscale("symlog", linthresh=FEW)
+    return True
+
+
+def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
+    """Average ranks on a line; bars join methods that Nemenyi's test does not tell apart."""
+    from scikit_posthocs import critical_difference_diagram
+
+    height = 1.2 + 0.22 * placed.shape[1]
+    figure = Figure(figsize=(8, height), layout=ConstrainedLayoutEngine(w_pad=0.3))  # names stand beyond the axis
+    axes = figure.add_subplot()
+    ink = matplotlib.rcParams["text.color"]
+    lines: dict[str, Any] = {"color": ink}
+    critical_difference_diagram(
+        placed.mean(), pairs.nemenyi(placed), ax=axes, alpha=1 - LEVEL,
+        elbow_props=lines, crossbar_props=lines, marker_props=lines,
+    )  # fmt: skip
+    told = f"average ranks over {len(placed)} data sets; bars join methods that\n"
+    return rendered(figure, f"{told}Nemenyi's test does not tell apart at {100 * (1 - LEVEL):g} %")

@@ -1,0 +1,90 @@
+"""Short names for runs: what is not the same in all of them, and nothing else."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from fkl.config import NOT_RESULTS
+from fkl.data import renamed
+from fkl.results.finished_runs import EndedRun
+
+CLASS = "_target_"
+Flat = dict[str, Any]
+"""A configuration with one key for each value, nodes joined by dots."""
+
+
+def flat(config: dict[str, Any]) -> Flat:
+    """What of a resolved configuration decides numbers; 1.0 is 1.
+
+    Examples
+    --------
+    >>> flat({"seed": 0, "threads": 2, "algo": {"eta": 1.0}})
+    {'seed': 0, 'algo.eta': 1}
+    """
+    told = {"dataset": renamed.shown(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
+    return dict(_flat({key: node for key, node in (config | told).items() if key not in NOT_RESULTS}))
+
+
+def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+            yield above + key, int(value) if whole else value
+
+
+def by_hand(run: EndedRun) -> Flat:
+    """What the user set of a run: keys with their values, and groups with the names of their choices.
+
+    The method and the data set are left out, which have their own names, and so is what decides no number.
+    """
+    pairs = (word.lstrip("+").partition("=") for word in run.words)
+    config = flat(run.config)
+    groups = {key for key, node in run.config.items() if isinstance(node, dict) and key not in NOT_RESULTS}
+    return {
+        key: config.get(key, value) for key, _, value in pairs if key in config or key in groups - {"algo", "dataset"}
+    }
+
+
+def varying(flats: Sequence[Flat]) -> list[str]:
+    """Keys that have not the same value in all configurations; where classes differ, in all of one class.
+
+    Examples
+    --------
+    >>> varying([{"algo.eta": 1, "seed": 0}, {"algo.eta": 2, "seed": 0}])
+    ['algo.eta']
+    """
+    keys = dict.fromkeys(key for one in flats for key in one)
+    return [key for key in keys if any(_differ(key, some) for some in _of_one_class(key, flats))]
+
+
+def _of_one_class(key: str, flats: Sequence[Flat]) -> Iterable[list[Flat]]:
+    group, _, name = key.rpartition(".")
+    by_class: dict[Any, list[Flat]] = {}
+    for one in flats:
+        by_class.setdefault(one.get(f"{group}.{CLASS}") if name != CLASS else "", []).append(one)
+    return by_class.values()
+
+
+def _differ(key: str, flats: Sequence[Flat]) -> bool:
+    first = repr(flats[0].get(key, CLASS))
+    return any(repr(one.get(key, CLASS)) != first for one in flats)
+
+
+def told(config: Flat, keys: Sequence[str]) -> str:
+    """Values of some keys for people, a key by its last part where that is clear.
+
+    Examples
+    --------
+    >>> told({"algo.M": 1, "kernels.D": 20}, ["algo.M", "kernels.N"])
+    'M=1'
+    """
+    return ", ".join(_word(key, config[key], keys) for key in keys if key in config)
+
+
+def _word(key: str, value: Any, keys: Sequence[str]) -> str:
+    last = key.rpartition(".")[2]
+    if last == CLASS:
+        return str(value).rpartition(".")[2]
+    name = key if sum(other.rpartition(".")[2] == last for other in keys) > 1 else last
+    return f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"

@@ -1,0 +1,57 @@
+"""Whether each method had a step size of its own: without a search, defaults decide who is best."""
+
+import numpy as np
+
+from fkl.engines.divergence import STEP_SIZES
+from fkl.report.compare.cells import Cells
+from fkl.report.compare.labels import flat
+from fkl.report.compare.pivot import Pivot
+
+Steps = dict[str, dict[str, dict[str, float | None]]]
+"""Step sizes by algorithm, data set and row of the table; None for a method's own."""
+
+
+def about_steps(cells: Cells, pivot: Pivot) -> list[str]:
+    """Say for which methods no step size was searched, and whose best one is the smallest or largest that was run."""
+    keys, steps = _steps(cells)
+    at_end = _at_the_end(keys, steps, pivot)
+    alone = [name for name, on in steps.items() if all(len({*some.values()}) == 1 for some in on.values())]
+    if not alone or len(pivot.methods) < 2:
+        return at_end
+    return [
+        f"No step size was searched for {', '.join(alone)}: the defaults may decide the order, and have cost "
+        f"up to 26 times the error. Sweep {' and '.join(dict.fromkeys(keys[name] for name in alone))}.",
+        *at_end,
+    ]
+
+
+def _steps(cells: Cells) -> tuple[dict[str, str], Steps]:
+    """Each algorithm's key of the step size, and its values."""
+    keys: dict[str, str] = {}
+    steps: Steps = {}
+    for cell, (run, *_) in cells.runs.items():
+        config = flat(run.config)
+        key = next((f"algo.{name}" for name in STEP_SIZES if f"algo.{name}" in config), None)
+        if key is not None:
+            keys[run.algorithm] = key
+            steps.setdefault(run.algorithm, {}).setdefault(cell.dataset, {})[cell.method] = config[key]
+    return keys, steps
+
+
+def _at_the_end(keys: dict[str, str], steps: Steps, pivot: Pivot) -> list[str]:
+    """Sentences on the best of several step sizes that have none on one side."""
+    found: dict[str, list[str]] = {}
+    for j, dataset in enumerate(pivot.datasets):
+        for name, on in steps.items():
+            some = on.get(dataset, {})
+            known = sorted({step for step in some.values() if step is not None})
+            order = np.argsort(pivot.places[:, j], kind="stable")
+            best = next((i for i in order if pivot.methods[i] in some and np.isfinite(pivot.means[i, j])), None)
+            if len(known) < 2 or best is None or np.isnan(pivot.places[best, j]):
+                continue
+            step = some[pivot.methods[best]]
+            for end, most, more in ((known[0], "smallest", "smaller"), (known[-1], "largest", "larger")):
+                if step == end:
+                    words = f"the best {keys[name]} of {name}, {step:g}, is the {most} that ran: try {more} ones."
+                    found.setdefault(words, []).append(dataset)
+    return [f"{' and '.join(datasets)}: {words}" for words, datasets in found.items()]

@@ -1,0 +1,84 @@
+"""What counts as one value where methods are compared: a seed that draws the data anew, or a replicate."""
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fkl.report.compare.cells import Cell
+
+ONE_SPLIT = "One split; intervals are of the random features alone"
+Values = dict[Cell, "pd.Series[float]"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What counts as one value on a data set.
+
+    Parameters
+    ----------
+    kind : {"seed", "replicate"}
+        Seeds draw split and features anew, so several seeds are the unit, each the mean of its replicates. The
+        replicates of one seed are the unit where there is no other seed.
+    shared : Index or None
+        Seeds and replicates that all methods have; None where they share none, and nothing can be ranked.
+    n : int
+        How many units there are; of methods that share none, the most that one has.
+    one_split : bool
+        Whether all of them have the same data and split.
+    """
+
+    kind: str
+    shared: "pd.Index[Any] | None"
+    n: int
+    one_split: bool
+
+    @classmethod
+    def of(cls, values: Values, baselines: Values) -> Self:
+        """Find the unit of one data set from its methods' values, and its baselines'.
+
+        Baselines depend on the data alone: where they differ between replicates, so do the data.
+        """
+        indexes = [series.index for series in values.values()]
+        shared = reduce(lambda one, other: one.intersection(other), indexes)
+        counted = shared if len(shared) else max(indexes, key=len)
+        seeds = counted.get_level_values("seed").nunique()
+        if seeds > 1:
+            return cls("seed", shared if len(shared) else None, seeds, False)
+        drawn = [series[series.index.isin(counted)].nunique() > 1 for series in baselines.values()]
+        return cls("replicate", shared if len(shared) else None, len(counted), not any(drawn))
+
+    def values(self, series: "pd.Series[float]") -> NDArray[np.float64]:
+        """(n,) What counts of the values of a method, by seed and replicate."""
+        counted = series if self.shared is None else series[series.index.isin(self.shared)]
+        if self.kind == "seed":
+            counted = counted.groupby(level="seed").mean()
+        return np.asarray(counted, np.float64)
+
+    def curves(self, whole: pd.DataFrame) -> pd.DataFrame:
+        """What counts of a table with seed, replicate and rounds: the shared replicates, averaged within each seed."""
+        counted = whole
+        if self.shared is not None:
+            counted = whole[pd.MultiIndex.from_frame(whole[["seed", "replicate"]]).isin(self.shared)]
+        if self.kind == "seed":
+            counted = counted.groupby(["seed", "rounds"], as_index=False).mean()
+        return counted
+
+    @property
+    def words(self) -> str:
+        """How many there are."""
+        return f"{self.n} {'shared ' * (self.shared is not None)}{self.kind}{'s' * (self.n != 1)}"
+
+    def left_out(self, dataset: str, values: Values) -> list[str]:
+        """Which values do not count, in a sentence; none where all do."""
+        most = max(len(series) for series in values.values())
+        if self.shared is None:
+            return [f"{dataset}: the methods share no seed and replicate, so they are not ranked or tested."]
+        if len(self.shared) == most:
+            return []
+        few = [cell.method for cell, series in values.items() if len(series) < most]
+        least = f"; {few[0]} has no more" if len(few) == 1 else ""
+        return [f"{dataset}: only {len(self.shared)} of {most} replicates count, those that all methods share{least}."]

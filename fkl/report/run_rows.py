@@ -1,0 +1,192 @@
+"""What the page shows of each run, and of the machines, packages and data behind all of them."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from fkl.basics.errors import FklError
+from fkl.data import registry
+from fkl.data.store import DataFile, Store
+from fkl.report.compare.labels import flat, told, varying
+from fkl.report.embedded_images import REDUCED, Picture, embedded
+from fkl.report.tables import Table, word
+from fkl.results.finished_runs import Collected, FinishedRun, entries
+
+ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas", "packages")
+"""What runs from one machine and one installation share."""
+
+NOT_TOLD = ("state", "files")
+"""Keys of a provenance.json that are for programs."""
+
+LONGEST_LIST = 8
+LONGEST_ERROR = 2**16
+"""Bytes that are read of the end of an error.txt."""
+LETTERS_SHOWN = 2000
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run for people.
+
+    Parameters
+    ----------
+    run : FinishedRun
+    own : str
+        The keys by which it differs from the other runs of its algorithm and data set.
+    pictures : list of Picture
+        Its figures, reduced.
+    """
+
+    run: FinishedRun
+    own: str
+    pictures: list[Picture]
+
+    @property
+    def summary(self) -> Table:
+        """Mean and standard deviation over replicates."""
+        frame = self.run.summary.drop(columns="replicate").select_dtypes("number")
+        columns = {"at the end": frame.columns.str.replace("_", " "), "mean": frame.mean().to_numpy()}
+        if len(frame) > 1:
+            columns |= {"spread": frame.std(ddof=1).to_numpy()}
+        return Table(pd.DataFrame(columns), f"Summary over {len(frame)} replicates")
+
+    @property
+    def config(self) -> str:
+        """Its configuration as it was resolved."""
+        return yaml.safe_dump(self.run.config, sort_keys=False)
+
+    @property
+    def provenance(self) -> list[tuple[str, str]]:
+        """What provenance.json tells, in words."""
+        told = {key: value for key, value in self.run.provenance.items() if key not in NOT_TOLD}
+        return [(key.replace("_", " "), in_words(value)) for key, value in told.items()]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where some runs come from.
+
+    Parameters
+    ----------
+    facts : list of (str, str)
+    runs : int
+    first, last : str
+        Days.
+    """
+
+    facts: list[tuple[str, str]]
+    runs: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A data set: what it is, whether it is at hand, and how to get it."""
+
+    name: str
+    title: str
+    licence: str
+    files: tuple[DataFile, ...]
+    missing: tuple[DataFile, ...]
+
+    @property
+    def remedy(self) -> str:
+        """How to get what is missing, in Markdown."""
+        if not self.title:
+            return "not a data set that fkl knows by this name, see the differences"
+        if not self.missing:
+            return "at hand" if self.files else "needs no file"
+        names = in_words([file.name for file in self.missing])
+        if any(file.url for file in self.missing):
+            return f"`fkl data fetch {self.name}` gets {names}"
+        return f"no address is known that serves {names}; a copy goes to `FKL_DATA` (or `data/`), folder `{self.name}`"
+
+
+def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
+    """Add the reduced figures of runs by their folders; a run with one that cannot be shown is a broken one."""
+    with ThreadPoolExecutor() as pool:  # Pillow lets go of the GIL where it reads, reduces and writes
+        while new := [run for run in found.runs if run.folder not in pictures]:  # an older one may come in its place
+            for run, made in zip(new, pool.map(_pictures, new), strict=True):
+                if isinstance(made, FklError):
+                    found.leave_out(run, str(made))
+                else:
+                    pictures[run.folder] = made
+
+
+def _pictures(run: FinishedRun) -> list[Picture] | FklError:
+    """The reduced figures of a run, or what is wrong with one of them."""
+    files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
+    about = f"{run.algorithm} on {run.dataset}"
+    try:
+        return [embedded(file, f"{about}: {file.stem}", REDUCED) for file in files]
+    except FklError as error:
+        return error
+
+
+def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) -> dict[str, list[RunView]]:
+    """All runs by data set, those of one algorithm beside each other, with their figures by folder."""
+    found = sorted(runs, key=lambda run: (run.dataset, run.algorithm, run.ended))
+    by_dataset: dict[str, list[RunView]] = {}
+    for (dataset, _), group in groupby(found, key=lambda run: (run.dataset, run.algorithm)):
+        by_dataset.setdefault(dataset, []).extend(_told_apart(list(group), pictures))
+    return by_dataset
+
+
+def environments(runs: Iterable[FinishedRun]) -> list[Environment]:
+    """The machines and installations that runs come from, the one with most runs first."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for run in runs:
+        facts = tuple((key, in_words(run.provenance.get(key))) for key in ENVIRONMENT)
+        groups.setdefault(facts, []).append(f"{run.ended:%Y-%m-%d}")
+    found = [Environment(list(facts), len(days), min(days), max(days)) for facts, days in groups.items()]
+    return sorted(found, key=lambda environment: -environment.runs)
+
+
+def data_source(name: str, store: Store) -> DataSource:
+    """What is known of a data set; of one that fkl does not know, its name."""
+    if name not in registry.names():
+        return DataSource(name, "", "", (), ())
+    found = registry.dataset(name)
+    missing = tuple(file for file in found.files if store.find(file) is None)
+    return DataSource(name, found.title, found.licence, tuple(found.files), missing)
+
+
+def failures(outputs: Path) -> dict[str, str]:
+    """Last line of what each failed run says, by its folder."""
+    return {folder.name: _last_line(folder / "error.txt") for folder in entries(outputs / "failed")}
+
+
+def _last_line(file: Path) -> str:
+    try:
+        if not file.is_file():
+            return f"{file.name} is missing"
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - LONGEST_ERROR))
+            text = stream.read().decode(errors="replace")
+    except OSError as error:
+        return f"{file.name} cannot be read ({error.strerror})"
+    return text.rstrip().rpartition("\n")[2][:LETTERS_SHOWN] or f"{file.name} is empty"
+
+
+def in_words(value: object) -> str:
+    """A value of a provenance.json: long lists by their length, dictionaries as pairs."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {in_words(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        if len(value) > LONGEST_LIST:
+            return f"{len(value)} entries, {in_words(value[0])} the first"
+        return ", ".join(in_words(one) for one in value)
+    return "not known" if value is None else word(value)
+
+
+def _told_apart(runs: list[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:
+    """Runs of one algorithm on one data set with the keys that are not the same in all of them."""
+    configs = [flat(run.config) for run in runs]
+    keys = varying(configs)
+    return [RunView(run, told(config, keys), pictures[run.folder]) for run, config in zip(runs, configs, strict=True)]

@@ -1,0 +1,385 @@
+"""Finished runs of an outputs folder, and what is wrong with those that are not as they were written."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError, require, shown
+from fkl.config import MOST_REPLICATES, NODES, identity
+from fkl.data.baselines import blown_up
+from fkl.results.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one, where there is one, is ten times faster
+
+CONFIG_FILE = "config.yaml"
+FILES = {CONFIG_FILE, "rounds.csv", "clients.csv", "summary.csv"}
+"""What every run has besides its figures."""
+
+PROVENANCE: dict[str, type] = {
+    "digest": str, "dataset": str, "algorithm": str, "rounds": int, "clients": int, "features": int,
+    "rows_left_out": int, "scalars_by_kind": dict, "fkl": str, "python": str, "packages": dict, "machine": str,
+    "processor": str, "blas": list, "files": dict,
+}  # fmt: skip
+CONFIG: dict[str, type] = {
+    "seed": int, "replicates": int, "precision": str, "scaling": str, **dict.fromkeys(NODES, dict),
+}  # fmt: skip
+"""Types of the keys that every run has, in what it tells of itself and in its configuration."""
+
+ALLOWED = {str: "text", int: "an integer >= 0, below 2^63", dict: "keys with values", list: "a list"}
+DEEPEST = 20
+"""Levels of keys and lists."""
+LARGEST_CONFIG = 2**20
+"""Bytes, a thousand times what a configuration takes."""
+LONGEST_HEADER = 2**16
+MOST_NAMED = 5
+
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+"""What a terminal would obey, what turns words around, and what no file of text can hold."""
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """One run that ended: `FinishedRun` or `DivergedRun`.
+
+    Parameters
+    ----------
+    folder : Path
+    config : dict
+        Its resolved configuration.
+    provenance : dict
+        What provenance.json tells.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return str(self.provenance["dataset"])
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the method in its paper."""
+        return str(self.provenance["algorithm"])
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the user set, as KEY=VALUE words; none of a run that an older version of fkl made."""
+        words = self.provenance.get("words")
+        return tuple(map(str, words)) if isinstance(words, list) else ()
+
+    @property
+    def replicates(self) -> int:
+        """How many there are."""
+        return int(self.config["replicates"])
+
+    @cached_property
+    def decisive(self) -> str:
+        """Digest of its configuration; the versions of fkl and of its packages decide numbers, too."""
+        return identity(self.config)
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        """(R,) Which replicates diverged."""
+        raise NotImplementedError
+
+    def values(self, metric: str, worst: float) -> NDArray[np.float64]:
+        """(R,) A column of the summary, and `worst` of replicates that diverged."""
+        raise NotImplementedError
+
+    @cached_property
+    def ended(self) -> datetime:
+        """When its folder was finished."""
+        return datetime.fromtimestamp((self.folder / LAST_FILE).stat().st_mtime, UTC)
+
+
+class DivergedRun(EndedRun):
+    """A run whose numbers grew without end."""
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        """(R,) All of its replicates, since none is whole."""
+        return np.ones(self.replicates, dtype=bool)
+
+    def values(self, metric: str, worst: float) -> NDArray[np.float64]:
+        """(R,) The worst there is."""
+        return np.full(self.replicates, worst)
+
+
+@dataclass(frozen=True)
+class FinishedRun(EndedRun):
+    """One finished run; parameters as for `EndedRun`."""
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        """(R,) Which replicates ended with an error that only a run that diverges has."""
+        return blown_up(self.summary)
+
+    def values(self, metric: str, worst: float) -> NDArray[np.float64]:
+        """(R,) A column of the summary, and `worst` of replicates that diverged."""
+        return np.where(self.diverged, worst, self.summary[metric].to_numpy(np.float64))
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """One row a replicate."""
+        return read_summary(self.folder)
+
+    @cached_property
+    def clients(self) -> pd.DataFrame:
+        """One row a replicate and client."""
+        return pd.read_csv(self.folder / "clients.csv")
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """One row a replicate and round."""
+        return pd.read_csv(self.folder / "rounds.csv")
+
+    def forget(self) -> None:
+        """Let go of the tables that may be large; they are read again when they are asked for."""
+        for name in ("clients", "rounds"):
+            self.__dict__.pop(name, None)
+
+
+@dataclass
+class Collected:
+    """What lies in an outputs folder.
+
+    Parameters
+    ----------
+    whole : list of FinishedRun
+        Oldest first.
+    diverged : list of DivergedRun
+    broken : dict of Path to str
+        Folders of what is no whole run, with what is wrong.
+    """
+
+    whole: list[FinishedRun] = field(default_factory=list)
+    diverged: list[DivergedRun] = field(default_factory=list)
+    broken: dict[Path, str] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[FinishedRun]:
+        """The newest whole run of each configuration, oldest first: those that count."""
+        newest: dict[str, FinishedRun] = {}
+        for run in self.whole:
+            newest.pop(run.decisive, None)
+            newest[run.decisive] = run
+        return [*newest.values()]
+
+    @property
+    def lost(self) -> list[DivergedRun]:
+        """The runs that diverged, one of each configuration that no whole run has."""
+        finished = {run.decisive for run in self.whole}
+        return [*{run.decisive: run for run in self.diverged if run.decisive not in finished}.values()]
+
+    @property
+    def older(self) -> int:
+        """How many whole runs have the configuration of a newer one."""
+        return len(self.whole) - len(self.runs)
+
+    def add(self, folder: Path, only: Collection[str] | None = None) -> None:
+        """Read a folder: a whole run, one that diverged, or a broken one; what else failed is left out.
+
+        Parameters
+        ----------
+        folder : Path
+        only : collection of str, optional
+            As for `read_run`.
+        """
+        if (diverged := read_diverged(folder)) is not None:
+            self.diverged.append(diverged)
+            return
+        try:
+            self.whole.append(read_run(folder, only))
+        except FklError as error:
+            if provenance(folder).get("state") != FAILED:
+                self.broken[folder] = str(error)
+
+    def leave_out(self, run: FinishedRun, reason: str) -> None:
+        """Count a run among the broken ones."""
+        self.whole = [other for other in self.whole if other is not run]
+        self.broken[run.folder] = reason
+
+    def warn(self) -> None:
+        """Name the broken runs, if there are any, in one line on stderr."""
+        if not self.broken:
+            return
+        named = [f"{folder}: {reason}" for folder, reason in [*self.broken.items()][:MOST_NAMED]]
+        named += [f"{len(self.broken) - MOST_NAMED} more"] * (len(self.broken) > MOST_NAMED)
+        words = "; ".join(" ".join(legible(one).split()) for one in named)
+        print(f"fkl: broken runs left out, run the same command again to mend one: {words}", file=sys.stderr)
+
+
+def collect(outputs: Path) -> Collected:
+    """Find the finished runs under `outputs`/runs.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        When that is no folder that can be read; where there is none, nothing was run yet.
+    """
+    found = Collected()
+    for kind in ("runs", "failed"):
+        for folder in entries(outputs / kind):
+            found.add(folder)
+    found.whole.sort(key=lambda run: run.ended)
+    return found
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder and is not hidden, each thing once though links lead there too."""
+    try:
+        paths = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise FklError(f"{folder}: cannot be read ({error.strerror})") from None
+    by_place: dict[str, Path] = {}
+    for path in sorted(paths, key=lambda path: (path.is_symlink(), path.name)):
+        by_place.setdefault(os.path.realpath(path), path)
+    return sorted(by_place.values())
+
+
+def legible(words: str) -> str:
+    """Text without what is no letter, sign or space."""
+    return UNSEEN.sub("\ufffd", words)
+
+
+def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
+    """Read a run.
+
+    Parameters
+    ----------
+    folder : Path
+    only : collection of str, optional
+        Files whose checksums are compared with those that the run ended with, in place of all of its files.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        Says what is wrong with it.
+    """
+    try:
+        if not folder.is_dir():
+            raise FklError("not a folder")
+        with suppress(FileNotFoundError):
+            (folder / LAST_FILE).stat()
+    except OSError as error:
+        raise FklError(f"cannot be read ({error.strerror})") from None
+    if (reason := damage(folder, only)) is not None:
+        raise FklError(reason)
+    with _reading(LAST_FILE):
+        provenance = json.loads((folder / LAST_FILE).read_text(encoding="utf-8"))
+        _require_types(provenance, PROVENANCE)
+        lacking = sorted(FILES - {*provenance["files"]})
+        require(not lacking, "files", "", f"with {', '.join(lacking)}")
+        require(not any("/" in name for name in provenance["files"]), "files", "", "files of the folder itself")
+    with _reading(CONFIG_FILE):
+        config = _yaml(folder / CONFIG_FILE)
+        _require_types(config, CONFIG)
+    run = FinishedRun(folder, config, provenance)
+    with _reading("summary.csv"):
+        _require_summary(run)
+    return run
+
+
+def read_diverged(folder: Path) -> DivergedRun | None:
+    """Read what a run left that diverged; None where a folder holds something else, or not all of it."""
+    told = provenance(folder)
+    if told.get("state") != FAILED or told.get(DIVERGED) is not True:
+        return None
+    try:
+        config = _yaml(folder / CONFIG_FILE)
+        _require_types(config, CONFIG)
+        _require_types(told, {"dataset": str, "algorithm": str})
+        require(config["replicates"] <= MOST_REPLICATES, "replicates", config["replicates"], f"<= {MOST_REPLICATES}")
+    except Exception:  # json and PyYAML raise nearly anything for a file that is made to deceive
+        return None
+    return DivergedRun(folder, config, told)
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Name the file that an error is about."""
+    try:
+        yield
+    except FklError as error:
+        raise FklError(f"{name}: {error}") from None
+    except Exception as error:  # json, PyYAML and pandas raise nearly anything for a file that is made to deceive
+        raise FklError(f"{name}: cannot be read ({shown(error) or type(error).__name__})") from None
+
+
+def _yaml(file: Path) -> Any:
+    """What a file holds, if `yaml.safe_dump` may have written it as a configuration.
+
+    Aliases can make a few lines endless, and brackets in brackets make the compiled parser fall over, process and all.
+    """
+    size = file.stat().st_size
+    require(size <= LARGEST_CONFIG, "size", size, f"at most {LARGEST_CONFIG} bytes")
+    text = file.read_text(encoding="utf-8")
+    try:
+        _require_shallow(text, LOADER)
+    except yaml.YAMLError:  # which the compiled parser raises for deep nesting, too, from PyYAML 6.0.4 on
+        _require_shallow(text, yaml.SafeLoader)
+    return yaml.load(text, LOADER)
+
+
+def _require_shallow(text: str, loader: Any) -> None:
+    """Refuse nesting deeper than `DEEPEST`, and aliases."""
+    levels = 0
+    for event in yaml.parse(text, loader):
+        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if levels > DEEPEST or isinstance(event, yaml.AliasEvent):
+            raise FklError("is nested without end, or has aliases")
+
+
+def _require_types(values: Any, types: dict[str, type]) -> None:
+    """Refuse what is no mapping of plain values, or has not these types."""
+    if not (isinstance(values, dict) and _plain(values)):
+        raise FklError("is not keys with plain values")
+    for key, wanted in types.items():
+        value = values.get(key)
+        require(type(value) is wanted, key, value, ALLOWED[wanted])  # true is not 1 here
+        if isinstance(value, int):
+            require(0 <= value < 2**63, key, value, ALLOWED[int])
+
+
+def _plain(value: Any, levels: int = DEEPEST) -> bool:
+    """Whether a value is one that JSON has, and not nested without end."""
+    if isinstance(value, dict):
+        names = all(isinstance(key, str) for key in value)
+        return names and levels > 0 and all(_plain(item, levels - 1) for item in value.values())
+    if isinstance(value, list):
+        return levels > 0 and all(_plain(item, levels - 1) for item in value)
+    return value is None or isinstance(value, str | int | float)
+
+
+def _require_summary(run: FinishedRun) -> None:
+    """Refuse a summary that has not one row of numbers a replicate, or not the columns of the rounds."""
+    summary = run.summary
+    if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
+        raise FklError(f"has not one row for each of the {run.replicates} replicates")
+    words = [*summary.select_dtypes(exclude=["number", "bool"])]
+    require(not words, "columns", ", ".join(words), "numbers")
+    endless = summary.columns[np.isinf(summary.to_numpy(np.float64)).any(axis=0)].tolist()
+    require(not endless, "columns", ", ".join(map(str, endless)), "finite numbers")
+    with (run.folder / "rounds.csv").open(encoding="utf-8") as stream:
+        of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")
+    lacking = sorted({*of_rounds} - {*summary, "round"})
+    if lacking:
+        raise FklError(f"lacks columns of rounds.csv: {', '.join(lacking)}")

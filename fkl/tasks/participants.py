@@ -1,0 +1,56 @@
+"""Who takes part in each replicate of a run, and which runs this is asked of."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError, inside, require
+from fkl.basics.random_streams import Role, Streams
+from fkl.config import Run
+
+
+def redrawn(run: Run) -> bool:
+    """Whether other clients take part, or answer in time, in every replicate."""
+    return "participation" in run.conditions or getattr(run.network, "timed", False)
+
+
+def thinned(run: Run, present: NDArray[np.bool_], replicate: int) -> NDArray[np.bool_]:
+    """Those of the clients that are there, (T, K), who take part in a replicate.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If nobody ever does.
+    """
+    participation = run.conditions.get("participation")
+    if participation is None:
+        return present
+    [generator] = Streams(run.settings.seed, (replicate,)).generators(Role.PARTICIPATION)
+    with inside("participation"):
+        taking_part: NDArray[np.bool_] = present & participation.present(present, generator)
+    if not taking_part.any():
+        raise FklError(f"participation: nobody takes part in any round of replicate {replicate}")
+    return taking_part
+
+
+def require_rounds(run: Run, of_rounds: bool) -> None:
+    """Refuse who takes part, and in time, to a method whose rounds nobody can miss.
+
+    Parameters
+    ----------
+    run : Run
+    of_rounds : bool
+        Whether the method's task has rounds that clients can miss.
+    """
+    method = run.algo
+    several = of_rounds and not (getattr(method, "alone", False) or getattr(method, "in_turn", False))
+    allowed = f"null for {method.label}, whose rounds nobody can miss"
+    given = type(run.conditions.get("participation")).__name__
+    require("participation" not in run.conditions or several, "participation", given, allowed)
+    for key in ("compute_s", "link_spread", "deadline_s"):
+        value = getattr(run.network, key, None)
+        words = f"null or 0 for {method.label}, whose rounds wait for no clients"
+        require(not value or several, f"network.{key}", value, words)
+    deadline, compute = (getattr(run.network, key, None) for key in ("deadline_s", "compute_s"))
+    fits = deadline is None or compute is not None or not getattr(method, "on_a_graph", False)
+    words = f"null without compute_s for {method.label}, whose agents it gives time to compute"
+    require(fits, "network.deadline_s", deadline, words)

@@ -1,0 +1,99 @@
+"""Where a run's samples and its graph come from: data set, scaling, partition and topology of its configuration."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
+from importlib import import_module
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fkl.basics.errors import BadValue, inside, require, shown
+from fkl.config import Run
+from fkl.data.encoder import WORDS_SHOWN, Encoder
+from fkl.data.normalise import normalise
+from fkl.data.problem import Table
+from fkl.data.registry import targets
+from fkl.data.store import Store
+from fkl.network import Topology
+
+
+def read(run: Run, generator: np.random.Generator) -> Table:
+    """The part of the data set's table that is asked for, scaled."""
+    with inside("dataset"):
+        table = run.dataset.load(Store(Path(run.paths.data)), generator)
+        where = getattr(run.dataset, "path", run.dataset.name)
+        encoder = table.encoder or Encoder(table.feature_names)
+        _require_two_classes(run, encoder)
+        table = replace(table, where=where, encoder=encoder)
+    table = table.part(run.settings.rows)
+    with inside("dataset"):
+        return normalise(table, run.settings.scaling)
+
+
+def _require_two_classes(run: Run, encoder: Encoder) -> None:
+    """Refuse words of more than two classes to a method that would take their numbers for numbers."""
+    count = len(encoder.labels)
+    if count > 2 and not _several_classes(run.algo):
+        paths = {name: path.rpartition(".") for name, path in targets("algo").items()}
+        classes = {name: getattr(import_module(module), attribute) for name, (module, _, attribute) in paths.items()}
+        able = ", ".join(name for name, algo in classes.items() if _several_classes(algo))
+        words = ", ".join(encoder.labels[:WORDS_SHOWN]) + (", ..." if count > WORDS_SHOWN else "")
+        allowed = f"numbers or two classes for {run.algo.label}; the {count} classes {shown(words)} are for algo={able}"
+        raise BadValue("target", run.dataset.target, allowed)
+
+
+def _several_classes(algo: Any) -> bool:
+    return getattr(algo, "several_classes", False)
+
+
+def split(run: Run, table: Table, generator: np.random.Generator) -> Any:
+    """What the partition makes of a table."""
+    with inside("partition"):
+        return run.partition.split(table, generator)
+
+
+def split_anew(run: Run, shared: Table | None, generator: np.random.Generator) -> Any:
+    """One replicate's split of a table that all replicates share, or of its own."""
+    table = read(run, generator) if shared is None else shared
+    if shared is None and not _simulated(run):  # whose site it is differs by replicate
+        table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
+    return split(run, table, generator)
+
+
+def in_precision(problem: Any, run: Run) -> Any:
+    """The same with features in the run's precision."""
+    return replace(problem, x=problem.x.astype(run.settings.precision))
+
+
+def drawn(run: Run) -> bool:
+    """Whether a data set that is loaded once more has other samples."""
+    return _simulated(run) or getattr(run.dataset, "drawn", False)
+
+
+def _simulated(run: Run) -> bool:
+    """Whether the samples are drawn, not read from files."""
+    return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
+
+
+def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
+    """Graph of a decentralized method; any other has a server, or is alone."""
+    decentralized = getattr(run.algo, "on_a_graph", False)
+    if run.topology is None:
+        require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
+        return None
+    require(decentralized, "topology", type(run.topology).__name__, f"left out: {run.algo.label} is not decentralized")
+    with inside("topology"):
+        topology: Topology = run.topology.build(agents, generator)
+    fits = topology.both_ways or getattr(run.algo, "one_way", False)
+    require(fits, "topology", type(run.topology).__name__, f"a graph whose links go both ways for {run.algo.label}")
+    return topology
+
+
+@contextmanager
+def told_before() -> Iterator[None]:
+    """Keep quiet in this block: what a data set tells of itself is told once."""
+    with redirect_stdout(StringIO()):
+        yield

@@ -1,0 +1,7 @@
+"""What leaves a party: payloads, letters and packets, the channel that passes them, and the ledger that books them."""
+
+from fkl.wire.channel import Channel
+from fkl.wire.inbox import Inbox
+from fkl.wire.ledger import UNITS, Ledger
+
+__all__ = ["UNITS", "Channel", "Inbox", "Ledger"]

@@ -1,0 +1,282 @@
+"""The channel: the one door by which data leaves a party."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError
+from fkl.basics.random_streams import Role, Streams
+from fkl.network.links import Links
+from fkl.network.response_times import Times
+from fkl.network.settings import Network
+from fkl.network.topology import Awake, Topology
+from fkl.wire.ledger import Direction, Ledger
+from fkl.wire.payloads import Size, kinds, measured, on_links, received_message
+
+Message = TypeVar("Message")
+Array = NDArray[np.floating]
+
+
+class Channel:
+    """Passes messages between clients and server, or between agents, books them, and enforces the uplink budget.
+
+    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; what it would be on a
+    wire is read off it. `open_round` is the round loop's business.
+
+    Parameters
+    ----------
+    network : Network
+    ledger : Ledger
+    precision : dtype
+        Of one scalar on the wire.
+    algorithm : str
+        Named by the error of a broken budget.
+    streams : Streams
+        Decide which messages are lost.
+    links : Links or None
+        Which of them are up; None for all, always.
+    times : Times or None
+        Of clients, or of agents on a graph, the same in all replicates that run together; None where nobody takes any,
+        or the ledger's cost model alone counts.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        ledger: Ledger,
+        precision: np.dtype,
+        algorithm: str,
+        streams: Streams,
+        links: Links | None = None,
+        times: Times | None = None,
+    ) -> None:
+        self.network, self.ledger, self.algorithm, self.streams = network, ledger, algorithm, streams
+        self.links = None if links is None or links.always_up else links
+        self.times = times
+        self.width = precision.itemsize
+        self._t = 0
+        self._present: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._sent = self._nothing_sent()
+        self._travelled = {"downlink": self._nothing_sent(), "uplink": self._nothing_sent()}
+
+    def open_round(self, t: int, present: NDArray[np.bool_]) -> None:
+        """Begin round t with the clients that are present, a (K,) mask."""
+        self._t, self._present = t, present.astype(np.int64)
+        self._sent = self._nothing_sent()
+
+    def _nothing_sent(self) -> NDArray[np.int64]:
+        return np.zeros(self.ledger.shape, np.int64)
+
+    def down(self, message: Message) -> Message:
+        """Server to every client that is present: every payload of a message, one kind after another.
+
+        Parameters
+        ----------
+        message : dataclass of payloads, or None for nothing
+
+        Returns
+        -------
+        As it arrives: its scalars are no wider than the wire's.
+
+        Raises
+        ------
+        TypeError
+            For a message that holds anything but payloads.
+        fkl.basics.errors.BrokenPromiseError
+            For a payload of another shape or type than both ends know.
+        """
+        message = self.receive(message)
+        for kind, payloads in kinds(message):
+            self.book("downlink", kind, measured(payloads, self.width))
+        return message
+
+    def up(self, message: Message) -> Message:
+        """Every client that is present to the server; as `down`.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            When a client has sent more scalars in this round than `Network.uplink_budget`.
+        """
+        message = self.receive(message)
+        for kind, payloads in kinds(message):
+            self.book("uplink", kind, measured(payloads, self.width))
+        return message
+
+    def receive(self, message: Message, links: int = 0) -> Message:
+        """A message as it arrives, whose payloads have the axes that their kinds promise."""
+        R, K = self.ledger.shape
+        passed: Message = received_message(message, {"R": R, "K": K, "L": links}, self.width)
+        return passed
+
+    def book(self, direction: Direction, kind: str, size: Size) -> None:
+        """Enter one kind of message to or from every client that is present, as large as `size` says, (R, K) or (R, 1).
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            As `up`.
+        """
+        scalars, size_in_bytes = (np.broadcast_to(count * self._present, self._sent.shape) for count in size)
+        if direction == "uplink":
+            self._charge(scalars)
+        self._enter(direction, kind, scalars, size_in_bytes)
+
+    def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Each client's share (K,) in the mean over those whose answer is there in time, at the end of an exchange.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            Where replicates that run together differ in it; `fkl run` plays them one at a time.
+        """
+        if self.times is None:
+            return share
+        present = share > 0
+        answer = self.times.answer(self._t, self._travelled["downlink"], self._travelled["uplink"])
+        self._travelled = {direction: self._nothing_sent() for direction in self._travelled}
+        self.ledger.seconds[self._t] += self.times.waited(answer, present)
+        in_time = present & (answer <= self.times.deadline)
+        if (in_time != in_time[0]).any():
+            raise FklError("network.deadline_s: replicates whose messages differ in length run one at a time")
+        heard = in_time[0]
+        return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
+
+    def anyone(self, heard: Array, together: int) -> Any:
+        """Whether anyone has answered: clients whose shares are `heard` (K,), of so many that take part in all."""
+        return bool(heard.any())
+
+    def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
+        """Which links are up in iteration t + 1, of agents that are present, (T, K)."""
+        up = self._up(t, topology, present)
+        return topology.awake(up, self._up(t - 1, topology, present) if t else np.ones_like(up))
+
+    def _up(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        both = present[t][topology.links].all(axis=1)
+        if self.links is None:
+            return np.tile(both, (len(self.streams.replicates), 1))
+        return both & self.links.up(self.streams, t, topology)
+
+    def send_to_neighbours(
+        self, message: Message, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None = None
+    ) -> tuple[Message, NDArray[np.bool_]]:
+        """Agents to all their neighbours: every payload of a message, one kind after another.
+
+        What is the same for all neighbours is one broadcast, unless all links of its sender are down; what is another
+        message on each link is as many broadcasts as links. No message is on a link that is down.
+
+        Parameters
+        ----------
+        message : dataclass of payloads
+        sends : (R, K) bool
+            Who sends it; nobody is told who does not.
+        topology : Topology
+        awake : Awake or None
+
+        Returns
+        -------
+        Message
+            As of `down`.
+        (R, K) or (R, links) bool
+            Whose message arrived, everywhere; where links differ, on which links one did.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            When an agent has sent more scalars in this round than `Network.uplink_budget`.
+        """
+        message = self.receive(message, len(topology.links))
+        counted, arrived, apart = self._counted(sends, topology), sends, on_links(message)
+        if apart or awake is not None or self.network.loss > 0:
+            sender = topology.links[:, 1]
+            arrived = sends[:, sender]
+        if awake is not None:
+            arrived = arrived & awake.up
+            counted["link"] = topology.sent_by(arrived)
+            counted["broadcast"] = np.minimum(counted["link"], 1)
+        if self.network.loss > 0:
+            lost = arrived & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
+            counted["lost"] = topology.sent_by(lost)
+            arrived = arrived & ~lost
+        self._book_on_graph(counted, [(kind, measured(parts, self.width)) for kind, parts in kinds(message)], apart)
+        return message, arrived
+
+    def book_to_neighbours(
+        self, topology: Topology, sends: NDArray[np.bool_], apart: bool, sizes: Sequence[tuple[str, Size]]
+    ) -> None:
+        """Enter messages of such sizes, kind by kind, to all neighbours, where all links are up and no message is lost.
+
+        Parameters
+        ----------
+        topology, sends : as of `send_to_neighbours`
+        apart : bool
+            Whether it is another message on each link.
+        sizes : pairs of a kind and (R, K) or (R, 1)
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            As `send_to_neighbours`.
+        """
+        self._book_on_graph(self._counted(sends, topology), sizes, apart)
+
+    def _counted(self, sends: NDArray[np.bool_], topology: Topology) -> dict[Direction, NDArray[np.int64]]:
+        """Messages of each agent, (R, K), where all arrive."""
+        broadcasts, listeners = sends.astype(np.int64), topology.listeners.astype(np.int64)
+        return {"broadcast": broadcasts, "link": broadcasts * listeners}
+
+    def _book_on_graph(
+        self, counted: dict[Direction, NDArray[np.int64]], sizes: Sequence[tuple[str, Size]], apart: bool
+    ) -> None:
+        if apart:
+            counted["broadcast"] = counted["link"]
+        travelled, timed = self._nothing_sent(), self.times is None
+        for kind, size in sizes:
+            self._charge(counted["broadcast"] * size.scalars)
+            if not timed:
+                travelled = travelled + counted["link"] * size.size
+            for direction, messages in counted.items():
+                counts = messages, messages * size.scalars, messages * size.size
+                self.ledger.enter(self._t, direction, kind, *counts, timed)
+        if self.times is not None:
+            self.ledger.seconds[self._t] += self.times.iteration(self._t, counted["link"], travelled)
+
+    def record_messages(
+        self,
+        kind: str,
+        messages: NDArray[np.int64],
+        scalars: NDArray[np.int64],
+        size: NDArray[np.int64],
+        timed: bool = True,
+    ) -> None:
+        """Book what parties sent to one another, (R, q) each by sender, size in bytes.
+
+        Parameters
+        ----------
+        timed : bool
+            Whether the cost model takes the slowest party's messages one after another; if not, `took` tells.
+        """
+        self._charge(scalars)
+        self.ledger.enter(self._t, "link", kind, messages, scalars, size, timed)
+
+    def took(self, seconds: float) -> None:
+        """Add simulated seconds of the protocol's own critical path to all replicates of this round."""
+        self.ledger.seconds[self._t] += seconds
+
+    def _charge(self, scalars: NDArray[np.int64]) -> None:
+        """Take scalars (R, K) off the budgets of a round."""
+        self._sent = self._sent + scalars
+        budget = self.network.uplink_budget
+        if budget is not None and self._sent.max() > budget:
+            raise FklError(
+                f"network.uplink_budget={budget}: {self.algorithm} sends {self._sent.max()} scalars "
+                f"a client in round {self._t + 1}; raise the budget, or lower kernels.D or algo.M"
+            )
+
+    def _enter(self, direction: Direction, kind: str, scalars: NDArray[np.int64], size: NDArray[np.int64]) -> None:
+        timed = self.times is None
+        self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, size, timed)
+        if not timed:
+            self._travelled[direction] = self._travelled[direction] + size

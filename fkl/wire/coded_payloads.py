@@ -1,0 +1,338 @@
+"""Payloads that conditions of the network put in place of a method's own: few bits, residues, bytes of a protocol."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.wire.numbers import Part, from_bits, to_bits
+from fkl.wire.payloads import Added, Array, Axes, Counts, Each, Size, Travelling, require_leading
+
+
+@dataclass(frozen=True)
+class Quantised(Added):
+    """Every client's array in few bits a scalar; a vector is what lies along the last axis, and has a unit of its own.
+
+    Parameters
+    ----------
+    codes : (R, K, ..., P) int16
+        Whole numbers from -(2^(bits - 1) - 1) to 2^(bits - 1) - 1; of one bit -1 and 1.
+    unit : (R, K, ..., 1)
+        What 1 stands for in each vector; in full precision.
+    bits : int
+        From 1 to 16.
+    chosen : (R, K, n) bool, or None
+        As in `Each`; a vector of which nothing travels has unit 0, which does not travel either.
+    adds : bool
+        Whether it is what is to be added to all that was sent before.
+    """
+
+    leading = {"codes": "RK", "unit": "RK", "chosen": "RK"}  # noqa: RUF012
+
+    codes: NDArray[np.int16]
+    unit: Array
+    bits: int
+    chosen: NDArray[np.bool_] | None = None
+    adds: bool = False
+
+    @classmethod
+    def nearest(
+        cls, values: Array, bits: int, chosen: NDArray[np.bool_] | None = None, adds: bool = False
+    ) -> "Quantised":
+        """Nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector, 0 among them."""
+        unit, steps = _in_steps(values, bits)
+        return cls(np.rint(steps).astype(np.int16), unit, bits, chosen, adds)
+
+    @classmethod
+    def stochastic(
+        cls, values: Array, bits: int, uniform: Array, chosen: NDArray[np.bool_] | None = None, adds: bool = False
+    ) -> "Quantised":
+        """The step below or above, as `uniform` in [0, 1) has it: the nearer the likelier, without bias."""
+        unit, steps = _in_steps(values, bits)
+        below = np.floor(steps)
+        codes = below + (uniform >= 1 - (steps - below))  # not floor(steps + uniform), which rounding may take too far
+        return cls(codes.astype(np.int16), unit, bits, chosen, adds)
+
+    @cached_property
+    def values(self) -> Array:
+        """The vectors (R, K, ..., P)."""
+        return self.unit * self.codes
+
+    def travels(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which codes (R, K, scalars), and which units (R, K, vectors)."""
+        R, K, *rest = self.codes.shape
+        chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
+        every = np.broadcast_to(_wide(chosen, self.codes), self.codes.shape)
+        return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`: each vector's scale, the bits of each code, in whole bytes, and a mask as `Each`'s."""
+        codes, units = (part.sum(axis=2) for part in self.travels())
+        mask = 0 if self.chosen is None or self.chosen.shape[2] == 1 else -(-self.chosen.shape[2] // 8) * (codes > 0)
+        return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
+
+    def dense(self) -> "Quantised":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`: units; the bits are a mask of what is chosen, and codes moved to integers from 0."""
+        codes, unit = self.codes[0, k], self.unit[0, k]
+        sent, scales = (part[0, k] for part in self.travels())
+        body = unit.reshape(-1)[scales].astype(f"f{width}").tobytes()
+        numbers = codes.reshape(-1)[sent].astype(np.int64)
+        bits = to_bits(numbers > 0 if self.bits == 1 else numbers + 2 ** (self.bits - 1), self.bits)
+        masked = 0 if self.chosen is None or self.chosen.shape[2] == 1 else self.chosen.shape[2]
+        mask = np.packbits(self.chosen[0, k]).tobytes() if self.chosen is not None and masked and sent.any() else b""
+        return Part(Quantised, (codes.shape, unit.dtype.str, self.bits, masked, self.adds), body, mask + bits)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Quantised":
+        """As `Dense.joined`; codes and units are 0 where nothing has travelled."""
+        codes, units = zip(*(_decoded(part) for part in parts), strict=True)
+        *_, bits, _, adds = parts[0].known
+        return cls(np.stack(codes)[None], np.stack(units)[None], bits, None, adds)
+
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Each.tile_sums`."""
+        return Each(self.values).tile_sums(share)
+
+    def of(self, senders: NDArray[np.int64]) -> "Quantised":
+        """As `Each.of`."""
+        chosen = None if self.chosen is None else self.chosen[:, senders]
+        return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits, chosen, self.adds)
+
+    def upon(self, held: Array) -> Array:
+        """What a receiver holds from now on, who held (R, K, ...): the message, or both together."""
+        return held + self.values if self.adds else self.values
+
+
+@dataclass(frozen=True)
+class Few(Added):
+    """A few entries of every client's array; what tells which these are is a bit each, or numbers, whichever is less.
+
+    Parameters
+    ----------
+    values : (R, K, ...)
+        0 where not kept.
+    kept : (R, K, ...) bool
+    adds : bool
+        As in `Quantised`.
+    """
+
+    leading = {"values": "RK", "kept": "RK"}  # noqa: RUF012
+
+    values: Array
+    kept: NDArray[np.bool_]
+    adds: bool = False
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        R, K, *rest = self.kept.shape
+        scalars = self.kept.reshape(R, K, -1).sum(axis=2)
+        return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
+
+    def dense(self) -> "Few":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`: values in the order of their places; a bit for every place, or the places' numbers."""
+        values, kept = self.values[0, k], self.kept[0, k].reshape(-1)
+        body = values.reshape(-1)[kept].astype(f"f{width}").tobytes()
+        by_mask, each = _by_mask(int(kept.sum()), len(kept))
+        places = np.packbits(kept).tobytes() if by_mask else to_bits(np.flatnonzero(kept), each)
+        return Part(Few, (values.shape, values.dtype.str, width, self.adds), body, places if kept.any() else b"")
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Few":
+        """As `Dense.joined`."""
+        values, kept = zip(*(_filled(part) for part in parts), strict=True)
+        return cls(np.stack(values)[None], np.stack(kept)[None], parts[0].known[-1])
+
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Each.tile_sums`."""
+        return Each(self.values).tile_sums(share)
+
+    def of(self, senders: NDArray[np.int64]) -> "Few":
+        """As `Each.of`."""
+        return Few(self.values[:, senders], self.kept[:, senders], self.adds)
+
+    def upon(self, held: Array) -> Array:
+        """As `Quantised.upon`."""
+        return held + self.values if self.adds else self.values
+
+
+@dataclass(frozen=True)
+class ForAll(Travelling):
+    """What `Shared` is to `Each`: one code for every client.
+
+    Parameters
+    ----------
+    code : Quantised or Few
+        Of one sender, K = 1.
+    """
+
+    def as_received(self, axes: Axes, width: int) -> "ForAll":
+        """As `Travelling.as_received`."""
+        code = self.code.as_received({**axes, "K": 1}, width)
+        return self if code is self.code else ForAll(code)
+
+    code: Quantised | Few
+
+    @property
+    def values(self) -> Array:
+        """What it stands for, (R, ...)."""
+        return self.code.values[:, 0]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        return self.code.measured(width)
+
+    def dense(self) -> "ForAll":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`: the code's."""
+        part = self.code.packed(0, width)
+        return part._replace(kind=ForAll, known=(part.kind, part.known))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "ForAll":
+        """As `Dense.joined`: every client was sent the same."""
+        kind, known = parts[0].known
+        return cls(kind.joined([parts[0]._replace(kind=kind, known=known)]))
+
+
+@dataclass(frozen=True)
+class Residues(Travelling):
+    """Every client's whole numbers modulo 2^bits.
+
+    Parameters
+    ----------
+    values : (R, K, ...) uint64
+    bits : int
+        From 1 to 64.
+    """
+
+    def as_received(self, axes: Axes, width: int) -> "Residues":
+        """As `Travelling.as_received`, modulo 2^bits."""
+        require_leading(self.values.shape, "RK", axes, "Residues")
+        return Residues(self.values & np.uint64(2**self.bits - 1), self.bits)
+
+    values: NDArray[np.uint64]
+    bits: int
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`: so many bits each, in whole bytes."""
+        R, count = len(self.values), prod(self.values.shape[2:])
+        return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
+
+    def dense(self) -> "Residues":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`."""
+        own = self.values[0, k]
+        return Part(Residues, (own.shape, self.bits), b"", to_bits(own.ravel(), self.bits))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Residues":
+        """As `Dense.joined`."""
+        shape, bits = parts[0].known
+        return cls(np.stack([from_bits(part.bits, bits, prod(shape)).reshape(shape) for part in parts])[None], bits)
+
+
+@dataclass(frozen=True)
+class Padding(Travelling):
+    """Bytes that a protocol needs beside what is said, the same number for every client; what they hold is its own.
+
+    Parameters
+    ----------
+    replicates : int
+    size : int
+        Bytes; they count as the scalars that would take as many.
+    """
+
+    def as_received(self, axes: Axes, width: int) -> "Padding":
+        """As `Travelling.as_received`."""
+        require_leading((self.replicates,), "R", axes, "Padding")
+        return self
+
+    replicates: int
+    size: int
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        size = np.full((self.replicates, 1), self.size)
+        return Size(-(-size // width), size)
+
+    def dense(self) -> "Padding":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`."""
+        return Part(Padding, (), bytes(self.size))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Padding":
+        """As `Dense.joined`."""
+        return cls(1, len(parts[0].body))
+
+
+def position_bits(kept: Counts, size: int) -> Counts:
+    """Bits that tell which `kept` of so many entries travel: a mask, or a number of ceil(log2 size) bits for each."""
+    return np.minimum(size * (kept > 0), kept * (size - 1).bit_length())
+
+
+def _decoded(part: Part) -> tuple[NDArray[np.int16], Array]:
+    """Codes and units of one sender."""
+    (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
+    codes, unit = np.zeros(shape, np.int16), np.zeros((*shape[:-1], 1), dtype)
+    if part.body:
+        mask = -(-masked // 8)
+        chosen = np.unpackbits(raw[:mask], count=masked).astype(np.bool_) if mask else np.ones(1, np.bool_)
+        sent = np.broadcast_to(chosen.reshape(-1, *(1,) * (len(shape) - 1)), shape)
+        scales = sent.any(axis=-1)
+        numbers = from_bits(part.bits[mask:], each, int(sent.sum())).astype(np.int64)
+        codes[sent] = 2 * numbers - 1 if each == 1 else numbers - 2 ** (each - 1)
+        unit[scales] = np.frombuffer(part.body, f"f{len(part.body) // int(scales.sum())}")[:, None]
+    return codes, unit
+
+
+def _filled(part: Part) -> tuple[Array, NDArray[np.bool_]]:
+    """Values and places of one sender."""
+    shape, dtype, width, _ = part.known
+    values, kept, found = np.zeros(shape, dtype), np.zeros(shape, np.bool_), len(part.body) // width
+    by_mask, each = _by_mask(found, kept.size)
+    if found and by_mask:
+        kept = np.unpackbits(np.frombuffer(part.bits, np.uint8), count=kept.size).astype(np.bool_).reshape(shape)
+    elif found:
+        kept.reshape(-1)[from_bits(part.bits, each, found).astype(np.int64)] = True
+    values[kept] = np.frombuffer(part.body, f"f{width}")
+    return values, kept
+
+
+def _by_mask(kept: int, size: int) -> tuple[bool, int]:
+    """Whether a mask is less than numbers for those that are kept, and bits of a number; both ends know it alike."""
+    return int(position_bits(np.array([kept]), size)[0]) == size, (size - 1).bit_length()
+
+
+def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
+    """What a step is in each vector, and how many steps its scalars are."""
+    largest, most = np.abs(values).max(axis=-1, keepdims=True), 2 ** (bits - 1) - 1
+    unit = largest / most
+    share = np.divide(values, largest, out=np.zeros_like(values), where=unit > 0)  # of the largest exactly 1
+    return unit, share * most
+
+
+def _wide(chosen: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.bool_]:
+    """With as many axes as the values that it is chosen among."""
+    return chosen.reshape(chosen.shape + (1,) * (values.ndim - 3))

@@ -1,0 +1,96 @@
+"""What agents on a graph hold of their neighbours' messages."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.kernels.traceable import known_everywhere, namespace
+from fkl.network.topology import Awake, Neighbours, Topology
+from fkl.wire.payloads import OnLinks, kinds
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """What agents hold of each neighbour, by kind of message: what it sent last, or the sum of the changes it sent.
+
+    Parameters
+    ----------
+    graph : Neighbours or Topology
+        What the agents know of the graph; the graph itself for all its agents at once where no message is lost, since
+        an agent's neighbours then all hold the same of it.
+    held : mapping of str to array
+        For each kind (R, links, ...), a copy for each link; or (R, K, ...), a copy for each agent. All that changes.
+    awake : Awake or None
+        Of the links which are up in this iteration; None where all always are.
+    """
+
+    graph: Neighbours | Topology
+    held: Mapping[str, Array]
+    awake: Awake | None = None
+
+    @classmethod
+    def before(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
+        """The inbox before the first round, when agents hold the same of every neighbour: a message of `Shared`."""
+        shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
+        return cls(graph, {kind: np.repeat(shared[kind].values[:, None], graph.copies, axis=1) for kind in shared})
+
+    @property
+    def degree(self) -> NDArray[np.float64]:
+        """Neighbours of each agent, (K,)."""
+        return self.graph.degree
+
+    def sum(self, kind: str) -> Array:
+        """Sum over each agent's neighbours, (R, K, ...)."""
+        return self._summed(self.held[kind])
+
+    @property
+    def listeners(self) -> NDArray[np.float64]:
+        """How many hear each agent in this iteration, (K,) or (R, K)."""
+        return self.graph.listeners if self.awake is None else self.awake.listeners
+
+    def heard(self, kind: str) -> Array:
+        """As `sum`, of those whose links are up in this iteration."""
+        if self.awake is None:
+            return self.sum(kind)
+        return self._summed(np.where(_wide(self.awake.up, self.held[kind]), self.held[kind], 0.0))
+
+    def mix(self, kind: str, own: Array) -> Array:
+        """Average by Metropolis weights of what agents have, own (R, K, ...), and hold of their neighbours."""
+        mixed: Array = self.graph.mix(_flat(self.held[kind]), _flat(own), self.awake)  # type: ignore[arg-type]
+        return mixed.reshape(own.shape)
+
+    def _summed(self, held: Array) -> Array:
+        """Sums over each agent's neighbours, of arrays of several axes as of their entries one after another."""
+        summed = self.graph.neighbour_sum(_flat(held))
+        return summed.reshape(*summed.shape[:2], *held.shape[2:])
+
+    def on_links(self, own: Array) -> Array:
+        """What agents have themselves, own (R, K, ...), once for each of their links, (R, links, ...)."""
+        assert isinstance(self.graph, Neighbours)  # of a method that has `on_links`, see fkl.contract.graph
+        return own[:, self.graph.receiver]
+
+    def after(self, message: Any, arrived: NDArray[np.bool_], keep: Callable[[Array, Array], Array]) -> "Inbox":
+        """The inbox after messages that arrived, (R, links) or (R, K); of the others agents hold what they held.
+
+        What agents hold of those is up to the method: `fkl.contract.graph.Decentralized.keep`.
+        """
+        held, everywhere = dict(self.held), known_everywhere(arrived)
+        for kind, (payload,) in kinds(message):
+            new = keep(held[kind], self.graph.incoming(payload, isinstance(payload, OnLinks)).upon(held[kind]))
+            held[kind] = new if everywhere else namespace(new).where(_wide(arrived, new), new, held[kind])
+        return replace(self, held=held)
+
+
+def _flat(held: Array) -> Array:
+    """With one axis for all that an agent has, (R, K, P), as graphs sum and mix it."""
+    return held if held.ndim == 3 else held.reshape(*held.shape[:2], -1)
+
+
+def _wide(flags: NDArray[np.bool_], held: Array) -> NDArray[np.bool_]:
+    """Of (R, links) or (R, K), with as many axes as what they are of."""
+    return flags.reshape(flags.shape + (1,) * (held.ndim - 2))

@@ -1,0 +1,101 @@
+"""The ledger: how much left each party, per round, direction and client."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.network.response_times import CostModel
+
+Direction = Literal["uplink", "downlink", "broadcast", "link", "lost"]
+WITH_A_SERVER: tuple[Direction, ...] = ("uplink", "downlink")
+BETWEEN_PEERS: tuple[Direction, ...] = ("broadcast", "link")
+"""One broadcast is one message on the link to each neighbour; on a network that loses some, these are counted too."""
+BETWEEN_PARTIES: tuple[Direction, ...] = ("link",)
+ON_WIRES: tuple[Direction, ...] = ("uplink", "downlink", "link")
+"""What takes simulated time, each message once."""
+
+
+@dataclass
+class Tally:
+    """Messages, scalars and bytes of one direction.
+
+    Parameters
+    ----------
+    rounds, replicates, clients : int
+        Shapes of the three counts: `by_round` (T, R, 3) in all clients together, `by_client` (R, K, 3) over all rounds.
+    """
+
+    rounds: int
+    replicates: int
+    clients: int
+    by_round: NDArray[np.int64] = field(init=False)
+    by_client: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.by_round = np.zeros((self.rounds, self.replicates, 3), np.int64)
+        self.by_client = np.zeros((self.replicates, self.clients, 3), np.int64)
+
+
+UNITS = ("messages", "scalars", "bytes")
+
+
+class Ledger:
+    """Counts of everything that passed a `Channel`, in messages, scalars and bytes.
+
+    Parameters
+    ----------
+    rounds, replicates, clients : int
+    cost : CostModel or None
+        Where given, `seconds` (T, R) holds the simulated communication time of each round.
+    directions : tuple of str
+        What is counted.
+    """
+
+    def __init__(
+        self,
+        rounds: int,
+        replicates: int,
+        clients: int,
+        cost: CostModel | None = None,
+        directions: tuple[Direction, ...] = WITH_A_SERVER,
+    ) -> None:
+        self.tallies = {direction: Tally(rounds, replicates, clients) for direction in directions}
+        self.shape = replicates, clients
+        self.cost = cost
+        self.seconds = np.zeros((rounds, replicates))
+        self.kinds: dict[tuple[Direction, str], int] = {}
+
+    def enter(
+        self,
+        t: int,
+        direction: Direction,
+        kind: str,
+        messages: NDArray[np.int64],
+        scalars: NDArray[np.int64],
+        size: NDArray[np.int64],
+        timed: bool = True,
+    ) -> None:
+        """Book one kind of message of round t.
+
+        Parameters
+        ----------
+        t : int
+        direction : str
+            One of those that are counted.
+        kind : str
+            What is sent, for example ``"theta"``.
+        messages, scalars, size : (R, K) int
+            Of each client that sends, or that receives a downlink; size in bytes.
+        timed : bool
+            Whether the cost model's seconds for it are counted.
+        """
+        counts = np.empty((*self.shape, len(UNITS)), np.int64)
+        counts[..., 0], counts[..., 1], counts[..., 2] = messages, scalars, size
+        tally = self.tallies[direction]
+        tally.by_client += counts
+        tally.by_round[t] += counts.sum(axis=1)
+        self.kinds[direction, kind] = self.kinds.get((direction, kind), 0) + int(scalars.sum())
+        if self.cost is not None and timed and direction in ON_WIRES:
+            self.seconds[t] += self.cost.seconds(messages, size)

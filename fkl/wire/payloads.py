@@ -1,0 +1,626 @@
+"""Messages: values that know what they are on a wire.
+
+A message is a frozen dataclass whose fields are payloads, or tuples of payloads that travel together; a field's name is
+the kind that the ledger books. Nobody states a size: scalars and bytes are read off the arrays that would travel.
+R replicates run at once, so payloads of all replicates, and of all K clients, are one array; what each client sends or
+receives is its part of it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from math import prod
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.errors import BrokenPromiseError
+from fkl.kernels import FeatureBank
+from fkl.kernels.client_tiles import by_tile, folded, tile_sums, tiles
+from fkl.kernels.traceable import namespace
+from fkl.wire.numbers import Part, array_of, narrowed, of_array
+
+Array = NDArray[np.floating]
+Counts = NDArray[np.int64]
+
+
+class Size(NamedTuple):
+    """Scalars and bytes that each client sends or receives, (R, K) or (R, 1); nobody is sent a message of 0 bytes."""
+
+    scalars: Counts
+    size: Counts
+
+
+Axes = Mapping[str, int]
+"""How long the leading axes of payloads are: R replicates, K clients, L links of a graph."""
+
+
+@runtime_checkable
+class Payload(Protocol):
+    """What a field of a message holds."""
+
+    def measured(self, width: int) -> Size:
+        """Size on a wire whose scalars take `width` bytes."""
+        ...
+
+    def dense(self) -> "Dense":
+        """The arrays that would travel."""
+        ...
+
+
+class Dense(Payload, Protocol):
+    """A payload that is the arrays that travel."""
+
+    def packed(self, k: int, width: int) -> Part:
+        """Client k's, of the only replicate, as bytes."""
+        ...
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> Any:
+        """One of several clients, of what each has sent."""
+        ...
+
+
+class Travelling:
+    """A payload that a channel takes: its arrays, and what their leading axes are."""
+
+    leading: ClassVar[Mapping[str, str]]
+    """By field, the letters of its leading axes, such as RK; an array may be None."""
+    factors: ClassVar[frozenset[str]] = frozenset()
+    """Fields that do not travel themselves: what travels is made of them."""
+
+    def as_received(self, axes: Axes, width: int) -> Self:
+        """As it arrives, where a scalar takes `width` bytes.
+
+        Raises
+        ------
+        TypeError, OverflowError
+            As `fkl.wire.numbers.narrowed`.
+        ValueError
+            For an array whose leading axes are others, or that has no entries, whose shape would say something.
+        """
+        arrived: dict[str, Any] = {}
+        for name, letters in self.leading.items():
+            values = getattr(self, name)
+            if values is None:
+                continue
+            require_leading(np.shape(values), letters, axes, type(self).__name__)
+            if name not in self.factors and (found := narrowed(values, width)) is not values:
+                arrived[name] = found
+        return replace(self, **arrived) if arrived else self  # type: ignore[type-var]
+
+
+def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str) -> None:
+    """Refuse a shape that does not begin with these axes, or has no entries.
+
+    Raises
+    ------
+    ValueError
+    """
+    wanted = tuple(axes[letter] for letter in letters)
+    if shape[: len(wanted)] != wanted:
+        named = f"({', '.join(letters)}{',' * (len(letters) == 1)})"
+        raise ValueError(f"has shape {shape}; the first axes of {kind} must be {named} = {wanted}")
+    if 0 in shape[len(wanted) :]:
+        raise ValueError(f"has shape {shape}: an array without entries tells by its shape alone; leave it out")
+
+
+def received_message(message: Any, axes: Axes, width: int) -> Any:
+    """A message as it arrives, where a scalar takes `width` bytes.
+
+    Raises
+    ------
+    fkl.basics.errors.BrokenPromiseError
+        Names the payload that has another shape, or type, than both ends know.
+    """
+    if message is None:
+        return None
+    sent, arrived = [], []
+    try:
+        held = [*kinds(message)]
+    except TypeError as error:
+        raise BrokenPromiseError(str(error)) from None
+    for name, payloads in held:
+        for payload in payloads:
+            where = f"{type(message).__name__}.{name}"
+            if not isinstance(payload, Travelling):
+                kind = type(payload).__name__
+                raise BrokenPromiseError(f"{where} is {kind}, must be derived from fkl.wire.payloads.Travelling")
+            try:
+                arrived.append(payload.as_received(axes, width))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise BrokenPromiseError(f"{where} {error}") from None
+            sent.append(payload)
+    changed = any(one is not other for one, other in zip(sent, arrived, strict=True))
+    return rebuilt(message, arrived) if changed else message
+
+
+class Added(Travelling):
+    """A payload whose weighted sum over clients a server asks for. What that is made of adds up, tile by tile."""
+
+    def tile_sums(self, share: Array) -> tuple[Array, ...]:
+        """What the sum is made of, each over every tile of clients by itself, (tiles, ...); share (K,) as in `mean`."""
+        raise NotImplementedError
+
+    def sums(self, share: Array) -> tuple[Array, ...]:
+        """The same over all clients, tile after tile."""
+        return tuple(folded(terms) for terms in self.tile_sums(share))
+
+    def of_sums(self, *sums: Array) -> Array:
+        """The weighted sum itself."""
+        [only] = sums
+        return only
+
+    def mean(self, share: Array) -> Array:
+        """Sum over clients, weighted by their share (K,), 0 of whoever is absent: (R, ...)."""
+        return self.of_sums(*self.sums(share))
+
+
+@dataclass(frozen=True)
+class Shared(Travelling):
+    """The same for every client.
+
+    Parameters
+    ----------
+    values : (R, ...)
+    """
+
+    leading = {"values": "R"}  # noqa: RUF012
+
+    values: NDArray[Any]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        scalars = np.full((len(self.values), 1), self.values[0].size)
+        return Size(scalars, scalars * width)
+
+    def dense(self) -> "Shared":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`."""
+        return of_array(Shared, self.values[0], width)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Shared":
+        """As `Dense.joined`: every client was sent the same."""
+        return cls(array_of(parts[0])[None])
+
+
+@dataclass(frozen=True)
+class Each(Added):
+    """Every client's own.
+
+    Parameters
+    ----------
+    values : (R, K, ...)
+    chosen : (R, K, n) bool, or None
+        Which entries along the third axis travel, of n = 1 all or none; the others are 0. None for all. Of more than
+        one, a bit each tells the receiver which.
+    """
+
+    leading = {"values": "RK", "chosen": "RK"}  # noqa: RUF012
+
+    values: NDArray[Any]
+    chosen: NDArray[np.bool_] | None = None
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        if self.chosen is None:
+            return _all(self.values.shape, width)
+        return _of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
+
+    def dense(self) -> "Each":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
+        values = self.values[0, k]
+        if self.chosen is None:
+            return of_array(Each, values, width)
+        chosen = self.chosen[0, k]
+        mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
+        sent = of_array(Each, values[np.broadcast_to(chosen, len(values))], width)
+        return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Each":
+        """As `Dense.joined`; 0 where nothing has travelled."""
+        return cls(np.stack([_spread(part) for part in parts])[None])
+
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Added.tile_sums`."""
+        R, K = self.values.shape[:2]
+        flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
+        terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
+        return (terms.reshape(-1, R, *self.values.shape[2:]),)
+
+    def of(self, senders: NDArray[np.int64]) -> "Each":
+        """That of some, in this order, one beside the other."""
+        return Each(self.values[:, senders], None if self.chosen is None else self.chosen[:, senders])
+
+    def upon(self, held: Array) -> Array:
+        """What a receiver holds from now on, who held (R, K, ...): the message."""
+        return self.values
+
+    def squared_norm(self) -> NDArray[np.float64]:
+        """Squared Euclidean norm of each client's, (R, K)."""
+        flat = self.values.reshape(*self.values.shape[:2], -1).astype(np.float64, copy=False)
+        return np.einsum("rkp,rkp->rk", flat, flat)
+
+    def times(self, factor: Array) -> "Each":
+        """Each client's multiplied by a number of its own, (R, K)."""
+        return Each(self.values * _beside(factor, self.values), self.chosen)
+
+
+@dataclass(frozen=True)
+class Selected(Travelling):
+    """Some entries, other ones for each client, of what is the same for all who are sent it.
+
+    Parameters
+    ----------
+    values : (R, n, ...)
+        The sender's; at a receiver NaN where nothing has travelled.
+    chosen : (R, K, n) bool
+        Which entries each client is sent; a bit each tells the client which, as in `Each`.
+    """
+
+    leading = {"values": "R", "chosen": "RK"}  # noqa: RUF012
+
+    values: Array
+    chosen: NDArray[np.bool_]
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        return _of_entries(self.chosen, prod(self.values.shape[2:]), width)
+
+    def dense(self) -> "Selected":
+        """Itself."""
+        return self
+
+    def of(self, receivers: NDArray[np.int64]) -> "Selected":
+        """What some are sent, in this order."""
+        return Selected(self.values, self.chosen[:, receivers])
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
+        values, chosen = self.values[0], self.chosen[0, k]
+        mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
+        return of_array(Selected, values[chosen], width)._replace(known=(values.shape, values.dtype.str), bits=mask)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Selected":
+        """As `Dense.joined`: what any of them was sent."""
+        shape, dtype = parts[0].known
+        values, chosen = np.full(shape, np.nan, dtype), np.stack([_there(part) for part in parts])
+        for part, there in zip(parts, chosen, strict=True):
+            values[there] = _sent(part, there)
+        return cls(values[None], chosen[None])
+
+
+@dataclass(frozen=True)
+class OnLinks(Travelling):
+    """A vector from every agent to each of its neighbours, another one on each link; no other payload goes with it.
+
+    Parameters
+    ----------
+    values : (R, links, P)
+        By sender, then by receiver.
+    """
+
+    leading = {"values": "RL"}  # noqa: RUF012
+
+    values: Array
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`, of one link."""
+        return _all(self.values.shape, width)
+
+    def dense(self) -> "OnLinks":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`, of the link at place k."""
+        return of_array(OnLinks, self.values[0, k], width)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "OnLinks":
+        """As `Dense.joined`."""
+        return cls(np.stack([array_of(part) for part in parts])[None])
+
+    def of(self, places: NDArray[np.int64]) -> "OnLinks":
+        """That of some links, in this order."""
+        return OnLinks(self.values[:, places])
+
+    def upon(self, held: Array) -> Array:
+        """What came in, to a receiver that held (R, links, P): the message."""
+        return self.values
+
+
+@dataclass(frozen=True)
+class Ragged(Travelling):
+    """Arrays whose lengths differ: every client's own in every replicate, or one that all clients of a replicate get.
+
+    Parameters
+    ----------
+    values : tuple of tuple of arrays
+        Replicate by replicate, client by client; one entry a replicate where it is the same for all clients.
+    """
+
+    values: tuple[tuple[NDArray[Any], ...], ...]
+
+    def as_received(self, axes: Axes, width: int) -> "Ragged":
+        """As `Travelling.as_received`, of arrays whose rows are alike: how many there are follows from their bytes."""
+        require_leading((len(self.values),), "R", axes, "Ragged")
+        arrived = []
+        for of_clients in self.values:
+            if len(of_clients) != 1:
+                require_leading((len(self.values), len(of_clients)), "RK", axes, "Ragged")
+            rows = {np.shape(array)[1:] for array in of_clients}
+            if len(rows) > 1 or any(0 in row for row in rows) or min(map(np.ndim, of_clients)) == 0:
+                raise ValueError(f"has rows of shapes {sorted(rows)}: both ends know one shape, which has entries")
+            arrived.append(tuple(narrowed(array, width) for array in of_clients))
+        return Ragged(tuple(arrived))
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
+        return Size(scalars, scalars * width)
+
+    def dense(self) -> "Ragged":
+        """Itself."""
+        return self
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`."""
+        [of_clients] = self.values
+        array = of_clients[k if len(of_clients) > 1 else 0]
+        return of_array(Ragged, array, width)._replace(known=(array.shape[1:], array.dtype.str, width))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> "Ragged":
+        """As `Dense.joined`; a part's bytes tell how many rows it has."""
+        arrays = []
+        for part in parts:
+            row, dtype, width = part.known
+            rows = len(part.body) // (prod(row) * width)
+            arrays.append(array_of(part._replace(known=((rows, *row), dtype))))
+        return cls((tuple(arrays),))
+
+
+@dataclass(frozen=True)
+class FeatureGradients(Added):
+    """Every client's gradient of each kernel's parameters, c_ki z_i(x_k) + 2 lam w_ki theta_i, kept in these factors.
+
+    On a wire it is dense. In a simulation the features of all clients never travel through memory.
+
+    Parameters
+    ----------
+    bank : FeatureBank
+    x : (K, d)
+    coefficients : (R, K, N)
+    theta : (R, N, P)
+        What all clients received.
+    lam : float
+    weight : (R, K, N), or None
+        None for 1.
+    chosen : (R, K, N) bool, or (R, K, 1), or None
+        As in `Each`; the coefficients of the others are 0.
+    """
+
+    leading = {"coefficients": "RK", "theta": "R", "weight": "RK", "chosen": "RK"}  # noqa: RUF012
+    factors = frozenset({"coefficients", "theta", "weight"})
+
+    bank: FeatureBank
+    x: Array
+    coefficients: Array
+    theta: Array
+    lam: float = 0.0
+    weight: Array | None = None
+    chosen: NDArray[np.bool_] | None = None
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        R, K, N = self.coefficients.shape
+        P = self.theta.shape[-1]
+        if self.chosen is None:
+            return _all((R, K, N, P), width)
+        return _of_entries(self.chosen, N * P // self.chosen.shape[2], width)
+
+    def dense(self) -> Each:
+        """The gradients themselves, (R, K, N, P)."""
+        z = self.bank.features(self.x).swapaxes(1, 2)
+        weight = 1.0 if self.weight is None else self.weight[..., None]
+        gradients = self.coefficients[..., None] * z + 2 * self.lam * weight * self.theta[:, None]
+        if self.chosen is not None:
+            gradients *= self.chosen[..., None]
+        return Each(gradients, self.chosen)
+
+    def tile_sums(self, share: Array) -> tuple[Array, Array]:
+        """As `Added.tile_sums`: c z of all, (R, N, P), and what theta is weighed with, one number or (R, N, 1)."""
+        x, c = self.x, self.coefficients
+        terms = np.stack([self.bank.accumulate(x[tile], c[:, tile], share[tile]) for tile in tiles(len(share))])
+        return terms, self._weights(share)
+
+    def sums(self, share: Array) -> tuple[Array, Array]:
+        """As `Added.sums`; the bank goes through the tiles by itself."""
+        return self.bank.accumulate(self.x, self.coefficients, share), folded(self._weights(share))
+
+    def of_sums(self, *sums: Array) -> Array:
+        """As `Added.of_sums`."""
+        pulled, weight = sums
+        return pulled + 2 * self.lam * weight * self.theta
+
+    def _weights(self, share: Array) -> Array:
+        """What theta is weighed with, a term a tile."""
+        return tile_sums(share) if self.weight is None else Each(self.weight).tile_sums(share)[0][..., None]
+
+    def squared_norm(self) -> NDArray[np.float64]:
+        """As `Each.squared_norm`, without the gradients.
+
+        |c z + 2 lam w theta|^2 = c^2 |z|^2 + 4 lam w (c f + lam w |theta|^2), where f = theta'z is the kernel's
+        prediction, and |z| = 1 of pairs; of the cosine map |z| is computed.
+        """
+        c, squared = self.coefficients, self.coefficients**2 * self.bank.squared_norms(self.x)
+        if self.lam:
+            w, f = 1.0 if self.weight is None else self.weight, self.bank.predict(self.x, self.theta)
+            theta = np.einsum("rnp,rnp->rn", self.theta, self.theta)[:, None]
+            squared = squared + 4 * self.lam * w * (c * f + self.lam * w * theta)
+        if self.chosen is not None:
+            squared = squared * self.chosen
+        return np.maximum(squared.sum(axis=-1), 0)  # of a gradient near 0, rounding may leave a sum below it
+
+    def times(self, factor: Array) -> "FeatureGradients":
+        """As `Each.times`, in factors: the coefficients and the weight are multiplied."""
+        by = factor[..., None]
+        weight = np.broadcast_to(by, self.coefficients.shape) if self.weight is None else by * self.weight
+        return replace(self, coefficients=by * self.coefficients, weight=weight)
+
+
+@dataclass(frozen=True)
+class RankOne(Added):
+    """Every client's matrix a b', kept as its two vectors; on a wire it is dense.
+
+    Parameters
+    ----------
+    left : (R, K, m)
+    right : (R, K, n)
+    """
+
+    leading = {"left": "RK", "right": "RK"}  # noqa: RUF012
+    factors = frozenset({"left", "right"})
+
+    left: Array
+    right: Array
+
+    def measured(self, width: int) -> Size:
+        """As `Payload.measured`."""
+        return _all((*self.left.shape, self.right.shape[2]), width)
+
+    def dense(self) -> Each:
+        """The matrices themselves, (R, K, m, n)."""
+        return Each(self.left[..., None] * self.right[:, :, None])
+
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Added.tile_sums`, of (R, m, n)."""
+        left, matmul = share[:, None] * self.left, namespace(self.left).matmul
+        return (by_tile(lambda left, right: matmul(left.swapaxes(1, 2), right), (left, 1), (self.right, 1)),)
+
+    def squared_norm(self) -> NDArray[np.float64]:
+        """As `Each.squared_norm`: |a b'|^2 = |a|^2 |b|^2."""
+        return Each(self.left).squared_norm() * Each(self.right).squared_norm()
+
+    def times(self, factor: Array) -> "RankOne":
+        """As `Each.times`."""
+        return RankOne(self.left * _beside(factor, self.left), self.right)
+
+
+def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
+    """What a message holds, by kind; of one that holds another message, the other's kinds as well.
+
+    Raises
+    ------
+    TypeError
+        If a field is no payload: nothing travels that is not counted.
+    """
+    if message is None:
+        return
+    for name in _fields(message.__class__):
+        value = getattr(message, name)
+        if is_message(value):
+            yield from kinds(value)
+            continue
+        parts = value if isinstance(value, tuple) else (value,)
+        for part in parts:
+            if not _is_payload(part.__class__):
+                raise TypeError(f"{type(message).__name__}.{name} is {type(part).__name__}, which is no payload")
+        yield name, parts
+
+
+def on_links(message: Any) -> bool:
+    """Whether a message is another one on each link."""
+    return any(isinstance(part, OnLinks) for _, parts in kinds(message) for part in parts)
+
+
+def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
+    """A message of the same class whose payloads are others, in the order in which `kinds` has them."""
+    others = iter(payloads)
+    fields_of: dict[str, Any] = {}
+    for name in _fields(message.__class__):
+        value = getattr(message, name)
+        if is_message(value):
+            fields_of[name] = rebuilt(value, others)
+        else:
+            fields_of[name] = tuple(next(others) for _ in value) if isinstance(value, tuple) else next(others)
+    return replace(message, **fields_of)
+
+
+def is_message(value: Any) -> bool:
+    """Whether it is a message, and no payload."""
+    return is_dataclass(value) and not _is_payload(value.__class__)
+
+
+def _beside(factor: Array, values: NDArray[Any]) -> Array:
+    """A number a client (R, K), to multiply arrays (R, K, ...) of this type."""
+    return factor.reshape(*factor.shape, *[1] * (values.ndim - 2)).astype(values.dtype, copy=False)
+
+
+@cache  # asked in every round, and slow
+def _is_payload(kind: Any) -> bool:
+    return issubclass(kind, Payload)
+
+
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    """Names of a message's fields."""
+    if _is_payload(kind) or not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is no message: a message is a dataclass of payloads")
+    return tuple(field.name for field in fields(kind))
+
+
+def measured(parts: tuple[Payload, ...], width: int) -> Size:
+    """Size of payloads that travel together."""
+    scalars, size = zip(*(part.measured(width) for part in parts), strict=True)
+    return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
+
+
+def _spread(part: Part) -> NDArray[Any]:
+    """Array of a part of `Each`, 0 where nothing has travelled."""
+    if not part.bits:
+        return array_of(part)
+    there, (shape, dtype) = _there(part), part.known
+    values = np.zeros(shape, dtype)
+    values[there] = _sent(part, there)
+    return values
+
+
+def _there(part: Part) -> NDArray[np.bool_]:
+    """Which entries have travelled, of those along the first axis; without bits that say so, all or none."""
+    entries = part.known[0][0]
+    if not part.bits:
+        return np.full(entries, bool(part.body))
+    return np.unpackbits(np.frombuffer(part.bits, np.uint8), count=entries).astype(np.bool_)
+
+
+def _sent(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
+    """The entries that have travelled, one after another."""
+    shape, dtype = part.known
+    return array_of(part._replace(known=((int(there.sum()), *shape[1:]), dtype)))
+
+
+def _all(shape: tuple[int, ...], width: int) -> Size:
+    """Of clients that send all of an array (R, K, ...)."""
+    scalars = np.full((shape[0], 1), prod(shape[2:]))
+    return Size(scalars, scalars * width)
+
+
+def _of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
+    """Of clients that send some entries, of `length` scalars each."""
+    scalars = chosen.sum(axis=2) * length
+    n = chosen.shape[2]
+    bits = -(-n // 8) * (scalars > 0) if n > 1 else 0
+    return Size(scalars, scalars * width + bits)
