@@ -45,10 +45,6 @@ class HoldOut:
     test_on : {"drawn", "last"}
         Draw the samples to be tested on, or take those of each client's last rounds, which are what a method on the
         stream predicts last.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     task: ClassVar[type[Task]] = BatchTask
@@ -87,10 +83,6 @@ class Batched(HoldOut):
         (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
     lam : float
         Regularisation lambda of all clients together.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     iterations: int = 2000

@@ -103,10 +103,6 @@ class GaussianProcesses:
         of everyone's, which needs no message and less time.
     lam : float
         Regularisation lambda of the losses and regrets that the run reports; learning has its own, which is s2.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     flush: int | None = 1

@@ -39,12 +39,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def require_files_in(folder: Path) -> None:
-    """Refuse a folder that takes no files, such as those of the kernel; a lock there would be waited for, for ever.
-
-    Raises
-    ------
-    CannotWriteError
-    """
+    """Refuse a folder that takes no files, such as those of the kernel; a lock there would be waited for, for ever."""
     with writing(folder):
         tempfile.TemporaryFile(dir=folder).close()
 
@@ -58,10 +53,6 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     path : Path
     durable : bool
         Whether it must be on the disk, and not only on its way there, when the block has ended.
-
-    Raises
-    ------
-    CannotWriteError
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,12 +135,7 @@ def _array(content: bytes) -> NDArray[Any]:
 
 
 def write_sealed(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays behind the SHA-256 of all of them.
-
-    Raises
-    ------
-    CannotWriteError
-    """
+    """Write arrays behind the SHA-256 of all of them."""
     with whole_file(path, durable=False) as stream:  # one that a crash of the machine cuts short is not read
         stream.write(bytes(SEAL))
         np.savez(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]

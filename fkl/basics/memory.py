@@ -37,10 +37,6 @@ def require_memory(needed: int, what: str, keys: str) -> None:
         What they are for, as a sentence begins, for example ``"the 3000 rows of 48 features"``.
     keys : str
         Keys to lower, for example ``"dataset.rows or dataset.dimension"``.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
     available = available_bytes()
     if needed > available:

@@ -40,12 +40,7 @@ class Writer:
         self._known: dict[int, tuple[int, Any]] = {}  # number by id, and the object, so that no id is used again
 
     def plain(self, value: Any) -> Any:
-        """JSON for a value.
-
-        Raises
-        ------
-        NotPlainError
-        """
+        """JSON for a value."""
         if value is None or type(value) in (bool, int, float, str):
             return value
         if id(value) in self._owned:

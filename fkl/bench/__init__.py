@@ -30,10 +30,6 @@ def bench(names: Iterable[str]) -> str:
     ----------
     names : iterable of str
         Of `BENCHES`; all where there is none.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
     wanted = tuple(names) or BENCHES
     for name in wanted:

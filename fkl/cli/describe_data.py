@@ -41,10 +41,6 @@ def describe(words: tuple[str, ...]) -> str:
     -------
     str
         Tables for a terminal, and the paths of the pictures.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
     of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
     run = load(compose(*of_a_set))

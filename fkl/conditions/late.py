@@ -99,10 +99,6 @@ class LateUpdates(OnMessages):
         All updates are late alike; each client has a delay of its own, drawn once from 0 to `rounds`; or each message.
     staleness : float
         Exponent of the weights; 0 for none.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     on_a_graph = False
@@ -175,10 +171,6 @@ class LateLabels(OnMessages):
     ----------
     rounds : int
         d.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     on_a_graph = False

@@ -38,10 +38,6 @@ class Noise(OnMessages):
         Noise multiplier sigma: standard deviation over what one client can change; 0 for none.
     delta : float
         For which epsilon is told.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     clip: float | None = None

@@ -55,10 +55,6 @@ class Pairwise(OnMessages):
     neighbours : int or None
         With how many others a client has masks and shares in common: an even number, as in SecAgg+ of Bell et al.
         (2020), or null for all others, as Bonawitz et al. (2017).
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     on_a_graph = False
@@ -127,13 +123,7 @@ class Pairwise(OnMessages):
 
 @dataclass(frozen=True)
 class SumAlone:
-    """A payload of which the server has the sum over clients alone; it does not travel.
-
-    Parameters
-    ----------
-    codes : Residues
-    fraction : int
-    """
+    """A payload of which the server has the sum over clients alone; it does not travel."""
 
     codes: Residues
     fraction: int

@@ -116,13 +116,7 @@ class Inside:
 
 @dataclass(frozen=True)
 class OnStar(Inside, Federated):
-    """A method of a star in a condition.
-
-    Parameters
-    ----------
-    method : Federated
-    condition : OnMessages
-    """
+    """A method of a star in a condition."""
 
     method: Any
     condition: Any

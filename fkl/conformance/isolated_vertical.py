@@ -171,12 +171,7 @@ def _pooled(method: Any, world: World) -> tuple[Any, Any]:
 
 
 def require_sent(booked: Booked, sent: Booked) -> None:
-    """Compare what was booked with what was sent, by kind and sender.
-
-    Raises
-    ------
-    fkl.basics.errors.BrokenPromiseError
-    """
+    """Compare what was booked with what was sent, by kind and sender."""
     for kind in sorted(booked.keys() | sent.keys()):
         nothing = np.zeros_like(next(iter((booked | sent).values())))
         mine, theirs = booked.get(kind, nothing), sent.get(kind, nothing)

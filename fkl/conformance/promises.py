@@ -115,12 +115,7 @@ def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[Wor
 
 
 def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) -> None:
-    """Compare the replicates that both have, in the first rounds only where `rounds` says how many.
-
-    Raises
-    ------
-    BrokenPromiseError
-    """
+    """Compare the replicates that both have, in the first rounds only where `rounds` says how many."""
     for replicate in one.shown.keys() & other.shown.keys():
         pairs = zip(one.shown[replicate][:rounds], other.shown[replicate][:rounds], strict=True)
         for t, (mine, theirs) in enumerate(pairs):

@@ -47,10 +47,6 @@ class Ellipses:
         Share of a subspace's width, from 0 to 1.
     noise_variance : float
         Of the normal noise on x.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     name: ClassVar[str] = "ellipses"

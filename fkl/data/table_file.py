@@ -60,10 +60,6 @@ class TableFile:
         they first appear in the rows used, or a feature for each word, 1 where a row has it.
     labels : {"refuse", "code"}
         What becomes of a target of text: an error, or its words, sorted, are the classes 0, 1, ... .
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     name: ClassVar[str] = "file"

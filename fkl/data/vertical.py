@@ -116,12 +116,7 @@ class Vertical:
         return np.array([first.setdefault(row.tobytes(), i) for i, row in enumerate(self.x)])
 
     def require_classes(self, loss: str) -> None:
-        """Refuse a loss of classification for a target that is not two classes.
-
-        Raises
-        ------
-        fkl.basics.errors.BadValue
-        """
+        """Refuse a loss of classification for a target that is not two classes."""
         if not self.two_classes:
             values = len(np.unique(self.y))
             raise BadValue("loss", loss, f"square: the target has {values} values, not two classes")
@@ -161,10 +156,6 @@ class FeatureGroups:
         How many parties, the first ones, hold the target; None for half of them.
     test_share : float
         Share of the rows that each replicate tests on; the paper splits 3 : 1.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     of_features: ClassVar[bool] = True

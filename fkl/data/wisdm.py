@@ -120,10 +120,6 @@ class Wisdm:
     participants : int or None
         How many to use, drawn at random from those at hand, by a method with a split for each replicate in every
         replicate anew; None for all.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     name: ClassVar[str] = "wisdm"

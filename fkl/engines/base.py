@@ -50,10 +50,6 @@ class Engine:
         ----------
         multirun : bool
             Whether it is a sweep.
-
-        Raises
-        ------
-        fkl.basics.errors.FklError
         """
 
     @contextmanager

@@ -26,12 +26,7 @@ KEYS_NAMED = 3
 
 
 def fitting(experiment: Experiment, chunk: int | None = None) -> int:
-    """How many replicates to run together: `chunk`, or what suits; what cannot fit is refused.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
-    """
+    """How many replicates to run together: `chunk`, or what suits; what cannot fit is refused."""
     problem = experiment.problem
     together = min(chunk or 1, experiment.replicates)
     rows = problem.rounds * ROUND_BYTES + problem.clients * CLIENT_BYTES

@@ -47,10 +47,6 @@ _LOUD = [2]
 class Ranks:
     """The processes that play a run together.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-
     Attributes
     ----------
     number, size : int
@@ -220,12 +216,7 @@ class OverRanks(Channel):
 
 @dataclass(frozen=True)
 class SlowestOfAll(CostModel):
-    """As `CostModel`, with the clients of all ranks.
-
-    Parameters
-    ----------
-    ranks : Ranks
-    """
+    """As `CostModel`, with the clients of all ranks."""
 
     ranks: Ranks | None = None
 

@@ -124,10 +124,6 @@ def simulate(
     ------
     Chunk
         Each as soon as its replicates have ended; those that had ended before a checkpoint do not come again.
-
-    Raises
-    ------
-    DivergedError
     """
     engine = experiment.engine
     with _playing(threads), within_memory(experiment, chunk):

@@ -27,10 +27,6 @@ class AroundMedian(Dictionary):
         Ends of the grid of bandwidths, times the median distance.
     samples : int
         How many are looked at.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     smallest: float = 0.1

@@ -55,10 +55,6 @@ class Dictionary:
         Laplacian kernels have iid and quasi.
     shared : bool
         One draw for all kernels, rescaled by each bandwidth: fewer projections, kernels no longer independent.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     family: str = "rbf"

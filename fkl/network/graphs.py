@@ -35,10 +35,6 @@ class ErdosRenyi:
         Number of edges; all graphs of so many are equally likely. Exactly one of p and edges is given.
     resample : int
         How many more graphs to draw while they are in pieces.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     p: float | None = None
@@ -111,10 +107,6 @@ class Grid:
     ----------
     rows : int or None
         A divisor of the number of agents; None for the one nearest to its square root.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     rows: int | None = None
@@ -156,10 +148,6 @@ class Tree:
     ----------
     branching : int
         Children of an agent; only the last one that has any may have fewer.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     branching: int = 2
@@ -186,10 +174,6 @@ class WattsStrogatz:
         Probability that an edge's far end is moved, to any agent that is no neighbour yet.
     resample : int
         How many more graphs to draw while they are in pieces.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     neighbours: int = 10
@@ -231,10 +215,6 @@ class Directed:
     ----------
     p : float
         Probability of each link that is not part of the round trip, one independent of the other.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     p: float = 0.2

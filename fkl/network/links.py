@@ -36,10 +36,6 @@ class Failing:
     ----------
     p : float
         Probability that an edge is down, in both directions together.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     p: float = 0.1
@@ -67,10 +63,6 @@ class Gossip:
     awake : {"edge", "matching"}
         One random edge; or edges that have no agent in common: each edge draws a number, and those are up whose number
         is the least of all edges at both their agents (Luby, 1986), so that agents need to ask their neighbours alone.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     awake: str = "matching"
@@ -110,10 +102,6 @@ class Mobility:
         Within which two agents hear one another, in sides of the square; from the diagonal on, all are up.
     speed : float
         Sides of the square an iteration.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     radius: float = 0.5

@@ -37,10 +37,6 @@ class Network:
         Seconds after which the server goes on with the mean of what it has: who is late has predicted, and has sent its
         bytes for nothing. On a graph, seconds after which an agent that still computes misses the iteration. None to
         wait for everybody.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     uplink_budget: int | None = None

@@ -200,14 +200,7 @@ class PaperView:
 
 @dataclass(frozen=True)
 class ComparedView:
-    """Runs beside each other on the page.
-
-    Parameters
-    ----------
-    made : Comparison
-    pictures : dict of str to Picture
-    files : tuple of str
-    """
+    """Runs beside each other on the page."""
 
     made: Comparison
     pictures: dict[str, Picture]

@@ -56,10 +56,6 @@ def alone(folder: Path) -> Iterator[None]:
     """Be the only process that works at a run's folder; wait for another that does, which is said.
 
     Folders above it that are made for that, and stay empty, are taken away again.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
     folder = _place(folder)
     lock = FileLock(_beside(folder, "lock"), is_singleton=False)
@@ -88,12 +84,7 @@ def let_go(lock: BaseFileLock) -> None:
 
 @contextmanager
 def made(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it; those that are new, and are empty when the block ends, go again.
-
-    Raises
-    ------
-    CannotWriteError
-    """
+    """Make a folder and those above it; those that are new, and are empty when the block ends, go again."""
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         with writing(folder):
@@ -176,10 +167,6 @@ def workspace(run: Run) -> Iterator[Path]:
 
     What another process left there when it was killed is taken over. The folder stays behind where there is a
     checkpoint in it to go on from: after an interruption, or on a disk that is full.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
     folder = _beside(_place(run.folder), "partial")
     usable = not folder.is_symlink() and (not folder.exists() or (folder.is_dir() and _is_fkls_or_empty(folder)))
@@ -212,10 +199,6 @@ def finish(run: Run, folder: Path, draw: Callable[[Path], None], notes: dict[str
         Draws the run's figures into the folder it is given.
     notes : dict
         What else provenance.json shall tell.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
     with writing(run.folder):
         (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False), encoding="utf-8")
@@ -231,12 +214,7 @@ def finish(run: Run, folder: Path, draw: Callable[[Path], None], notes: dict[str
 
 
 def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
-    """Write one more file into a finished run's folder; only for who is `alone` at the run.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
-    """
+    """Write one more file into a finished run's folder; only for who is `alone` at the run."""
     told = provenance(run.folder)
     with writing(run.folder):
         write(run.folder / name)
@@ -310,10 +288,6 @@ def write_failed(
         File that is moved there.
     notes : dict, optional
         What else provenance.json shall tell.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
     ours = {"state": FAILED, "digest": digest}
     folder = next(one for one in _numbered(folder) if not one.exists() or ours.items() <= provenance(one).items())

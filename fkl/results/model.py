@@ -164,12 +164,7 @@ class Model:
         return np.stack(values)
 
     def save(self, file: Path) -> None:
-        """Write all of it, whole or not at all: arrays, and JSON as an array of bytes.
-
-        Raises
-        ------
-        fkl.basics.files.CannotWriteError
-        """
+        """Write all of it, whole or not at all: arrays, and JSON as an array of bytes."""
         kinds = [function.kind for function, _ in self.learned]
         told = {"format": FORMAT, **asdict(self.about), "functions": kinds, "encoder": self.encoder.as_json()}
         arrays = {ABOUT: np.frombuffer(json.dumps(told).encode(), np.uint8)}

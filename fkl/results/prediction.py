@@ -32,10 +32,6 @@ def write_predictions(
         As in `Model.predict`; rows with a column ``client``, or the run's column of sites, name their own.
     out : Path or None
         None for the terminal.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
     model = load(run)
     frame = _read(rows)

@@ -92,12 +92,7 @@ class Tables:
         self.learned: tuple[Learned, ...] = position["learned"]
 
     def append(self, chunk: Chunk) -> None:
-        """Write the rows of some more replicates.
-
-        Raises
-        ------
-        fkl.basics.files.CannotWriteError
-        """
+        """Write the rows of some more replicates."""
         records = self._records(chunk)
         for name in TABLES:
             self._append(name, getattr(records, name))

@@ -137,10 +137,6 @@ def _silent(quiet: bool) -> Iterator[None]:
 def load(folder: str | PathLike[str]) -> Result:
     """Return what a finished run left behind in its folder.
 
-    Parameters
-    ----------
-    folder : str or Path
-
     Raises
     ------
     fkl.basics.errors.FklError

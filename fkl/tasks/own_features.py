@@ -57,11 +57,6 @@ class OwnFeaturesJudge(Books):
         Mean squared error over all samples of all clients.
     test_mse_training_mean, r2, rmse_in_units, test_mse_worst_tenth, test_mse_gini
         At the end, as in `fkl.tasks.batch.BatchJudge`; 1 - r2 is the relative squared error.
-
-    Parameters
-    ----------
-    problem : Batch
-    replicates : int
     """
 
     def __init__(self, problem: Batch, replicates: int) -> None:

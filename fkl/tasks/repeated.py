@@ -107,11 +107,6 @@ class FittedJudge(Books):
         Share of samples whose class is not predicted; a prediction that is NaN is wrong.
     test_error_majority
         What the class that most training samples have comes to on the test samples.
-
-    Parameters
-    ----------
-    problem : PerReplicate
-    replicates : tuple of int
     """
 
     def __init__(self, problem: PerReplicate, replicates: tuple[int, ...]) -> None:

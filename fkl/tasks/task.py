@@ -63,10 +63,6 @@ class Judge(Protocol):
 class Books:
     """A judge's columns, which it fills as rounds come in.
 
-    Parameters
-    ----------
-    rounds, replicates : int
-
     Attributes
     ----------
     booked : int
@@ -303,12 +299,7 @@ class Task:
 
 
 def require_lam(algorithm: Any) -> None:
-    """Refuse a method without the weight of its regulariser, which regret and optimum are of.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
-    """
+    """Refuse a method without the weight of its regulariser, which regret and optimum are of."""
     if not hasattr(algorithm, "lam"):
         kind = type(algorithm).__name__
         raise FklError(f"algo: {kind} has no field lam, the weight of the regulariser; write lam: float = 0.0 for none")
@@ -326,12 +317,7 @@ def mirrored(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def require_shape(name: str, values: Any, *shape: int | None) -> None:
-    """Refuse an array of an outcome whose shape is another; None for any length.
-
-    Raises
-    ------
-    fkl.basics.errors.BrokenPromiseError
-    """
+    """Refuse an array of an outcome whose shape is another; None for any length."""
     found = np.shape(values)
     fits = len(found) == len(shape) and all(want in (None, size) for size, want in zip(found, shape, strict=True))
     if not fits:

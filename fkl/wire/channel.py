@@ -72,10 +72,6 @@ class Channel:
     def down(self, message: Message) -> Message:
         """Server to every client that is present: every payload of a message, one kind after another.
 
-        Parameters
-        ----------
-        message : dataclass of payloads, or None for nothing
-
         Returns
         -------
         As it arrives: its scalars are no wider than the wire's.

@@ -92,12 +92,7 @@ class Travelling:
 
 
 def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str) -> None:
-    """Refuse a shape that does not begin with these axes, or has no entries.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a shape that does not begin with these axes, or has no entries."""
     wanted = tuple(axes[letter] for letter in letters)
     if shape[: len(wanted)] != wanted:
         named = f"({', '.join(letters)}{',' * (len(letters) == 1)})"

@@ -45,12 +45,7 @@ class Consensus(Batched, Decentralized):
         return "" if self.loss == "square" else "its agents search for the minimum of a logistic loss"
 
     def zeros(self, common: Common, *agents: int) -> Array:
-        """Theta of so many agents, (R, K, P), or one for all, (R, P), once it is clear that there is one kernel.
-
-        Raises
-        ------
-        fkl.basics.errors.BadValue
-        """
+        """Theta of so many agents, (R, K, P), or one for all, (R, P), once it is clear that there is one kernel."""
         require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
         zeros: Array = common.xp.zeros((common.bank.replicates, *agents, common.bank.width))
         return zeros

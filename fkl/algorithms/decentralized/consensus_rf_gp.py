@@ -91,10 +91,6 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
     Parameters
     ----------
     flush, noise, forget, personal, lam : see `GaussianProcesses`
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "Consensus RF-GP"

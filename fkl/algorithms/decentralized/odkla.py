@@ -58,10 +58,6 @@ class Odkla(OnStreams):
         Penalty of the augmented Lagrangian, the step size of the dual variables.
     lam : float
         Regularisation lambda of each sample's loss.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "ODKLA"

@@ -55,10 +55,6 @@ class Descent(Federated):
     local_steps : int
         Gradient steps that a client takes from the server's theta, on the sample of the round, before it sends the sum
         of their gradients.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     not_traceable: ClassVar[str] = ""

@@ -97,10 +97,6 @@ class EmKofl(Descent):
         before the first.
     eta, step_factor, lam
         See `Descent`.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "eM-KOFL"

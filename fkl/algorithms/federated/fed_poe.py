@@ -50,10 +50,6 @@ class FedPoe(Descent):
     local_steps : int
         Gradient steps on the sample of the round, of the server's theta before their sum is sent and of its own alike.
     eta, step_factor, lam : see `Descent`
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "Fed-POE"

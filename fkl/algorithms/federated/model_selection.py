@@ -44,10 +44,6 @@ class ModelSelection(Federated):
         kernels has 0.5.
     lam : float
         Regularisation lambda of the regret that the run reports; the method itself has none.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     not_traceable: ClassVar[str] = ""

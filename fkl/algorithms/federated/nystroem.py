@@ -61,10 +61,6 @@ class Nystroem(HoldOut, OnBatches):
         Rounds, the first of which is that of the centres.
     lam : float
         Regularisation lambda of all clients together.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     task: ClassVar[Any] = TogetherTask
@@ -88,12 +84,7 @@ class Nystroem(HoldOut, OnBatches):
         return self.iterations
 
     def client_before(self, common: Common, clients: int) -> Client:
-        """A client's state before it is told of any centre.
-
-        Raises
-        ------
-        fkl.basics.errors.BadValue
-        """
+        """A client's state before it is told of any centre."""
         require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
         R = len(common.streams.replicates)
         return Client(np.zeros((R, 0, common.dimension)), np.zeros((R, clients, 0)), np.zeros((R, clients, 0)))

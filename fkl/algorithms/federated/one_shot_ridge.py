@@ -67,10 +67,6 @@ class OneShotRidge(HoldOut, OnBatches):
     ----------
     lam : float
         Regularisation lambda of all clients together.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     task: ClassVar[Any] = StarTask

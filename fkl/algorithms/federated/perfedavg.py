@@ -68,10 +68,6 @@ class PerFedAvg(Federated):
     local_steps : int
         Steps of size eta that a client takes from the global network, on the sample of the round, before it sends the
         sum of their gradients.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "PerFedAvg"

@@ -41,10 +41,6 @@ class PofMkl(Descent):
     bins_by : {"current", "updated"}
         Weights that make the bins where xi < 1: w_t, as in eq. (8), or w_{t+1}, at hand by then in Algorithm 2.
     eta, step_factor, lam, local_steps : see `Descent`
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "POF-MKL"

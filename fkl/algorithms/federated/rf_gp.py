@@ -143,10 +143,6 @@ class RfGp(GaussianProcesses, Federated):
         send: eigenvectors of sum (z, y) (z, y)', each as long as the root of its eigenvalue, of the largest ones. What
         is left out is taken for noise. The server reads them, so that sums cannot be secure. None for the sums.
     flush, noise, forget, personal, lam : see `GaussianProcesses`
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "RF-GP"

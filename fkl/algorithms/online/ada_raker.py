@@ -50,10 +50,6 @@ class AdaRaker(Learner):
         Whether an instance begins anew with its interval, as strongly adaptive learning has it, or only its h does, as
         in the authors' program: then there is one Raker for each step size. Anew, those of short intervals, whose h
         begin highest, predict 0 or little more, which costs more than any drift where targets are far from 0.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "AdaRaker"

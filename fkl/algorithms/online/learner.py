@@ -44,10 +44,6 @@ class Learner:
     ----------
     eta : float
         Step size: eta_t = eta / sqrt(t) with t from 1.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str]

@@ -91,10 +91,6 @@ def require_kernel(dictionary: Dictionary, label: str, family: str, scale: float
         What `Dictionary.scales` has of the kernel.
     needed : str
         The kernel in words, and the choice of ``kernels`` that it is.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
     require(dictionary.N == 1, "kernels.N", dictionary.N, f"1: {label} has the one kernel {needed}")
     found = dictionary.families[0]

@@ -34,10 +34,6 @@ class Raker(Learner):
         As in `Learner`.
     lam : float
         Regularisation lambda.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "Raker"

@@ -47,10 +47,6 @@ class Selective(Learner):
     draw : {"exact", "next"}
         Draw from a probability mass function, or its right neighbour (nothing for the first, the last twice), which is
         what a sum that stops one term early does and what the published numbers come from.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str]

@@ -325,10 +325,6 @@ def solve(
     Returns
     -------
     Solution
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
     require(rule in RULES, "rule", rule, f"one of {', '.join(RULES)}")
     require(steps >= 0, "steps", steps, "an integer >= 0")

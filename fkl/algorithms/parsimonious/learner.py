@@ -114,10 +114,6 @@ class Parsimonious(OneShot, HoldOut):
     box : list of two lists of float, or None
         Lower and upper corner of the centres. None for the smallest box around all clients' training samples: each
         client then sends the corners of its own, and is sent those of all.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     exchanges: ClassVar[int] = 3

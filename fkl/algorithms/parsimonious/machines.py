@@ -144,10 +144,6 @@ class Machine(OneShot, HoldOut):
         Weight of the hinge losses.
     width : float or None
         None for what SVC calls gamma="scale": width^2 is half the number of features times the variance of all values.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     exchanges: ClassVar[int] = 2

@@ -66,10 +66,6 @@ class Quadrature:
             Widths, all of the same weight.
         rng : Generator, optional
             Draws the centres; needed above three dimensions.
-
-        Raises
-        ------
-        fkl.basics.errors.BadValue
         """
         low, high = np.asarray(box, np.float64)
         width = np.unique(np.asarray(widths, np.float64))

@@ -137,10 +137,6 @@ class Plain:
     width : int
         Bytes that a ciphertext is counted with; 8 is what is really sent, 256 what Paillier with keys of 1024 bits
         would.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     width: int = 8
@@ -165,10 +161,6 @@ class Paillier:
     ----------
     key_bits : int
         Length of the modulus; a ciphertext takes twice as much. Below 1024 it protects nothing, 2048 is advised.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     key_bits: int = 1024
@@ -331,12 +323,7 @@ class _PaillierKeys(OneByOne):
 
 @dataclass(frozen=True)
 class OperationTimes:
-    """Seconds that a cipher takes on this machine, an encryption, an addition and a decryption.
-
-    Parameters
-    ----------
-    encryption, addition, decryption : float
-    """
+    """Seconds that a cipher takes on this machine, an encryption, an addition and a decryption."""
 
     encryption: float
     addition: float

@@ -139,10 +139,6 @@ class Dsg(VerticalMethod):
     bank : int or None
         How many features there are in all, a multiple of D: iteration t has the D of number t modulo bank / D. None
         for new ones in every iteration, as the papers have it.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "DSG"

@@ -99,10 +99,6 @@ class FdSvrg(Learning):
         u, samples a step.
     intercept : bool
         Whether the active party holds one more feature, which is always 1.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "FD-SVRG"

@@ -100,10 +100,6 @@ class FeatureRidge(Learning):
         The kernel that is approached is exp(-gamma |x - z|^2).
     lam : float
         Regularisation; the bias has none.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "RFF ridge"

@@ -102,10 +102,6 @@ class LibsvmSvc(Learning):
         LIBSVM's stopping criterion.
     cache_mib : float
         Memory for kernel values, which changes no result. 200 is scikit-learn's own; 500 took longer on cod_rna.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "LIBSVM"

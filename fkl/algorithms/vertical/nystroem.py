@@ -60,10 +60,6 @@ class Nystroem(Learning):
         K(x, z) = exp(-gamma |x - z|^2).
     lam : float
         Regularisation; the bias has none.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "Nystroem"

@@ -21,10 +21,6 @@ class VerticalMethod(parties.VerticalMethod):
     ----------
     fold : int or None
         For cross-validation: leave the rows to be tested on aside and test on this fifth of the others.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     task: ClassVar[type[Task]] = VerticalTask

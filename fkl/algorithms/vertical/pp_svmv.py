@@ -65,10 +65,6 @@ class PpSvmv(Learning):
         Memory for kernel values.
     memory_gib : float
         Largest matrix of all inner products that may be made.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "PP-SVMV"
@@ -157,12 +153,7 @@ class PpSvmv(Learning):
         return gram
 
     def require_room(self, samples: int) -> None:
-        """Refuse a matrix that would be larger than `memory_gib`, or than the memory.
-
-        Raises
-        ------
-        fkl.basics.errors.FklError
-        """
+        """Refuse a matrix that would be larger than `memory_gib`, or than the memory."""
         needed = SCALAR * samples**2 / GIB
         if needed > self.memory_gib:
             raise FklError(

@@ -68,10 +68,6 @@ class SecureBoost(Learning):
         ``plain`` counts ciphertexts and operations and hides nothing.
     key_bits : int
         Of Paillier's modulus.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
     """
 
     label: ClassVar[str] = "SecureBoost"

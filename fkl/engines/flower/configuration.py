@@ -29,24 +29,14 @@ from fkl.network import Network
 
 @cache
 def run_of(configuration: str) -> Run:
-    """The checked run of a resolved configuration, which is YAML.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
-    """
+    """The checked run of a resolved configuration, which is YAML."""
     run = load(yaml.safe_load(configuration))
     require_fits(run)
     return run
 
 
 def require_fits(run: Run) -> None:
-    """Refuse what sites cannot play, or what follows from all sites' rows.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
-    """
+    """Refuse what sites cannot play, or what follows from all sites' rows."""
     label, settings, why = run.algo.label, run.settings, why_no_star_on_a_stream(run.algo)
     words = "a method whose clients, all at once, send a server what it adds up, round after round"
     require(why is None, "algo", label, f"{words}: {why}")
@@ -222,11 +212,6 @@ def method_of(run: Run) -> Any:
 
 
 def require_columns(columns: Sequence[str], first: Sequence[str]) -> None:
-    """Refuse a site whose features are others than the first site's.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
-    """
+    """Refuse a site whose features are others than the first site's."""
     if list(columns) != list(first):
         raise FklError(f"its features are {', '.join(columns)}, where the first site has {', '.join(first)}")

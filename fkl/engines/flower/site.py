@@ -35,10 +35,6 @@ class Site:
     ----------
     context : flwr.app.Context
         Its node's configuration says `path`, of the rows, and `site`, its own number, from 0.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
 
     def __init__(self, context: Context) -> None:

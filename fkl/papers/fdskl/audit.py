@@ -89,10 +89,6 @@ def write_audit(words: list[str], outputs: Path) -> str:
     words : list of str
         The method's name, and then words as `fkl run` takes them.
     outputs : Path
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
     """
     method, *overrides = words or [""]
     require(method == "fdskl", "audit", method or None, "fdskl, the one method whose messages there are attacks on")

@@ -23,10 +23,6 @@ BETTER, CANNOT_TELL, NOT_TESTED = "better", "cannot tell", "not tested"
 def paired_tests(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
     """Compare each two methods on each data set, by the seeds or replicates that all methods there share.
 
-    Parameters
-    ----------
-    pivot : Pivot
-
     Returns
     -------
     tests : DataFrame
