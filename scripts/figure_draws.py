@@ -45,7 +45,7 @@ COLOURS = dict(zip(DRAWS, ("#000000", "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
 def of_kernel(words: tuple[str, ...]) -> np.ndarray:
     """Root mean square of z'z - kappa over pairs of 60 samples, (R,)."""
     experiment = prepare(load(compose(*words)))
-    x = experiment.task.some_samples(60)[:60].astype(np.float64)
+    x = experiment.task.sample_rows(60)[:60].astype(np.float64)
     dictionary = experiment.dictionary
     z = dictionary.bank(x.shape[1], Streams(0, tuple(range(experiment.replicates))), "float64").features(x)[:, 0]
     apart = np.matmul(z, z.swapaxes(-1, -2)) - dictionary.gram(0, x, x)

@@ -19,21 +19,21 @@ from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
-from fkl.wire.payloads import Each, Ragged, Shared, Size
+from fkl.wire.payloads import PerClient, Ragged, SameForAll, Size
 
 
 @dataclass(frozen=True)
 class Down:
     """The mean of all targets so far, (R,)."""
 
-    mean: Shared
+    mean: SameForAll
 
 
 @dataclass(frozen=True)
 class Target:
     """A client's target (R, K)."""
 
-    target: Each
+    target: PerClient
 
 
 @dataclass
@@ -62,14 +62,14 @@ class RunningMean(Federated):
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Any:
         """The mean so far."""
-        return Down(Shared(server.total / server.count))
+        return Down(SameForAll(server.total / server.count))
 
     def client(
         self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
     ) -> tuple[Any, Any, Outcome | None]:
         """Predict it, and send the target."""
         y_hat = np.repeat(down.mean.values[:, None], len(samples.y), axis=1)
-        target = Each(np.broadcast_to(samples.y, y_hat.shape))
+        target = PerClient(np.broadcast_to(samples.y, y_hat.shape))
         return client, Target(target), Outcome(y_hat, None, lambda: np.zeros(y_hat.shape))
 
     def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
@@ -86,10 +86,10 @@ class ServerReadsData(OfmklAvg):
         return Theta(theta + 1e-3 * up.theta.x.mean())
 
 
-class OneNumber(Each):
+class OneNumber(PerClient):
     """A payload that says it is one number, whatever it holds."""
 
-    def measured(self, width: int) -> Size:
+    def wire_size(self, width: int) -> Size:
         """A single one."""
         one = np.ones((len(self.values), 1), np.int64)
         return Size(one, one * width)
@@ -187,7 +187,7 @@ class ByShapeOfEach(ByShape):
 
     def hidden(self, y: Array) -> Any:
         """Columns without rows."""
-        return Each(np.empty((*y.shape, 0, int(abs(y).max() * 2**20))))
+        return PerClient(np.empty((*y.shape, 0, int(abs(y).max() * 2**20))))
 
     def read(self, array: Array) -> float:
         """The columns."""
@@ -239,7 +239,7 @@ class BySubclass(ByByteOrder):
         class Knows(np.ndarray[Any, Any]):
             target = y
 
-        return Each(np.zeros(y.shape).view(Knows))
+        return PerClient(np.zeros(y.shape).view(Knows))
 
 
 class ByLowBits(RunningMean):
@@ -251,7 +251,7 @@ class ByLowBits(RunningMean):
         """A target that is a float32, and a little more."""
         client, up, outcome = super().client(common, client, down, samples, turn)
         target = up.target.values.astype(np.float32).astype(np.float64)
-        return client, Target(Each(target + np.spacing(np.float32(1)) * 1e-3 * np.abs(samples.x[:, 0]))), outcome
+        return client, Target(PerClient(target + np.spacing(np.float32(1)) * 1e-3 * np.abs(samples.x[:, 0]))), outcome
 
     def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
         """Read the feature."""
@@ -265,7 +265,7 @@ class OneForAll(OfmklAvg):
 
     def broadcast(self, common: Common, server: Theta, turn: Turn) -> Any:
         """The axis of kernels goes for that of clients."""
-        return Parameters(Each(server.theta))
+        return Parameters(PerClient(server.theta))
 
 
 class ChangesTheAbsent(RunningMean):

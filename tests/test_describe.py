@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from fkl.basics.errors import BadValue, FklError
-from fkl.cli.describe import GROUPS, NODES, _choices, describe, of_choice, shown
+from fkl.cli.describe import GROUPS, NODES, _choices, as_text, describe, of_choice
 from fkl.cli.docstrings import POINTER
 from fkl.config import choices
 from fkl.config.compose import compose, keys_of
@@ -77,7 +77,7 @@ def test_everything_that_list_names_is_described() -> None:
             made = describe(f"{group}={name}")
             assert (made.group, made.name) == (group, name)
             assert made.what or group in GROUPS[-2:]
-            assert shown(made, 80).count("\n") > 1 and max(map(len, shown(made, 80).splitlines())) < 120
+            assert as_text(made, 80).count("\n") > 1 and max(map(len, as_text(made, 80).splitlines())) < 120
     for name in NODES:
         assert all(key.type and key.meaning for key in describe(name).keys)
 

@@ -157,8 +157,8 @@ def test_taking_more_than_there_is_is_a_memory_error(
     """Rather than the end of the process; and the limit is gone afterwards."""
     before = resource.getrlimit(resource.RLIMIT_DATA)
     monkeypatch.setattr(memory, "available_bytes", lambda: 200 * MIB)
-    with pytest.raises(MemoryError), memory.no_more_than_there_is():
+    with pytest.raises(MemoryError), memory.limited_to_free_memory():
         work()
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
-    with memory.no_more_than_there_is():
+    with memory.limited_to_free_memory():
         np.ones(MIB)

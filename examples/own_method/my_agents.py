@@ -16,15 +16,15 @@ from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
 class Message:
     """What an agent tells its neighbours, both (R, K, P): theta, and what it takes to be the mean of all gradients."""
 
-    theta: Each | Shared
-    slope: Each | Shared
+    theta: PerClient | SameForAll
+    slope: PerClient | SameForAll
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Tracking(Consensus):
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """All are 0, and so is what nobody has sent yet."""
-        zeros, nothing = self.zeros(common, agents), Shared(self.zeros(common))
+        zeros, nothing = self.zeros(common, agents), SameForAll(self.zeros(common))
         return State(zeros, zeros, zeros), Message(nothing, nothing)
 
     def send(
@@ -69,7 +69,7 @@ class Tracking(Consensus):
             gradient = self._gradient(own.theta, samples)
             own = State(own.theta, gradient, gradient)
         everyone = np.ones(own.theta.shape[:2], np.bool_)
-        return own, Message(Each(own.theta), Each(own.slope)), everyone
+        return own, Message(PerClient(own.theta), PerClient(own.slope)), everyone
 
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn

@@ -11,14 +11,14 @@ from fkl.algorithms.federated.descent import Descent
 from fkl.basics.errors import require
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common, Outcome
-from fkl.wire.payloads import FeatureGradients, Shared
+from fkl.wire.payloads import FeatureGradients, SameForAll
 
 
 @dataclass(frozen=True)
 class Down:
     """What the server tells all clients: theta (R, N, P) of R replicates and N kernels, with P features."""
 
-    theta: Shared
+    theta: SameForAll
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Quiet(Descent):
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
         """Theta to all clients."""
-        return Down(Shared(server.theta))
+        return Down(SameForAll(server.theta))
 
     def client(
         self, common: Common, client: None, down: Down, samples: Samples, turn: Turn

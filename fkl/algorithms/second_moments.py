@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
 from fkl.kernels.traceable import namespace
-from fkl.wire.payloads import Array, Axes, Each, Size, Travelling, require_leading
+from fkl.wire.payloads import Array, Axes, PerClient, Size, Travelling, require_leading
 
 
 def triangle(gram: Array) -> Array:
@@ -67,28 +67,28 @@ class Moments(Travelling):
         require_leading(shape[:2], "RK", axes, "Moments")
         return super().as_received(axes, width)
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
         bank, P = self.bank, self.bank.width
         shape = bank.replicates, self.x.shape[1], bank.kernels, P * (P + 1) // 2 + P
-        return Each(np.broadcast_to(0.0, shape), self._each()).measured(width)
+        return PerClient(np.broadcast_to(0.0, shape), self._each()).wire_size(width)
 
-    def dense(self) -> Each:
+    def dense(self) -> PerClient:
         """The moments themselves, (R, K, N, L)."""
         every = [self.of(k)._summed() for k in range(self.x.shape[1])]
-        return Each(np.stack(every, axis=1), self._each())
+        return PerClient(np.stack(every, axis=1), self._each())
 
     def mean(self, share: Array) -> NDArray[np.float64]:
         """Sum over clients, weighted by their share (K,): (R, N, L)."""
         return self.times(share)._summed()
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """As `Each.squared_norm`, one client after another: all at once need not fit."""
-        every = [Each(self.of(k)._summed()[:, None]) for k in range(self.x.shape[1])]
+        """As `PerClient.squared_norm`, one client after another: all at once need not fit."""
+        every = [PerClient(self.of(k)._summed()[:, None]) for k in range(self.x.shape[1])]
         return np.concatenate([one.squared_norm() for one in every], axis=1)
 
     def times(self, factor: Array) -> "Moments":
-        """As `Each.times`, by the weights: of factors (K,) or (R, K) >= 0."""
+        """As `PerClient.times`, by the weights: of factors (K,) or (R, K) >= 0."""
         return replace(self, weight=factor[..., None] * self.weight)
 
     def of(self, k: int) -> "Moments":
@@ -96,7 +96,7 @@ class Moments(Travelling):
         mine = slice(k, k + 1)
         return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
 
-    def summed_up(self, rank: int) -> Each:
+    def summed_up(self, rank: int) -> PerClient:
         """Samples (R, K, N, rank, P + 1) whose outer products add up to those of (z, y), or to what is nearest.
 
         Those of the largest eigenvalues of sum_b w_b (z, y) (z, y)', of which no other matrix of this rank is as near
@@ -117,10 +117,10 @@ class Moments(Travelling):
             made = np.sqrt(np.maximum(values[..., -few:], 0))[..., None] * vectors.swapaxes(-1, -2)[..., -few:, :]
             samples[:, k, :, :few] = np.where(made[..., -1:] < 0, -made, made)
         chosen = self._each()
-        return Each(samples if chosen is None else samples * chosen[..., None, None], chosen)
+        return PerClient(samples if chosen is None else samples * chosen[..., None, None], chosen)
 
     def _each(self) -> NDArray[np.bool_] | None:
-        """As `Each` has what is chosen."""
+        """As `PerClient` has what is chosen."""
         if self.chosen is None:
             return None
         R, N = self.chosen.shape

@@ -40,16 +40,16 @@ class BadValue(FklError):
         self.key, self.value, self.allowed = key, value, allowed
 
     def __str__(self) -> str:
-        return f"{self.key}={shown(self.value)}: must be {self.allowed}"
+        return f"{self.key}={in_one_line(self.value)}: must be {self.allowed}"
 
 
-def shown(value: object) -> str:
+def in_one_line(value: object) -> str:
     """What a message of one line shows of a value."""
     words = " ".join(str(value).split())
     return words if len(words) <= LETTERS_SHOWN else words[:LETTERS_SHOWN] + "..."
 
 
-def counted(number: int, what: str) -> str:
+def plural(number: int, what: str) -> str:
     """A number of things whose name makes its plural with an s."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
@@ -59,7 +59,7 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
-def refuse(error: FklError) -> int:
+def print_refusal(error: FklError) -> int:
     """Say in one line what the user can mend, and return the exit code for it."""
     said = printable(" ".join(str(error).split()))
     print("fkl:", said if len(said) <= LINE else said[:LINE] + "...", file=sys.stderr)
@@ -67,7 +67,7 @@ def refuse(error: FklError) -> int:
 
 
 @contextmanager
-def inside(group: str) -> Iterator[None]:
+def key_prefix(group: str) -> Iterator[None]:
     """Name the configuration group that a `BadValue` raised in this block, or a want of memory, belongs to."""
     try:
         yield
@@ -85,11 +85,11 @@ def inside(group: str) -> Iterator[None]:
 
 def install_hint(extra: str) -> str:
     """The command that installs an extra; fkl is on no package index yet, where its name is another project's."""
-    return f"pip install -e '.[{extra}]' in a checkout of fkl"
+    return f"pip install -e '.[{requires_extra}]' in a checkout of fkl"
 
 
 @contextmanager
-def extra(name: str, what: str) -> Iterator[None]:
+def requires_extra(name: str, what: str) -> Iterator[None]:
     """Say how to install what an import in this block misses, a library that only some users need.
 
     Parameters

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, shown
+from fkl.basics.errors import FklError, in_one_line
 
 SEAL = 65
 """Bytes before the arrays of a sealed file: the SHA-256 of what follows in hexadecimal digits, and a line's end."""
@@ -130,7 +130,7 @@ def _array(content: bytes) -> NDArray[Any]:
     if dtype.hasobject or in_columns or min(shape, default=0) < 0:
         raise ValueError("an array of objects, or one that is not row by row")
     if math.prod(shape) * dtype.itemsize != len(rest):
-        raise ValueError(f"an array said to be of {shown(shape)} numbers in {len(rest)} bytes")
+        raise ValueError(f"an array said to be of {in_one_line(shape)} numbers in {len(rest)} bytes")
     return np.frombuffer(rest, dtype).reshape(shape).copy() if rest else np.zeros(shape, dtype)
 
 

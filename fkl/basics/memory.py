@@ -81,7 +81,7 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 
 @contextmanager
-def no_more_than_there_is() -> Iterator[None]:
+def limited_to_free_memory() -> Iterator[None]:
     """Let what takes more than `available_bytes` in this block end in a MemoryError, before the kernel kills it.
 
     Only where the system counts a process's own data (Linux); elsewhere nothing changes.

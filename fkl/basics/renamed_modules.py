@@ -1,4 +1,4 @@
-"""Modules that authors import, or saved files name, by a path of 1.0.0rc1: the old path goes on to work."""
+"""Modules and names that authors know from 1.0.0rc1: the old import paths go on to work."""
 
 import sys
 from collections.abc import Sequence
@@ -24,8 +24,14 @@ RENAMED = {
 }
 
 
+NAMES = {
+    "fkl.network.messages": {"Added": "Summable", "Each": "PerClient", "Shared": "SameForAll"},
+}
+"""Names of such a module that are others today."""
+
+
 class OldPaths(MetaPathFinder, Loader):
-    """Gives the module of today to whoever imports an old path."""
+    """Gives what is in the module of today to whoever imports an old path."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -33,15 +39,10 @@ class OldPaths(MetaPathFinder, Loader):
         """Say that this loads the old paths, and no others."""
         return ModuleSpec(name, self) if name in RENAMED else None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Import the module of today."""
-        module = import_module(RENAMED[spec.name])
-        self.spec = module.__spec__
-        return module
-
     def exec_module(self, module: ModuleType) -> None:
-        """Leave it as it is: the import system has put the old path's spec into it."""
-        module.__spec__ = self.spec
+        """Let every name of the module be that of the module of today."""
+        today, names = import_module(RENAMED[module.__name__]), NAMES.get(module.__name__, {})
+        module.__getattr__ = lambda name: getattr(today, names.get(name, name))  # type: ignore[method-assign]
 
 
 def install() -> None:

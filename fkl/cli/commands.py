@@ -16,7 +16,7 @@ import click
 
 from fkl import __version__
 from fkl.basics.environment import variable
-from fkl.basics.errors import FklError, extra, refuse, shown
+from fkl.basics.errors import FklError, in_one_line, print_refusal, requires_extra
 
 if TYPE_CHECKING:
     from fkl.data.registry import FileState
@@ -51,9 +51,9 @@ def main() -> None:
             commands.invoke(context)
         print(end="", flush=True)  # here, where an error can still be said
     except FklError as error:
-        sys.exit(refuse(error))
+        sys.exit(print_refusal(error))
     except click.ClickException as error:
-        sys.exit(refuse(FklError(error.format_message())))
+        sys.exit(print_refusal(FklError(error.format_message())))
     except KeyboardInterrupt:
         print("fkl: interrupted; the same command goes on from where it was", file=sys.stderr)
         sys.exit(130)
@@ -64,8 +64,8 @@ def main() -> None:
             sys.stdout.flush()
         except OSError:  # or Python would try once more when it ends, and end with a code of its own
             _forget_output()
-        where = f"{shown(error.filename)}: " if error.filename else ""
-        sys.exit(refuse(FklError(f"{where}{error.strerror or error}")))
+        where = f"{in_one_line(error.filename)}: " if error.filename else ""
+        sys.exit(print_refusal(FklError(f"{where}{error.strerror or error}")))
 
 
 def _forget_output() -> None:
@@ -84,7 +84,7 @@ def _require_text(words: list[str]) -> None:
         try:
             word.encode()
         except UnicodeEncodeError:
-            raise FklError(f"{shown(word)}: not text in UTF-8") from None
+            raise FklError(f"{in_one_line(word)}: not text in UTF-8") from None
 
 
 class Command(click.Command):
@@ -249,9 +249,9 @@ def list_choices() -> None:
 @click.argument("name", shell_complete=_named(*GROUPS))
 def describe_choice(name: str) -> None:
     """What one of these is, its paper, and every key: type, default, limits, meaning; for example pof_mkl."""
-    from fkl.cli.describe import describe, shown
+    from fkl.cli.describe import as_text, describe
 
-    print(shown(describe(name), _width()))
+    print(as_text(describe(name), _width()))
 
 
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify [NAME ...]")
@@ -391,7 +391,7 @@ def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out
 @commands.command()
 def report() -> None:
     """All tables, figures, differences and runs on one page, outputs/report.html."""
-    with extra("report", "report"):
+    with requires_extra("report", "report"):
         from fkl.report.page import write_page
 
     print(write_page(Path("outputs"), _store()))

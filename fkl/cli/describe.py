@@ -265,7 +265,7 @@ def _order(number: str) -> tuple[int, str]:
     return int(digits[0]) if digits else 0, number
 
 
-def shown(description: Description, width: int) -> str:
+def as_text(description: Description, width: int) -> str:
     """The same for a terminal so many columns wide."""
     from click import HelpFormatter
 

@@ -8,9 +8,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from tabulate import tabulate
 
-from fkl.basics.errors import counted, shown
+from fkl.basics.errors import in_one_line, plural
 from fkl.basics.files import whole_file, writing
-from fkl.basics.memory import no_more_than_there_is
+from fkl.basics.memory import limited_to_free_memory
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run, load
 from fkl.config.compose import compose
@@ -45,7 +45,7 @@ def describe(words: tuple[str, ...]) -> str:
     of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
     run = load(compose(*of_a_set))
     generator = shared_generator(run.settings.seed, Role.DATA)
-    with no_more_than_there_is():
+    with limited_to_free_memory():
         table = samples.read(run, generator)
         given = samples.split(run, table, generator)
     parts = [_of_table(run, table), _of_features(table)]
@@ -63,12 +63,12 @@ def _of_table(run: Run, table: Table) -> str:
     y = _raw_y(table)
     spread = {"mean": y.mean(), "sd": y.std(), "min": y.min(), "median": np.median(y), "max": y.max()}
     lines = [
-        f"{run.dataset.name}: {counted(len(y), 'row')}, {counted(table.x.shape[1], 'feature')}, "
-        f"{counted(len(table.site_names), 'site')}",
+        f"{run.dataset.name}: {plural(len(y), 'row')}, {plural(table.x.shape[1], 'feature')}, "
+        f"{plural(len(table.site_names), 'site')}",
         "target: " + ", ".join(f"{name} {value:.5g}" for name, value in spread.items()),
     ]
     if table.tested is not None:
-        lines.append(f"{counted(int(table.tested.sum()), 'row')} set apart to be tested on")
+        lines.append(f"{plural(int(table.tested.sum()), 'row')} set apart to be tested on")
     names, of = _classes(table, y)
     counts = np.bincount(of, minlength=len(names))
     lines.append(
@@ -86,15 +86,15 @@ def _of_features(table: Table) -> str:
     frame = frame.assign(min=x.min(axis=0), max=x.max(axis=0))
     more = len(frame) - ROWS_SHOWN
     table_shown = tabulate(frame.head(ROWS_SHOWN), headers="keys", showindex=False, floatfmt=".5g")
-    return table_shown + (f"\n... and {counted(more, 'feature')} more" if more > 0 else "")
+    return table_shown + (f"\n... and {plural(more, 'feature')} more" if more > 0 else "")
 
 
 def _of_partition(run: Run, given: Problem) -> list[str]:
     """Clients and how many samples they have, and the picture."""
     held = given.present.sum(axis=0)
     spread = f"{held.min()} to {held.max()} samples each, median {np.median(held):g}"
-    words = f"{counted(given.clients, 'client')}, {counted(given.rounds, 'round')}, {spread}"
-    return [f"{words}, {counted(given.rows_left_out, 'row')} left out", f"pictures: {_drawn(run, given)}"]
+    words = f"{plural(given.clients, 'client')}, {plural(given.rounds, 'round')}, {spread}"
+    return [f"{words}, {plural(given.rows_left_out, 'row')} left out", f"pictures: {_drawn(run, given)}"]
 
 
 def _parties(table: Table, given: Vertical) -> list[str]:
@@ -104,7 +104,7 @@ def _parties(table: Table, given: Vertical) -> list[str]:
         names = [table.feature_names[feature] for feature in group[:NAMES_SHOWN]]
         more = ", ..." if len(group) > NAMES_SHOWN else ""
         holds = " and the target" if number in given.active else ""
-        lines.append(f"party {number}: {counted(len(group), 'feature')}{holds}: {', '.join(names)}{more}")
+        lines.append(f"party {number}: {plural(len(group), 'feature')}{holds}: {', '.join(names)}{more}")
     return lines
 
 
@@ -135,11 +135,11 @@ def _drawn(run: Run, given: Problem) -> str:
     figure, (sizes, shares) = canvas(2)
     for number in np.unique(site).tolist():
         here = site == number
-        label = f"site {shown(given.site_names[number])}" if number < NAMES_SHOWN else None
+        label = f"site {in_one_line(given.site_names[number])}" if number < NAMES_SHOWN else None
         sizes.bar(place[here], counts[here].sum(axis=1), WIDTH, color=shade(number)[0], label=label)
     share, colours = counts / counts.sum(axis=1, keepdims=True), matplotlib.colormaps["viridis"]
     for number, name in enumerate(names):
-        label = f"target {shown(name)}" if number < NAMES_SHOWN else None
+        label = f"target {in_one_line(name)}" if number < NAMES_SHOWN else None
         colour = colours(number / max(len(names) - 1, 1))
         shares.bar(place, share[:, number], WIDTH, share[:, :number].sum(axis=1), color=colour, label=label)
     for axes, what in ((sizes, "samples"), (shares, "share of the client's samples")):
@@ -149,7 +149,7 @@ def _drawn(run: Run, given: Problem) -> str:
         axes.set_xlim(-0.6, given.clients - 0.4)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     partition = type(run.partition).__name__
-    figure.suptitle(f"{run.dataset.name}, {partition}: {counted(given.clients, 'client')}")
+    figure.suptitle(f"{run.dataset.name}, {partition}: {plural(given.clients, 'client')}")
     folder = Path(run.paths.outputs) / "data"
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

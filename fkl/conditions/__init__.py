@@ -4,6 +4,6 @@ A condition is a wrapper: put around a method it is a method again, so the simul
 suite need not know of it.
 """
 
-from fkl.conditions.wrapped import Inside, OnMessages, wrap
+from fkl.conditions.wrapped import OnMessages, Wrapped, wrap
 
-__all__ = ["Inside", "OnMessages", "wrap"]
+__all__ = ["OnMessages", "Wrapped", "wrap"]

@@ -19,9 +19,9 @@ from fkl.basics.random_streams import Role
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.wire.coded_payloads import Few, ForAll, Quantised
+from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse
 from fkl.wire.ledger import Direction
-from fkl.wire.payloads import Each, Shared, kinds
+from fkl.wire.payloads import PerClient, SameForAll, kinds
 
 ROUNDINGS = ("stochastic", "nearest")
 FULL = 32
@@ -80,7 +80,7 @@ class Compression(OnMessages):
 
     def code(
         self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
-    ) -> Quantised | Few:
+    ) -> Quantised | Sparse:
         """What travels for values (R, K, ...); `draw` gives a number in [0, 1) for each scalar."""
         raise NotImplementedError
 
@@ -107,16 +107,16 @@ class Compression(OnMessages):
         """Its change since what the neighbours hold."""
         held = dict(memory.held)
 
-        def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Few:
+        def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Sparse:
             change = self._received(common, values - held[name], None, True, draw)
-            held[name] = np.where(_wide(sends, values), change.upon(held[name]), held[name])
+            held[name] = np.where(_wide(sends, values), change.added_to(held[name]), held[name])
             return change
 
         return Memory(held), self._coded(message, turn, Role.COMPRESSION, coded, ""), sends
 
     def _received(
         self, common: Common, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
-    ) -> Quantised | Few:
+    ) -> Quantised | Sparse:
         """The code as it arrives, which the sender has to know to make up for what is missing."""
         axes = dict(zip("RK", values.shape, strict=False))
         return self.code(values, chosen, adds, draw).as_received(axes, np.dtype(common.precision).itemsize)
@@ -129,7 +129,7 @@ class Compression(OnMessages):
 
         def coded(
             name: str, values: Array, chosen: NDArray[np.bool_] | None, draw: Callable[[], Array]
-        ) -> Quantised | Few:
+        ) -> Quantised | Sparse:
             if self.unbiased:
                 return self._received(common, values, chosen, False, draw)
             left = held.get(name, np.zeros_like(values))
@@ -162,9 +162,9 @@ class Compression(OnMessages):
         if self.kinds is not None and kind not in self.kinds:
             return payload
         dense = payload.dense()
-        if not isinstance(dense, Shared if role == Role.COMPRESSION_DOWN else Each):
+        if not isinstance(dense, SameForAll if role == Role.COMPRESSION_DOWN else PerClient):
             return payload
-        values = dense.values[:, None] if isinstance(dense, Shared) else dense.values
+        values = dense.values[:, None] if isinstance(dense, SameForAll) else dense.values
         if values.dtype.kind != "f" or values.ndim < 3:
             return payload
 
@@ -172,7 +172,7 @@ class Compression(OnMessages):
             return turn.vectors(role, values[0, 0].size, draw).reshape(values.shape)
 
         code = coded(name, values, getattr(dense, "chosen", None), numbers)
-        return ForAll(code) if isinstance(dense, Shared) else code
+        return OneCodeForAll(code) if isinstance(dense, SameForAll) else code
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class TopK(Compression):
         """With all entries."""
         return self.share == 1
 
-    def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Few:
+    def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Sparse:
         """As `Compression.code`; of those that would have travelled."""
         R, K = values.shape[:2]
         travels = np.broadcast_to(True if chosen is None else _wide(chosen, values), values.shape).reshape(R, K, -1)
@@ -260,7 +260,7 @@ class TopK(Compression):
         size = np.where(travels, np.abs(values.reshape(R, K, -1)), -1)
         rank = np.argsort(np.argsort(-size, axis=2, kind="stable"), axis=2)
         kept = (rank < k).reshape(values.shape)
-        return Few(np.where(kept, values, 0), kept, adds)
+        return Sparse(np.where(kept, values, 0), kept, adds)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.kernels import FeatureBank
-from fkl.wire.payloads import Each, Size, kinds
+from fkl.wire.payloads import PerClient, Size, kinds
 
 MOST_ROUNDS = 10_000
 DRAWN = ("all", "client", "message")
@@ -64,14 +64,14 @@ class Together:
 
     parts: tuple[Part, ...]
 
-    def measured(self, width: int) -> Size:
+    def wire_size(self, width: int) -> Size:
         """As of one message; nothing is booked of it."""
-        return self.dense().measured(width)
+        return self.dense().wire_size(width)
 
-    def dense(self) -> Each:
+    def dense(self) -> PerClient:
         """The values (R, n, ...) of all."""
         dense: list[Any] = [part.payload.dense() for part in self.parts]
-        return Each(np.concatenate([one.values for one in dense], axis=1))
+        return PerClient(np.concatenate([one.values for one in dense], axis=1))
 
     def mean(self, share: Array) -> Any:
         """The sum over all of them, weighted by their share."""

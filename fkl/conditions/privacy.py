@@ -19,7 +19,7 @@ from fkl.conditions import accountant
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.wire.payloads import Each, kinds, rebuilt
+from fkl.wire.payloads import PerClient, kinds, rebuilt
 
 PAYLOADS = 256
 """More than a message holds: draws of one exchange are numbered apart from those of the next."""
@@ -153,9 +153,9 @@ class NoisyMean:
         """Refused."""
         raise BadValue("privacy", "Central", "null, or local, for a method whose server reads what each client sent")
 
-    def measured(self, width: int) -> Any:
+    def wire_size(self, width: int) -> Any:
         """As the payload's."""
-        return self.payload.measured(width)
+        return self.payload.wire_size(width)
 
     def dense(self) -> Any:
         """As `values`."""
@@ -172,7 +172,7 @@ class Local(Noise):
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Noise on what is sent hides nothing of the choice whether to send it."""
         allowed = f"null for {method.label}, which tells of its data by what it sends or not, whatever noise is on it"
-        require(self.noise == 0 or not method.choices_tell, "privacy", type(self).__name__, allowed)
+        require(self.noise == 0 or not method.choices_reveal_data, "privacy", type(self).__name__, allowed)
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The message, clipped, with noise on it."""
@@ -194,7 +194,7 @@ class Local(Noise):
             noise = gaussian(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
             if dense.chosen is not None:  # what does not travel stays 0
                 noise *= dense.chosen.reshape(*dense.chosen.shape, *[1] * (noise.ndim - 3))
-            noisy.append(Each(dense.values + scale * noise, dense.chosen))
+            noisy.append(PerClient(dense.values + scale * noise, dense.chosen))
         return rebuilt(message, noisy)
 
 

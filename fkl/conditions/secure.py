@@ -147,9 +147,9 @@ class SumAlone:
         """Refused."""
         raise BadValue("secure", "Pairwise", "null for a method whose server reads what each client sent")
 
-    def measured(self, width: int) -> Any:
+    def wire_size(self, width: int) -> Any:
         """As it travelled."""
-        return self.codes.measured(width)
+        return self.codes.wire_size(width)
 
     def dense(self) -> Any:
         """As `values`."""

@@ -87,7 +87,7 @@ class Held:
     memory: Any
 
 
-class Inside:
+class Wrapped:
     """What is asked of a method in a condition, and is not the condition's, is the method's own to answer."""
 
     method: Any
@@ -106,22 +106,22 @@ class Inside:
     def columns(self, problem: Any) -> dict[str, NDArray[np.float64]]:
         """What all conditions tell of every round (T,), by name."""
         told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
-        return (self.method.columns(problem) if isinstance(self.method, Inside) else {}) | told
+        return (self.method.columns(problem) if isinstance(self.method, Wrapped) else {}) | told
 
     def warnings(self) -> tuple[str, ...]:
         """What all conditions warn of."""
         said: tuple[str, ...] = self.condition.warnings()
-        return (self.method.warnings() if isinstance(self.method, Inside) else ()) + said
+        return (self.method.warnings() if isinstance(self.method, Wrapped) else ()) + said
 
 
 @dataclass(frozen=True)
-class OnStar(Inside, Federated):
+class WrappedStar(Wrapped, Federated):
     """A method of a star in a condition."""
 
     method: Any
     condition: Any
 
-    hears_silence: ClassVar[bool] = True
+    called_without_messages: ClassVar[bool] = True
 
     @property
     def label(self) -> str:  # type: ignore[override]
@@ -189,8 +189,8 @@ class OnStar(Inside, Federated):
 
 
 @dataclass(frozen=True)
-class OnGraph(Inside, Decentralized):
-    """A method on a graph in a condition; as `OnStar`."""
+class WrappedGraph(Wrapped, Decentralized):
+    """A method on a graph in a condition; as `WrappedStar`."""
 
     method: Any
     condition: Any
@@ -279,5 +279,5 @@ def wrap(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline
             misses = [name for name in ("links", "participation") if conditions.get(name) is not None]
             misses += ["network.deadline_s"] if deadline is not None else []
             require(not misses, group, given, f"null with {' and '.join(misses)}: {lost}")
-        method = (OnStar if star else OnGraph)(method, condition)
+        method = (WrappedStar if star else WrappedGraph)(method, condition)
     return method

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fkl.basics.errors import BadValue, FklError, shown
+from fkl.basics.errors import BadValue, FklError, in_one_line
 from fkl.config.choices import Choice, Choices, no_such_key
 from fkl.config.experiments import NO_CONFIGURATION
 from fkl.config.words import Word, read_words
@@ -205,7 +205,7 @@ def _entry(raw: Any, path: str, package: str) -> _Entry | None:
     """Read one entry of a choice's defaults; None for _self_."""
     if raw == "_self_":
         return None
-    here, where = path.rpartition("/")[0], f"{path}.yaml: defaults: {shown(raw)}"
+    here, where = path.rpartition("/")[0], f"{path}.yaml: defaults: {in_one_line(raw)}"
     key, value = next(iter(raw.items())) if isinstance(raw, dict) and len(raw) == 1 else (raw, None)
     names = value if isinstance(value, list) else [value]
     if not isinstance(key, str) or not all(name is None or isinstance(name, str) for name in names):
@@ -251,11 +251,11 @@ def _sweep_params(choice: Choice) -> dict[str, str]:
             pass
         case _:
             allowed = "sweeper.params alone, what a sweep varies; launchers and sweepers are for the command line"
-            raise FklError(f"{choice.path}.yaml: hydra={shown(node)}: must be {allowed}")
+            raise FklError(f"{choice.path}.yaml: hydra={in_one_line(node)}: must be {allowed}")
     for key, values in params.items():
         if HYDRA_S.match(str(key).lstrip("+~")) or isinstance(values, dict | list):
             allowed = "values of a key of runs"
-            raise FklError(f"{choice.path}.yaml: hydra.sweeper.params.{key}={shown(values)}: must be {allowed}")
+            raise FklError(f"{choice.path}.yaml: hydra.sweeper.params.{key}={in_one_line(values)}: must be {allowed}")
     return {str(key): "null" if values is None else str(values) for key, values in params.items()}
 
 

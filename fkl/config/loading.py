@@ -19,7 +19,7 @@ from omegaconf import OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
 import fkl
-from fkl.basics.errors import BadValue, FklError, inside, require
+from fkl.basics.errors import BadValue, FklError, key_prefix, require
 from fkl.config import source_digest as source
 from fkl.config.choices import CONDITIONS
 from fkl.config.interpolation import resolved
@@ -40,6 +40,14 @@ PARTS = {
     "logger": ("begin", "round", "end", "fail"),
 }
 """What the class of a node is known by."""
+RENAMED_FACTS = {
+    "choices_tell": "choices_reveal_data",
+    "engines": "compiled_only",
+    "hears_silence": "called_without_messages",
+    "not_scanned": "not_traceable",
+    "over_ranks": "means_only",
+}
+"""What a class of a method said until 1.0.0rc1, and what it says today: an old one would be passed over."""
 
 
 def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
@@ -56,7 +64,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     nodes: dict[str, Any] = dict.fromkeys(OPTIONAL_NODES)
     for name in (*NODES, *OPTIONAL_NODES):
         if name in NODES or plain.get(name) is not None:
-            with inside(name):
+            with key_prefix(name):
                 nodes[name], plain[name] = _made(plain.get(name), name)
     _require_kernels(nodes["algo"], nodes["kernels"])
     settings, top = build(Settings, top, "", also=groups)
@@ -64,7 +72,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     folders = plain.get("paths")
     if not isinstance(folders, dict):
         raise BadValue("paths", folders, "folders, for example paths.outputs=FOLDER")
-    with inside("paths"):
+    with key_prefix("paths"):
         paths, plain["paths"] = build(Paths, folders, "paths")
     may = not settings.save_model or hasattr(nodes["algo"], "functions")
     allowed = f"false for {nodes['algo'].label}, whose class has no functions(world, state, t)"
@@ -90,7 +98,7 @@ def _loggers(nodes: Any) -> tuple[dict[str, Any], Any]:
     require(nodes is None or isinstance(nodes, dict), "logger", nodes, "nodes, for example logger=jsonl")
     loggers, complete = {}, {}
     for name, node in (nodes or {}).items():
-        with inside(f"logger.{name}"):
+        with key_prefix(f"logger.{name}"):
             loggers[name], complete[name] = _made(node, f"logger.{name}")
     return loggers, complete if nodes is not None else None
 
@@ -119,6 +127,8 @@ def _made(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[str, Any]]
     target = _imported(path)
     lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
+    for old, today in RENAMED_FACTS.items():
+        require(not hasattr(target, old), "_target_", path, f"a class whose {old} is called {today}, as it is now")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
     given = {key: value for key, value in node.items() if key != "_target_"}
     made, values = build(target.with_keys(given) if hasattr(target, "with_keys") else target, given, group)
@@ -176,7 +186,7 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
     nested = {one.name: one.type for one in fields(target) if isinstance(one.type, type) and is_dataclass(one.type)}
     for key, value in values.items():
         if key in nested and isinstance(value, dict):
-            with inside(f"{group}.{key}"):
+            with key_prefix(f"{group}.{key}"):
                 value, _ = build(nested[key], value, f"{group}.{key}")
         try:
             schema[key] = value

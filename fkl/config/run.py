@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fkl import __version__
-from fkl.basics.errors import inside
+from fkl.basics.errors import key_prefix
 from fkl.config import source_digest as source
 from fkl.config.digest import decisive
 from fkl.config.settings import NODES, OPTIONAL_NODES, Paths, Settings
@@ -54,7 +54,7 @@ class Run:
         checksums = [file.sha256 for file in self.dataset.files]
         files = {"dataset": self.dataset, "topology": self.topology, **self.conditions}
         for name, node in files.items():
-            with inside(name):
+            with key_prefix(name):
                 fingerprint = getattr(node, "fingerprint", None)
             if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
                 checksums.append(fingerprint)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from fkl.basics.errors import FklError, shown
+from fkl.basics.errors import FklError, in_one_line
 
 LONGEST = 8192
 """Letters of a word; Hydra's parser takes seconds for more."""
@@ -87,7 +87,9 @@ def _by_grammar(word: str) -> Word:
     if override.package is not None:
         raise FklError(f"{word}: a group is named without @")
     if override.is_sweep_override():
-        raise FklError(f"{shown(word)}: several values are for fkl run -m, a run for each; a list is written [1,2]")
+        raise FklError(
+            f"{in_one_line(word)}: several values are for fkl run -m, a run for each; a list is written [1,2]"
+        )
     sign = override.get_key_element().removesuffix(override.key_or_group)
     return Word(sign, override.key_or_group, override.value(), word)
 
@@ -119,13 +121,13 @@ def parsed(words: Iterable[str]) -> list[Any]:
     found = []
     for word in words:
         if len(word) > LONGEST:
-            raise FklError(f"{shown(word)}: longer than {LONGEST} letters")
+            raise FklError(f"{in_one_line(word)}: longer than {LONGEST} letters")
         try:
             found += parser.parse_overrides([quoted(word)])
         except (HydraException, RecursionError):
-            raise FklError(f"{shown(word)}: not understood; write KEY=VALUE") from None
+            raise FklError(f"{in_one_line(word)}: not understood; write KEY=VALUE") from None
         except ValueError as error:  # a number of 5000 digits
-            raise FklError(f"{shown(word)}: {error}") from None
+            raise FklError(f"{in_one_line(word)}: {error}") from None
     return found
 
 

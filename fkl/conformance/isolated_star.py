@@ -133,7 +133,7 @@ class Star(Carrier):
             if self._in_time(t, k, down, sent):
                 senders.append(k)
                 up += [] if sent is None else [sent]
-        if senders or self._method.hears_silence:
+        if senders or self._method.called_without_messages:
             share = np.full(len(senders), 1 / max(len(senders), 1))
             self._server.ask("take", t, exchange, up, share, np.array(senders, np.int64))
 

@@ -35,12 +35,12 @@ from fkl.kernels import threads
 from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
-from fkl.tasks.run_samples import told_before
+from fkl.tasks.run_samples import quiet
 from fkl.tasks.task import Probe
 from fkl.wire import Channel
-from fkl.wire.coded_payloads import Few, ForAll, Padding, Quantised, Residues
+from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
 from fkl.wire.ledger import UNITS, Ledger
-from fkl.wire.payloads import OnLinks, Ragged, Selected, Shared, kinds, on_links
+from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, kinds, on_links
 
 DATA = ("dataset", "partition", "scaling")
 REPLICATES = 5
@@ -237,9 +237,9 @@ def _numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
         return -(-part.size // width), part.size
     if isinstance(part, Residues):
         return part.values[r, k].size, -(-part.values[r, k].size * part.bits // 8)
-    if isinstance(part, ForAll):
+    if isinstance(part, OneCodeForAll):
         return _numbers(part.code, r, 0, width)
-    if isinstance(part, Few):
+    if isinstance(part, Sparse):
         scalars, entries = int(part.kept[r, k].sum()), part.kept[r, k].size
         positions = min(entries, scalars * int(np.ceil(np.log2(entries)))) if scalars else 0
         return scalars, scalars * width + -(-positions // 8)
@@ -249,7 +249,7 @@ def _numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
         codes, scales = (here.size, here.size // here.shape[-1]) if mask.any() else (0, 0)
         told = -(-len(mask) // 8) if len(mask) > 1 and codes else 0
         return codes + scales, -(-codes * part.bits // 8) + scales * width + told
-    if isinstance(part, Shared):
+    if isinstance(part, SameForAll):
         scalars, mask = part.values[r].size, 0
     elif isinstance(part, Selected):
         sent = part.chosen[r, k]
@@ -452,7 +452,7 @@ def _with_absence(overrides: Sequence[str], folder: str | Path | None) -> tuple[
     run = scenario(*overrides, folder=folder)
     given = prepare(run)
     if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
-        with suppress(BadValue), told_before():
+        with suppress(BadValue), quiet():
             thinned = scenario(*overrides, *ABSENCE, folder=folder)
             of_some = prepare(thinned)
             of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may refuse it, too

@@ -44,7 +44,7 @@ class Decentralized:
     """As of `fkl.contract.star.Federated`."""
     on_links: ClassVar[bool] = False
     """Whether its message is another one on each link, `fkl.wire.payloads.OnLinks`."""
-    choices_tell: ClassVar[bool] = False
+    choices_reveal_data: ClassVar[bool] = False
     """Whether it follows from an agent's data if it sends."""
 
     one_way: ClassVar[bool] = False
@@ -59,7 +59,7 @@ class Decentralized:
     """Whether agents draw features of their own, and hold `OwnSamples` in place of samples in features of all."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
-        """States of so many agents, and what all hold of every neighbour before it sends: a message of `Shared`.
+        """States of so many agents, and what all hold of every neighbour before it sends: a message of `SameForAll`.
 
         Raises
         ------

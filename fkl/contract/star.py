@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Common, Outcome, World
-from fkl.kernels.traceable import either
+from fkl.kernels.traceable import cond
 
 Array = NDArray[np.floating]
 
@@ -91,7 +91,7 @@ class Federated:
 
     label: ClassVar[str]
     exchanges: ClassVar[int] = 1
-    hears_silence: ClassVar[bool] = False
+    called_without_messages: ClassVar[bool] = False
     """Whether `server` is called, with no message, in an exchange in which nobody has answered; nothing is learned."""
     in_turn: ClassVar[bool] = False
     """Whether the server serves one client after another, all exchanges of a round with each."""
@@ -103,7 +103,7 @@ class Federated:
     """Whether nobody sends anything."""
     draws_for_clients: ClassVar[bool] = False
     """Whether the server draws what each client is sent and asked for, and weighs answers by the odds of that round."""
-    choices_tell: ClassVar[bool] = False
+    choices_reveal_data: ClassVar[bool] = False
     """Whether which entries a client sends follows from its data."""
 
     means_only: ClassVar[bool] = True
@@ -176,12 +176,12 @@ class Federated:
             client, up, outcome = self.client(common, client, down, samples, everyone)
             up = channel.up(up)
             heard = channel.answered(share)
-            anyone = channel.anyone(heard, here)
-            if self.hears_silence:
+            anyone = channel.any_answer(heard, here)
+            if self.called_without_messages:
                 server = self.server(common, server, up if anyone else None, heard, alone)
             else:
                 learn = partial(self.server, common, server, up, heard, alone)
-                server = either(anyone, learn, partial(_as_it_is, server))
+                server = cond(anyone, learn, partial(_as_it_is, server))
             shown = outcome if shown is None else shown
         assert shown is not None, f"{type(self).__name__}: no exchange of a round shows a prediction"
         return Star(server, client), shown

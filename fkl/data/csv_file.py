@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from fkl.basics.errors import FklError, counted
+from fkl.basics.errors import FklError, plural
 from fkl.basics.memory import require_memory
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names
@@ -64,7 +64,7 @@ def read(
     except csv.Error as error:
         raise FklError(f"{path}, {error}") from None
     if not rows:
-        raise FklError(f"{path}: empty; must be a table of at least {counted(least, 'row')}")
+        raise FklError(f"{path}: empty; must be a table of at least {plural(least, 'row')}")
     if header is None:
         header = any(not _is_missing(cell) and _number(cell) is None for cell in rows[0])
     if header:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, shown
+from fkl.basics.errors import FklError, in_one_line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -70,7 +70,7 @@ class Encoder:
         """
         lacking = [column for column in self.columns if column not in frame]
         if lacking:
-            raise FklError(f"no column {shown(lacking[0])}; needed are {shown(', '.join(self.columns))}")
+            raise FklError(f"no column {in_one_line(lacking[0])}; needed are {in_one_line(', '.join(self.columns))}")
         return np.concatenate([self._features(frame, column) for column in self.columns], axis=1)
 
     def _features(self, frame: "DataFrame", column: str) -> NDArray[np.float64]:
@@ -88,7 +88,9 @@ class Encoder:
             row = int(bad.argmax())
             more = f" and {len(words) - WORDS_SHOWN} more" if len(words) > WORDS_SHOWN else ""
             allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else "a finite number"
-            raise FklError(f"row {row + 1}, column {shown(column)}: {shown(cells.iloc[row])} must be {allowed}")
+            raise FklError(
+                f"row {row + 1}, column {in_one_line(column)}: {in_one_line(cells.iloc[row])} must be {allowed}"
+            )
         if words and self.one_hot:
             return (values[:, None] == np.arange(len(words))).astype(np.float64)
         return values[:, None]

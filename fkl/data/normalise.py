@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, shown
+from fkl.basics.errors import FklError, in_one_line
 from fkl.data.problem import Table
 from fkl.data.scale import Scale
 
@@ -81,7 +81,7 @@ def _unit_box(table: Table) -> Ends:
     with np.errstate(over="ignore"):
         extent = high - low
     for column in np.flatnonzero(np.isinf(extent))[:1]:
-        what = f"{table.where}: column {shown(table.feature_names[column])}"
+        what = f"{table.where}: column {in_one_line(table.feature_names[column])}"
         _require_extent(extent[column], low[column], high[column], what)
     return low, np.where(extent > 0, extent, 1.0)
 
@@ -95,7 +95,7 @@ def _require_small(values: NDArray[np.float64], names: tuple[str, ...], where: s
     large = np.abs(values) > LARGEST
     if large.any():
         row, column = np.argwhere(large)[0]
-        cell = f"{where}, row {row + 1}, column {shown(names[column])}: {values[row, column]}"
+        cell = f"{where}, row {row + 1}, column {in_one_line(names[column])}: {values[row, column]}"
         raise FklError(f"{cell} is too large for scaling=none; must be at most {LARGEST:g}")
 
 
@@ -103,5 +103,5 @@ def _require_finite(values: NDArray[np.float64], names: tuple[str, ...], where: 
     finite = np.isfinite(values)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
-        cell = f"{where}, row {row + 1}, column {shown(names[column])}: {values[row, column]}"
+        cell = f"{where}, row {row + 1}, column {in_one_line(names[column])}: {values[row, column]}"
         raise FklError(f"{cell} is not a finite number")

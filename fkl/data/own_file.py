@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from fkl.basics.errors import FklError, require, shown
+from fkl.basics.errors import FklError, in_one_line, require
 from fkl.basics.memory import available_bytes, require_memory, shown_bytes
 from fkl.data.store import CHUNK, DAMAGE, OPENERS
 
@@ -37,7 +37,7 @@ def read(path: str) -> bytes:
             require_memory(PER_BYTE * size, f"{path}, {shown_bytes(size)} of text", LOWER)
             return stream.read(size)  # no further: files of the kernel have no end, or keep one waiting
     except OSError as error:
-        raise FklError(f"{shown(path)}: cannot be read ({error.strerror})") from None
+        raise FklError(f"{in_one_line(path)}: cannot be read ({error.strerror})") from None
 
 
 def fingerprint(path: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, shown
+from fkl.basics.errors import FklError, in_one_line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -86,7 +86,7 @@ def _check_first_line(raw: bytes, where: str, columns: Sequence[str], separator:
         raise FklError(f"{where}, line 1: {len(first)} columns where {len(columns)} are expected")
     for number, (found, expected) in enumerate(zip(first, columns, strict=True), start=1):
         if header and found != expected:
-            raise FklError(f"{where}, line 1: column {number} is {shown(found)!r} where {expected!r} is expected")
+            raise FklError(f"{where}, line 1: column {number} is {in_one_line(found)!r} where {expected!r} is expected")
 
 
 def _blame_row(
@@ -106,7 +106,7 @@ def _blame_row(
             raise FklError(f"{where}, line {line}: {len(cells)} columns where {len(columns)} are expected")
         for column, cell in zip(columns, cells, strict=False):
             if column not in text and cell != missing and not _is_number(cell):
-                raise FklError(f"{where}, line {line}, column {column}: {shown(cell)!r} is not a finite number")
+                raise FklError(f"{where}, line {line}, column {column}: {in_one_line(cell)!r} is not a finite number")
 
 
 def _lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -149,7 +149,7 @@ def require_numbers(frame: "DataFrame", where: str, first_line: int) -> "DataFra
     for line, cells in enumerate(frame.itertuples(index=False), start=first_line):
         for column, cell in zip(frame, cells, strict=True):
             if not _is_number(cell):
-                raise FklError(f"{where}, line {line}, column {column}: {shown(cell)!r} is not a finite number")
+                raise FklError(f"{where}, line {line}, column {column}: {in_one_line(cell)!r} is not a finite number")
     return frame.astype("float64")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, extra, shown
+from fkl.basics.errors import FklError, in_one_line, requires_extra
 from fkl.basics.memory import require_memory
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names, short
@@ -84,7 +84,7 @@ def read(path: str, raw: bytes) -> Columns:
     """
     words, reader = FORMATS[Path(path).suffix.lower()]
     try:
-        with extra("files", path):
+        with requires_extra("files", path):
             frame = reader(path, raw)
     except (
         ValueError,
@@ -96,7 +96,7 @@ def read(path: str, raw: bytes) -> Columns:
         zlib.error,
         NotImplementedError,
     ) as error:
-        said = shown(str(error).partition("\n")[0])
+        said = in_one_line(str(error).partition("\n")[0])
         raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
     frame = frame[[name for name in frame if not INDEX.fullmatch(str(name))]]
     names = checked_names([str(name) for name in frame], path)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from fkl.basics.errors import printable, shown
+from fkl.basics.errors import in_one_line, printable
 from fkl.basics.files import CannotWriteError, read_sealed, write_sealed
 from fkl.basics.plain_data import NotPlainError, Reader, Writer
 
@@ -28,7 +28,7 @@ class Follower(Protocol):
         """Where it is, as plain data."""
         ...
 
-    def go_back(self, position: Any) -> None:
+    def truncate_to(self, position: Any) -> None:
         """Forget what came after this position."""
         ...
 
@@ -90,7 +90,7 @@ class Checkpoint:
             if not isinstance(done, kind):
                 raise TypeError(f"it is of {type(done).__name__}")
             if self._follower is not None:
-                self._follower.go_back(position)
+                self._follower.truncate_to(position)
         except Exception as error:  # whatever a file that was written by hand leads to
             self._say_anew(f"{type(error).__name__}: {error}")
             return None
@@ -148,4 +148,4 @@ class Checkpoint:
         return None
 
     def _say_anew(self, why: str) -> None:
-        print(f"{self.file}: not used, the run begins anew ({printable(shown(why))})", file=sys.stderr)
+        print(f"{self.file}: not used, the run begins anew ({printable(in_one_line(why))})", file=sys.stderr)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fkl.basics.errors import FklError, extra
+from fkl.basics.errors import FklError, requires_extra
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.engines.base import Engine
@@ -40,7 +40,7 @@ class Jax(Engine):
     @contextmanager
     def opened(self) -> Iterator[Engine]:
         """See that JAX is there."""
-        with extra("jax", "engine=jax"):
+        with requires_extra("jax", "engine=jax"):
             import jax  # noqa: F401
         yield self
 

@@ -21,14 +21,14 @@ from fkl.basics.random_streams import Role, Streams
 from fkl.contract.held_samples import BatchSamples
 from fkl.contract.world import Algorithm, Common, World
 from fkl.engines.divergence import NotFiniteError
-from fkl.kernels.client_tiles import folded
+from fkl.kernels.client_tiles import sum_in_order
 from fkl.kernels.jax_bank import ELSEWHERE, HERE, JaxBank
 from fkl.kernels.traceable import parts, rebuilt, traced
 from fkl.network import Topology
 from fkl.tasks.stream import StreamJudge
 from fkl.tasks.task import require_shape
 from fkl.wire import Channel
-from fkl.wire.payloads import Size, kinds, measured, on_links
+from fkl.wire.payloads import Size, kinds, on_links, wire_size
 
 Array = Any
 """Of JAX, or of numpy."""
@@ -115,7 +115,7 @@ class Told(NamedTuple):
     Parameters
     ----------
     shown : tuple of (B, ...)
-        For a `StreamJudge` the three sums of its `enter_totals` and, of a method that is more or less sure of them,
+        For a `StreamJudge` the three sums of its `add_sums` and, of a method that is more or less sure of them,
         predictions and their variances; for another judge what a round shows.
     sizes : tuple of (B, ...)
         Sizes of messages, and who sent them, where they may differ from round to round.
@@ -221,7 +221,7 @@ class Scan:
         else:
             *totals, y_hat, variance = told.shown if len(told.shown) > SUMS else (*told.shown, None, None)
             judge.enter_variance(t, y_hat, variance)
-            fine = judge.enter_totals(t, totals)
+            fine = judge.add_sums(t, totals)
         if not fine:
             raise NotFiniteError
 
@@ -286,7 +286,7 @@ class Scan:
         _, y, share = given.samples
         after = rebuilt(self._judge.sums, sums).after(outcome, y, share > 0, self._judge.lam)
         sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance)
-        return parts(after), (*map(folded, after.terms()), *sure)
+        return parts(after), (*map(sum_in_order, after.terms()), *sure)
 
     def _first_round(self, fixed: _Fixed, state: Any, given: Given) -> Any:
         one = jax.tree.map(lambda values: values[0], given)
@@ -416,7 +416,7 @@ class _Channel:
         return message
 
     def _sizes(self, message: Any) -> list[tuple[str, Size]]:
-        return [(kind, measured(payloads, self._channel.width)) for kind, payloads in kinds(message)]
+        return [(kind, wire_size(payloads, self._channel.width)) for kind, payloads in kinds(message)]
 
     def send_to_neighbours(
         self, message: Any, sends: Array, topology: Topology, awake: None = None
@@ -435,7 +435,7 @@ class _Channel:
         """As of `Channel`, where nobody takes any time."""
         return share
 
-    def anyone(self, heard: Array, together: Any) -> Any:
+    def any_answer(self, heard: Array, together: Any) -> Any:
         """As of `Channel`."""
         return True if self._always else heard.any()
 

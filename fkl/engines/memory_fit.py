@@ -73,7 +73,7 @@ def rehearse(experiment: Experiment) -> tuple[int, int]:
 
 def _small(experiment: Experiment) -> Experiment:
     """The same with as few features and clients as compile all that there is to compile."""
-    experiment = replace(experiment, problem=experiment.task.of_few(FEW_CLIENTS), redraw=None)
+    experiment = replace(experiment, problem=experiment.task.for_few_clients(FEW_CLIENTS), redraw=None)
     return _with_features(experiment, 2)
 
 
@@ -183,7 +183,7 @@ def within_memory(experiment: Experiment, chunk: int | None) -> Iterator[None]:
     """Refuse, by the keys that are largest, what nobody foresaw and what needs more memory than there is."""
     free = memory.shown_bytes(memory.available_bytes())
     try:
-        with memory.no_more_than_there_is():
+        with memory.limited_to_free_memory():
             yield
     except (MemoryError, ValueError) as error:
         if isinstance(error, ValueError) and not str(error).startswith(TOO_LARGE):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.environment import variable
-from fkl.basics.errors import FklError, counted, extra
+from fkl.basics.errors import FklError, plural, requires_extra
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.problem import Slice
@@ -28,11 +28,11 @@ from fkl.engines.checkpoint import CHECKPOINTS, Checkpoint, Follower
 from fkl.engines.experiment import Experiment
 from fkl.engines.local import Numba
 from fkl.engines.rounds import Chunk
-from fkl.kernels.client_tiles import CLIENT_TILE, folded
+from fkl.kernels.client_tiles import CLIENT_TILE, sum_in_order
 from fkl.network.response_times import CostModel
 from fkl.wire.channel import Channel
 from fkl.wire.ledger import Ledger
-from fkl.wire.payloads import Added, Each, Selected, kinds, rebuilt, received_message
+from fkl.wire.payloads import PerClient, Selected, Summable, kinds, rebuilt, received_message
 
 Array = NDArray[np.floating]
 GRACE_S = 2.0
@@ -89,7 +89,7 @@ class Ranks:
         count = len(terms[0])
         rows = np.concatenate([np.reshape(one, (count, -1)) for one in terms], axis=1, dtype=np.float64)
         if self.first:
-            total = np.array(folded(rows))
+            total = np.array(sum_in_order(rows))
         else:
             total = np.empty(rows.shape[1])
             self._comm.Recv(total, self.number - 1)
@@ -123,7 +123,7 @@ class Ranks:
         """What each rank says, to all."""
         return self._comm.allgather(words)  # type: ignore[no-any-return]
 
-    def counted(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def summed_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Counts added up over all ranks."""
         from mpi4py import MPI
 
@@ -149,7 +149,7 @@ class Ranks:
         everyone = max((tally.shape[1] for tally in found.values()), default=clients)
         made = Ledger(rounds, replicates, everyone, ledger.cost, tuple(ledger.tallies))
         for name, whole in made.tallies.items():
-            whole.by_client, whole.by_round = found[name], self.counted(ledger.tallies[name].by_round)
+            whole.by_client, whole.by_round = found[name], self.summed_counts(ledger.tallies[name].by_round)
         made.seconds = ledger.seconds
         for kinds_there in self.all_say(ledger.kinds):
             for kind, scalars in kinds_there.items():
@@ -196,7 +196,7 @@ class OverRanks(Channel):
         everyone = {"R": self.ledger.shape[0], "K": self._everyone, "L": 0}
         message = received_message(message, everyone, self.width)
         parts = [part for _, payloads in kinds(message) for part in payloads]
-        own = [part.of(self._mine) if isinstance(part, Each | Selected) else part for part in parts]
+        own = [part.of(self._mine) if isinstance(part, PerClient | Selected) else part for part in parts]
         return super().down(rebuilt(message, own))
 
     def up(self, message: Any) -> Any:
@@ -209,7 +209,7 @@ class OverRanks(Channel):
         of_all: list[Any] = [_OfAll(letter, place) for place in range(len(parts))]
         return rebuilt(message, of_all)
 
-    def anyone(self, heard: Array, together: int) -> bool:
+    def any_answer(self, heard: Array, together: int) -> bool:
         """Whether any client of all ranks has answered: who takes part is heard."""
         return together > 0
 
@@ -229,7 +229,7 @@ class SlowestOfAll(CostModel):
 class _Letter:
     """Payloads that came up together: the means of all are made in one exchange, when the first is asked for."""
 
-    def __init__(self, ranks: Ranks, payloads: Sequence[Added]) -> None:
+    def __init__(self, ranks: Ranks, payloads: Sequence[Summable]) -> None:
         self._ranks, self._payloads = ranks, payloads
         self._share: Any = None
         self._means: list[Array] = []
@@ -383,7 +383,7 @@ class OnRanks(Mpi):
         some = self._ranks.with_clients(clients)
         if some is None or some.size < self._ranks.size:
             tiles = -(-clients // CLIENT_TILE)
-            of_all = f"{clients} clients are {counted(tiles, 'tile')} of {CLIENT_TILE}, and a rank has whole ones"
+            of_all = f"{clients} clients are {plural(tiles, 'tile')} of {CLIENT_TILE}, and a rank has whole ones"
             idle = f"{self._ranks.size - tiles} of {self._ranks.size} ranks have none"
             print(f"engine=mpi: {of_all}: {idle}", file=sys.stderr)
         if some is None:
@@ -468,7 +468,7 @@ def started() -> Ranks:
     fkl.basics.errors.FklError
         Where mpi4py is not installed, or finds no MPI.
     """
-    with extra("mpi", "engine=mpi"):
+    with requires_extra("mpi", "engine=mpi"):
         import mpi4py
     try:
         from mpi4py import MPI

@@ -58,10 +58,10 @@ def in_tiles(values: Any, axis: int) -> Any:
 
 def sums_in_order(terms: Sequence[Array]) -> list[Array]:
     """The sum over the tiles of each of these, (tiles, ...), one tile after another."""
-    return [folded(one) for one in terms]
+    return [sum_in_order(one) for one in terms]
 
 
-def folded(terms: Array) -> Array:
+def sum_in_order(terms: Array) -> Array:
     """The sum over the first axis, one term after another."""
     if traced(terms):  # in the one order that its compiled program has
         return terms.sum(axis=0)

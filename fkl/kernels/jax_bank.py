@@ -17,7 +17,7 @@ from jax.scipy.linalg import solve_triangular
 from fkl.kernels import compiled_bank as numbers
 from fkl.kernels.bank import FeatureBank, without_negative
 from fkl.kernels.client_tiles import in_tiles
-from fkl.kernels.traceable import either
+from fkl.kernels.traceable import cond
 
 Array = Any
 """Of JAX."""
@@ -157,7 +157,7 @@ class JaxBank(FeatureBank):
 
         factor = factored(gram)
         whole = jnp.isfinite(factor).all(axis=(-1, -2))
-        factor = either(
+        factor = cond(
             whole.all(),
             lambda: factor,
             lambda: factored(jnp.where(whole[..., None, None], gram, without_negative(gram))),

@@ -28,7 +28,7 @@ def known_everywhere(flags: Any) -> bool:
     return not traced(flags) and bool(flags.all())
 
 
-def either(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """What `then` returns where a condition holds, else `otherwise`: values that are alike but for their numbers."""
     if not traced(condition):
         return then() if condition else otherwise()

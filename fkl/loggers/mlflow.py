@@ -10,7 +10,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from fkl.basics.errors import extra
+from fkl.basics.errors import requires_extra
 from fkl.config import Run, decisive
 from fkl.loggers.logger import group
 
@@ -38,7 +38,7 @@ class MLflow:
     def __post_init__(self) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         logging.getLogger("mlflow").setLevel(logging.WARNING)
-        with extra("mlflow", "logger=mlflow"):
+        with requires_extra("mlflow", "logger=mlflow"):
             import mlflow  # noqa: F401
             import sqlalchemy  # noqa: F401
 

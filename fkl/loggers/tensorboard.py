@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from fkl.basics.errors import extra
+from fkl.basics.errors import requires_extra
 from fkl.config import Run, decisive
 from fkl.loggers.logger import group
 
@@ -27,7 +27,7 @@ class TensorBoard:
     folder: str | None = None
 
     def __post_init__(self) -> None:
-        with extra("tensorboard", "logger=tensorboard"):
+        with requires_extra("tensorboard", "logger=tensorboard"):
             import tensorboardX  # noqa: F401
 
     def begin(self, run: Run) -> None:

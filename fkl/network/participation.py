@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, require, shown
+from fkl.basics.errors import FklError, in_one_line, require
 from fkl.data.own_file import OfAFile
 
 Present = NDArray[np.bool_]
@@ -155,7 +155,7 @@ class Trace(OfAFile):
         rows = csv.reader(io.StringIO(self.words, newline=""))
         heading = next(rows, [])
         if [cell.strip() for cell in heading] != HEADER:
-            raise FklError(f"{self.path}, line 1: {shown(','.join(heading))!r} is not {','.join(HEADER)}")
+            raise FklError(f"{self.path}, line 1: {in_one_line(','.join(heading))!r} is not {','.join(HEADER)}")
         for cells in rows:
             where = f"{self.path}, line {rows.line_num}"
             if not cells:
@@ -177,6 +177,6 @@ def _row(cells: list[str], where: str, rounds: int, clients: int) -> tuple[int, 
     for name, cell, (low, high) in zip(HEADER, cells, limits, strict=True):
         whole = cell.strip()
         if not (whole.isascii() and whole.isdigit() and len(whole) < 20 and low <= int(whole) <= high):
-            raise FklError(f"{where}, column {name}: {shown(cell)!r} is not an integer from {low} to {high}")
+            raise FklError(f"{where}, column {name}: {in_one_line(cell)!r} is not an integer from {low} to {high}")
         found.append(int(whole))
     return found[0], found[1], found[2]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from fkl.basics.errors import FklError, require, shown
+from fkl.basics.errors import FklError, in_one_line, require
 from fkl.basics.files import whole_file
 from fkl.papers.published import HIDDEN, wide
 from fkl.report.figures import rendered
@@ -135,7 +135,7 @@ def _trouble(make: Callable[[list[FinishedRun]], object], run: FinishedRun) -> s
     except FklError:
         return None
     except Exception as error:
-        return f"{type(error).__name__}: {shown(error)}"
+        return f"{type(error).__name__}: {in_one_line(error)}"
     return None
 
 

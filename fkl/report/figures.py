@@ -18,7 +18,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 from numpy.typing import NDArray
 
-from fkl.basics.errors import shown
+from fkl.basics.errors import in_one_line
 
 if TYPE_CHECKING:
     from fkl.results.tables import Curves
@@ -191,7 +191,7 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
         raise
     except Exception as error:  # of a font, a size, a number: matplotlib's are many
         names = ", ".join(filter(None, (axes.get_title() for axes in figure.axes)))
-        print(f"no figure of {shown(names)}: {type(error).__name__}: {shown(error)}", file=sys.stderr)
+        print(f"no figure of {in_one_line(names)}: {type(error).__name__}: {in_one_line(error)}", file=sys.stderr)
         return {}
     return {".png": png.getvalue(), ".pdf": pdf.getvalue()}
 

@@ -17,7 +17,7 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, require, shown
+from fkl.basics.errors import FklError, in_one_line, require
 from fkl.config import MOST_REPLICATES, NODES, identity
 from fkl.data.baselines import blown_up
 from fkl.results.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
@@ -321,7 +321,7 @@ def _reading(name: str) -> Iterator[None]:
     except FklError as error:
         raise FklError(f"{name}: {error}") from None
     except Exception as error:  # json, PyYAML and pandas raise nearly anything for a file that is made to deceive
-        raise FklError(f"{name}: cannot be read ({shown(error) or type(error).__name__})") from None
+        raise FklError(f"{name}: cannot be read ({in_one_line(error) or type(error).__name__})") from None
 
 
 def _yaml(file: Path) -> Any:

@@ -52,14 +52,14 @@ PACKAGES = (
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Be the only process that works at a run's folder; wait for another that does, which is said.
 
     Folders above it that are made for that, and stay empty, are taken away again.
     """
     folder = _place(folder)
     lock = FileLock(_beside(folder, "lock"), is_singleton=False)
-    with made(folder.parent):
+    with created(folder.parent):
         with writing(folder):
             require_files_in(folder.parent)
             try:
@@ -70,10 +70,10 @@ def alone(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            let_go(lock)
+            release(lock)
 
 
-def let_go(lock: BaseFileLock) -> None:
+def release(lock: BaseFileLock) -> None:
     """Release a lock, and take its file away unless something is in it, which is not ours."""
     file = Path(lock.lock_file)
     with suppress(OSError):
@@ -83,7 +83,7 @@ def let_go(lock: BaseFileLock) -> None:
 
 
 @contextmanager
-def made(folder: Path) -> Iterator[None]:
+def created(folder: Path) -> Iterator[None]:
     """Make a folder and those above it; those that are new, and are empty when the block ends, go again."""
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
@@ -163,7 +163,7 @@ def read_summary(folder: Path) -> pd.DataFrame:
 
 @contextmanager
 def workspace(run: Run) -> Iterator[Path]:
-    """The folder in which a run is made, which `finish` moves to its place; only for who is `alone` at the run.
+    """The folder in which a run is made, which `finish` moves to its place; only for who is `locked` at the run.
 
     What another process left there when it was killed is taken over. The folder stays behind where there is a
     checkpoint in it to go on from: after an interruption, or on a disk that is full.
@@ -214,7 +214,7 @@ def finish(run: Run, folder: Path, draw: Callable[[Path], None], notes: dict[str
 
 
 def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
-    """Write one more file into a finished run's folder; only for who is `alone` at the run."""
+    """Write one more file into a finished run's folder; only for who is `locked` at the run."""
     told = provenance(run.folder)
     with writing(run.folder):
         write(run.folder / name)
@@ -222,7 +222,7 @@ def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
     _mark(run.folder, FINISHED, run.digest, told | {"files": dict(sorted(files.items()))})
 
 
-def moved(run: Run) -> bool:
+def recovered(run: Run) -> bool:
     """Whether the run was made whole by a process that was killed before it moved it to its place: this does so."""
     folder = _beside(_place(run.folder), "partial")
     if folder.is_symlink() or provenance(folder).get("digest") != run.digest or damage(folder) is not None:

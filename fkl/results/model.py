@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl import __version__
-from fkl.basics.errors import FklError, require, shown
+from fkl.basics.errors import FklError, in_one_line, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
@@ -216,7 +216,7 @@ class Model:
             number = int(client) if str(client).strip().isdecimal() else -1
             here = np.arange(K) == number
         names = ", ".join(dict.fromkeys(sites))
-        require(bool(here.any()), "client", client, f"an integer from 0 to {K - 1}, or a site: {shown(names)}")
+        require(bool(here.any()), "client", client, f"an integer from 0 to {K - 1}, or a site: {in_one_line(names)}")
         return here[: self._clients] / here.sum() if self.personal else np.ones(1)
 
     def _elected(self, f: NDArray[np.float64]) -> NDArray[Any]:
@@ -271,18 +271,20 @@ def _read(arrays: dict[str, NDArray[Any]]) -> Model:
     try:
         told = json.loads(arrays.pop(ABOUT).tobytes())
         if told["format"] != FORMAT:
-            raise DamagedError(f"it is of format {shown(told['format'])}, and this version reads {FORMAT}")
+            raise DamagedError(f"it is of format {in_one_line(told['format'])}, and this version reads {FORMAT}")
         kinds, encoder = told["functions"], Encoder.of_json(told["encoder"])
         words = {field.name: told[field.name] for field in fields(About)}
         about = About(**{**words, "sites": tuple(map(str, words["sites"])), "signs": words["signs"] is True})
         learned = tuple(Learned(_made(KINDS[kind], arrays, r), _made(Scale, arrays, r)) for r, kind in enumerate(kinds))
     except BAD_JSON as error:
-        raise DamagedError(f"{type(error).__name__}: {shown(error)}") from None
+        raise DamagedError(f"{type(error).__name__}: {in_one_line(error)}") from None
     if not _sound(encoder):
         raise DamagedError("its columns and words are not text, or what they are filled with is no number")
     d = len(encoder.feature_names)
     if not learned or arrays:
-        raise DamagedError("it has no functions" if not learned else f"it has more than that: {shown(min(arrays))}")
+        raise DamagedError(
+            "it has no functions" if not learned else f"it has more than that: {in_one_line(min(arrays))}"
+        )
     for r, (function, scale) in enumerate(learned):
         if not function.whole(d) or function.clients not in (1, len(about.sites)) or not _whole(scale, d):
             raise DamagedError(f"the arrays of replicate {r} do not go together")

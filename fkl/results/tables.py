@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.basics.files import writing
-from fkl.conditions import Inside
+from fkl.conditions import Wrapped
 from fkl.engines.divergence import DivergedError
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Chunk, Learned, simulate
@@ -76,15 +76,15 @@ class Tables:
     def __init__(self, folder: Path, whole: Callable[[], Experiment], cache: Path | None = None) -> None:
         self._folder, self._whole, self._cache = folder, whole, cache
         self._beside: tuple[Any] | None = None
-        self.go_back({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}, "learned": ()})
+        self.truncate_to({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}, "learned": ()})
 
     @property
     def position(self) -> dict[str, Any]:
-        """Where the tables are, to `go_back` to."""
+        """Where the tables are, to `truncate_to` to."""
         kept = {"curves": self.curves, "kinds": self.kinds, "learned": self.learned}
         return {"sizes": dict(self._sizes), **kept}
 
-    def go_back(self, position: dict[str, Any]) -> None:
+    def truncate_to(self, position: dict[str, Any]) -> None:
         """Forget the rows that came after this position."""
         self._sizes: dict[str, int] = dict(position["sizes"])
         self.curves: Curves = position["curves"]
@@ -240,7 +240,7 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
 def _of_conditions(experiment: Experiment, replicates: int) -> Values:
     """What the network's conditions tell of every round, (T, R), the same of all replicates."""
     method = experiment.algorithm
-    told = method.columns(experiment.problem) if isinstance(method, Inside) else {}
+    told = method.columns(experiment.problem) if isinstance(method, Wrapped) else {}
     return {name: np.repeat(values[:, None], replicates, axis=1) for name, values in told.items()}
 
 

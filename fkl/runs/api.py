@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, require, shown
+from fkl.basics.errors import FklError, in_one_line, require
 from fkl.config import load as checked
 from fkl.config.compose import compose
 from fkl.results.finished_runs import FinishedRun, read_run
@@ -114,7 +114,7 @@ def run(*words: str, quiet: bool = False) -> Result:
     for word in words:
         require(isinstance(word, str), "word", word, 'text such as "algo=raker"')
         if word.startswith("-"):
-            raise FklError(f"{shown(word)}: no option here; fkl.run does one run of KEY=VALUE words")
+            raise FklError(f"{in_one_line(word)}: no option here; fkl.run does one run of KEY=VALUE words")
     with _ONE_AT_A_TIME, _silent(quiet):
         run = checked(compose(*words), words)
         execute(run)
@@ -152,5 +152,5 @@ def load(folder: str | PathLike[str]) -> Result:
     try:
         found = read_run(Path(folder))
     except FklError as error:
-        raise FklError(f"{shown(folder)}: {error}") from None
+        raise FklError(f"{in_one_line(folder)}: {error}") from None
     return Result(found.folder, found.config, found.provenance)

@@ -1,7 +1,7 @@
 """One run, from a checked configuration to a folder of records."""
 
 from fkl.config import Run, engine
-from fkl.results.folder import FINISHED, alone, finished, moved, provenance, read_summary
+from fkl.results.folder import FINISHED, finished, locked, provenance, read_summary, recovered
 from fkl.results.model import FILE as MODEL
 from fkl.runs.desk import title_of
 from fkl.runs.finish import add_model, closing_table
@@ -21,15 +21,15 @@ def execute(run: Run) -> bool:
             return play_along(run, player)
         done = finished(run)
         if not done:
-            with alone(run.folder):
-                done = finished(run) or moved(run)  # by the process waited for, or one that was killed at the end
+            with locked(run.folder):
+                done = finished(run) or recovered(run)  # by the process waited for, or one that was killed at the end
                 if not done:
                     play(run, player)
         if done:
             player.broadcast(FINISHED)
             print(f"{run.folder} is finished already")
         if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:
-            with alone(run.folder):
+            with locked(run.folder):
                 add_model(run)
         print(closing_table(title_of(run), read_summary(run.folder)))
         print(f"files: {run.folder}")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from fkl.basics.errors import counted, inside
-from fkl.basics.memory import no_more_than_there_is
-from fkl.conditions import Inside
+from fkl.basics.errors import key_prefix, plural
+from fkl.basics.memory import limited_to_free_memory
+from fkl.conditions import Wrapped
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
 from fkl.engines.divergence import worse_than_zero
@@ -48,10 +48,10 @@ def add_model(run: Run) -> None:
     """Play a finished run again, for nothing but what it learned: its digest says that it learns the same."""
     print(f"{run.folder} has no {MODEL}: it is played again for it")
     settings = run.settings
-    with no_more_than_there_is():
+    with limited_to_free_memory():
         experiment = prepare(run)
     title, rounds = title_of(run), settings.replicates * experiment.problem.rounds
-    with Progress(title, rounds) as progress, inside("algo"):
+    with Progress(title, rounds) as progress, key_prefix("algo"):
         how = settings.threads, settings.chunk, progress.advance
         chunks = simulate(experiment, *how, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
@@ -89,7 +89,7 @@ def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
 
 def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
     """What the user should know of numbers that are finite, and yet no result."""
-    if isinstance(experiment.algorithm, Inside):
+    if isinstance(experiment.algorithm, Wrapped):
         yield from experiment.algorithm.warnings()
     if "converged" in summary and summary["converged"].min() < 1:
         yield "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
@@ -105,7 +105,7 @@ def _of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:
     gone = int((~experiment.problem.present[-1]).sum())
     if gone and model.personal:
         yield (
-            f"{gone} of {counted(experiment.problem.clients, 'client')} had no sample in the last round: in the model "
+            f"{gone} of {plural(experiment.problem.clients, 'client')} had no sample in the last round: in the model "
             "their own part is of the last round they had, what all share of the run's, and the two may not fit"
         )
 
@@ -117,5 +117,5 @@ def closing_table(title: str, summary: pd.DataFrame) -> str:
     deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
     table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
     table = table.loc[list(figures)]
-    heading = f"{title}, {counted(len(summary), 'replicate')}"
+    heading = f"{title}, {plural(len(summary), 'replicate')}"
     return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

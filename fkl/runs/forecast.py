@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from fkl.basics.errors import inside
-from fkl.basics.memory import no_more_than_there_is, peak_bytes, shown_bytes
+from fkl.basics.errors import key_prefix
+from fkl.basics.memory import limited_to_free_memory, peak_bytes, shown_bytes
 from fkl.config import ENGINES, engine, load
 from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment, make_world
@@ -106,7 +106,7 @@ def plan(words: tuple[str, ...]) -> str:
         samples.append(sample := first_rounds(experiment, threads))
         return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
 
-    with no_more_than_there_is(), inside("algo"), redirect_stdout(said):
+    with limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
         experiment = prepare(run)
         peak, together = _memory(experiment)
         able = [one for one in map(engine, ENGINES) if one.can_play(run) is None and find_spec(one.library)]

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from fkl.basics.errors import inside, require
-from fkl.basics.memory import no_more_than_there_is
+from fkl.basics.errors import key_prefix, require
+from fkl.basics.memory import limited_to_free_memory
 from fkl.config import Run
 from fkl.engines.base import Engine
 from fkl.engines.divergence import DivergedError
@@ -14,7 +14,7 @@ from fkl.results.tables import summary_columns
 from fkl.runs.desk import Desk, checkpoint_of
 from fkl.runs.finish import finish
 from fkl.runs.prepare import prepare
-from fkl.tasks.run_samples import told_before
+from fkl.tasks.run_samples import quiet
 
 
 def play(run: Run, engine: Engine) -> None:
@@ -29,7 +29,7 @@ def play(run: Run, engine: Engine) -> None:
             watch = desk.loggers.watch if run.loggers else None
             how = threads, run.settings.chunk, desk.progress.advance, desk.checkpoint, watch, run.settings.save_model
             try:
-                with inside("algo"):
+                with key_prefix("algo"):
                     for chunk in simulate(experiment, *how):
                         desk.write(chunk)
             except DivergedError as error:
@@ -48,7 +48,7 @@ def play_along(run: Run, engine: Engine) -> bool:
         folder = experiment.engine.broadcast()
         threads = run.settings.threads or experiment.engine.threads
         checkpoint = checkpoint_of(run, experiment, folder)
-        with inside("algo"):
+        with key_prefix("algo"):
             for _ in simulate(experiment, threads, run.settings.chunk, checkpoint=checkpoint):
                 pass
     return True
@@ -56,12 +56,12 @@ def play_along(run: Run, engine: Engine) -> bool:
 
 def _own_part(run: Run, engine: Engine) -> Experiment | None:
     """What this process plays of a run; None for nothing."""
-    with no_more_than_there_is():
+    with limited_to_free_memory():
         whole = prepare(run)
         own: Experiment | None = engine.own_part(whole, partial(_prepare_quietly, run))
     wanted = run.settings.objective
     if wanted is not None and engine.speaks:
-        with inside("algo"):
+        with key_prefix("algo"):
             columns = summary_columns(whole)[1:]
         require(wanted in columns, "objective", wanted, f"one of {', '.join(columns)}")
     return own
@@ -69,5 +69,5 @@ def _own_part(run: Run, engine: Engine) -> Experiment | None:
 
 def _prepare_quietly(run: Run) -> Experiment:
     """The experiment with all clients, once more."""
-    with told_before():
+    with quiet():
         return prepare(run)

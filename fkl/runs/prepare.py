@@ -43,7 +43,7 @@ def prepare(run: Run) -> Experiment:
     print(f"{run.dataset.name}: {task.describe()}{links}{half}")
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):
-        kernels = kernels.fitted(task.some_samples(kernels.samples))
+        kernels = kernels.fitted(task.sample_rows(kernels.samples))
         print(f"kernels: bandwidths from {kernels.smallest:.3g} to {kernels.largest:.3g}")
     experiment = Experiment(
         task.problem,

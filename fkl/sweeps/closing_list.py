@@ -83,9 +83,9 @@ def _notes(folder: Path) -> Iterator[Path]:
         When the folder is another sweep's that is under way, or has files of the user's that a sweep would overwrite.
     """
     notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
-    from fkl.results.folder import let_go, made
+    from fkl.results.folder import created, release
 
-    with made(folder), writing(folder):
+    with created(folder), writing(folder):
         ours = not table.exists() or table.read_text(errors="replace").startswith(",".join(FIRST_COLUMNS))
         known = table.exists() or notes.exists() or not composed.exists()
         allowed = f"a folder without a {LIST} or {COMPOSED} that no sweep has written"
@@ -111,7 +111,7 @@ def _notes(folder: Path) -> Iterator[Path]:
             _delete_notes(notes)
             with suppress(OSError):
                 notes.rmdir()
-            let_go(lock)
+            release(lock)
 
 
 def _delete_notes(notes: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from hydra.core.override_parser.types import ChoiceSweep, Glob, IntervalSweep, Override, RangeSweep, Sweep
 from omegaconf import DictConfig
 
-from fkl.basics.errors import FklError, extra
+from fkl.basics.errors import FklError, requires_extra
 from fkl.config.choices import Choices
 from fkl.config.compose import compose
 from fkl.config.words import each_value
@@ -115,7 +115,7 @@ def _require_search(sweeper: DictConfig, overrides: list[Override], names: Calla
     """Make what a search begins with: where it cannot be made, the sweeper has no line to tell."""
     from hydra.utils import instantiate
 
-    with extra("sweeps", "hydra/sweeper=optuna"):
+    with requires_extra("sweeps", "hydra/sweeper=optuna"):
         import optuna
     varied = [override for override in overrides if override.is_sweep_override()]
     if not varied:

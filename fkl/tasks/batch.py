@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fkl.basics.errors import inside
+from fkl.basics.errors import key_prefix
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, World
@@ -68,7 +68,7 @@ class BatchTask(Task):
         """Of the logistic loss."""
         return bool(self.problem.loss == "logistic")
 
-    def some_samples(self, count: int) -> Array:
+    def sample_rows(self, count: int) -> Array:
         """Every so manieth of those that are learned from."""
         x = self.problem.part(True)[0]
         return x[:: -(-len(x) // count)]
@@ -124,7 +124,7 @@ class TogetherTask(StarTask):
 
 def of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
     """All samples of a stream, split as the method's keys say."""
-    with inside("algo"):
+    with key_prefix("algo"):
         batch: Batch = run.algo.batch(stream, generator)
         return batch
 
@@ -133,7 +133,7 @@ def _redrawn(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Top
     """Split and graph of one replicate; those of replicate 0 are what all replicates share where nothing is redrawn."""
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
-    with samples.told_before():
+    with samples.quiet():
         batch = of_stream(run, samples.split_anew(run, shared, generator), generator)
     topology = samples.graph(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
     assert topology is not None

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, inside, require
+from fkl.basics.errors import FklError, key_prefix, require
 from fkl.basics.random_streams import Role, Streams
 from fkl.config import Run
 
@@ -25,7 +25,7 @@ def thinned(run: Run, present: NDArray[np.bool_], replicate: int) -> NDArray[np.
     if participation is None:
         return present
     [generator] = Streams(run.settings.seed, (replicate,)).generators(Role.PARTICIPATION)
-    with inside("participation"):
+    with key_prefix("participation"):
         taking_part: NDArray[np.bool_] = present & participation.present(present, generator)
     if not taking_part.any():
         raise FklError(f"participation: nobody takes part in any round of replicate {replicate}")

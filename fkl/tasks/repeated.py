@@ -39,7 +39,7 @@ class PerReplicateTask(Task):
         shared = None if samples.drawn(run) else samples.read(run, shared_generator(settings.seed, Role.DATA))
         batches: list[Batch] = []
         for generator in Streams(settings.seed, tuple(range(settings.replicates))).generators(Role.DATA):
-            with samples.told_before() if batches else nullcontext():
+            with samples.quiet() if batches else nullcontext():
                 batches.append(of_stream(run, samples.split_anew(run, shared, generator), generator))
             if batches[-1].clients != batches[0].clients:
                 counts = f"{batches[0].clients} and {batches[-1].clients}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fkl.basics.errors import BadValue, inside, require, shown
+from fkl.basics.errors import BadValue, in_one_line, key_prefix, require
 from fkl.config import Run
 from fkl.data.encoder import WORDS_SHOWN, Encoder
 from fkl.data.normalise import normalise
@@ -22,14 +22,14 @@ from fkl.network import Topology
 
 def read(run: Run, generator: np.random.Generator) -> Table:
     """The part of the data set's table that is asked for, scaled."""
-    with inside("dataset"):
+    with key_prefix("dataset"):
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
         encoder = table.encoder or Encoder(table.feature_names)
         _require_two_classes(run, encoder)
         table = replace(table, where=where, encoder=encoder)
     table = table.part(run.settings.rows)
-    with inside("dataset"):
+    with key_prefix("dataset"):
         return normalise(table, run.settings.scaling)
 
 
@@ -41,7 +41,9 @@ def _require_two_classes(run: Run, encoder: Encoder) -> None:
         classes = {name: getattr(import_module(module), attribute) for name, (module, _, attribute) in paths.items()}
         able = ", ".join(name for name, algo in classes.items() if _several_classes(algo))
         words = ", ".join(encoder.labels[:WORDS_SHOWN]) + (", ..." if count > WORDS_SHOWN else "")
-        allowed = f"numbers or two classes for {run.algo.label}; the {count} classes {shown(words)} are for algo={able}"
+        allowed = (
+            f"numbers or two classes for {run.algo.label}; the {count} classes {in_one_line(words)} are for algo={able}"
+        )
         raise BadValue("target", run.dataset.target, allowed)
 
 
@@ -51,7 +53,7 @@ def _several_classes(algo: Any) -> bool:
 
 def split(run: Run, table: Table, generator: np.random.Generator) -> Any:
     """What the partition makes of a table."""
-    with inside("partition"):
+    with key_prefix("partition"):
         return run.partition.split(table, generator)
 
 
@@ -85,7 +87,7 @@ def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | N
         require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
         return None
     require(decentralized, "topology", type(run.topology).__name__, f"left out: {run.algo.label} is not decentralized")
-    with inside("topology"):
+    with key_prefix("topology"):
         topology: Topology = run.topology.build(agents, generator)
     fits = topology.both_ways or getattr(run.algo, "one_way", False)
     require(fits, "topology", type(run.topology).__name__, f"a graph whose links go both ways for {run.algo.label}")
@@ -93,7 +95,7 @@ def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | N
 
 
 @contextmanager
-def told_before() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep quiet in this block: what a data set tells of itself is told once."""
     with redirect_stdout(StringIO()):
         yield

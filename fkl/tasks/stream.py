@@ -83,7 +83,7 @@ class StreamTask(Task):
         require_lam(method)
         return StreamJudge(world.problem, len(world.streams.replicates), method.lam, world.added)
 
-    def of_few(self, clients: int) -> Problem:
+    def for_few_clients(self, clients: int) -> Problem:
         """The first clients."""
         problem: Problem = self.problem
         if problem.clients <= clients:
@@ -265,7 +265,7 @@ class StreamJudge:
         y, present = self.problem.y[t], self.problem.present[t]
         self.sums = self.sums.after(outcome, y, present, self.lam)
         self.enter_variance(t, outcome.y_hat, outcome.variance)
-        return self.enter_totals(t, self._added(self.sums.terms()))
+        return self.add_sums(t, self._added(self.sums.terms()))
 
     def enter_variance(self, t: int, y_hat: Array, variance: Array | None) -> None:
         """Book how sure a method was in round t, where it says so."""
@@ -276,7 +276,7 @@ class StreamJudge:
         error = y_hat - self.problem.y[t]
         self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t])
 
-    def enter_totals(self, t: int, totals: Sequence[Array]) -> bool:
+    def add_sums(self, t: int, totals: Sequence[Array]) -> bool:
         """Book the sums (R,) over all clients after round t, those of `Sums.terms`, and tell whether all is finite."""
         self.mse[t] = totals[0] / self._samples[t]
         clients = self.problem.everyone

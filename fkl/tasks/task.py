@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics import memory
-from fkl.basics.errors import BrokenPromiseError, FklError, counted
+from fkl.basics.errors import BrokenPromiseError, FklError, plural
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
@@ -170,13 +170,13 @@ class Task:
     def describe(self) -> str:
         """A line about the data that a run is about to see."""
         problem = self.problem
-        words = [counted(problem.clients, "client"), self.amount, counted(problem.dimension, "feature")]
-        return ", ".join([*words, f"{counted(problem.rows_left_out, 'row')} left out"])
+        words = [plural(problem.clients, "client"), self.amount, plural(problem.dimension, "feature")]
+        return ", ".join([*words, f"{plural(problem.rows_left_out, 'row')} left out"])
 
     @property
     def amount(self) -> str:
         """How many samples, or rounds."""
-        return counted(self.problem.rounds, "round")
+        return plural(self.problem.rounds, "round")
 
     @property
     def targets(self) -> NDArray[Any]:
@@ -189,7 +189,7 @@ class Task:
         """Whether a prediction's sign is a class of the target, and its size is not."""
         return False
 
-    def some_samples(self, count: int) -> NDArray[np.floating]:
+    def sample_rows(self, count: int) -> NDArray[np.floating]:
         """Features of about so many samples, (n, d), for `fkl.kernels.around_median`: none that is tested on later.
 
         Of a stream, whose samples are all predicted before they are learned from, the first.
@@ -218,7 +218,7 @@ class Task:
         kept, peak = rehearse()
         return max(1, min(self.room // kept, int(SHARE_OF_FREE * memory.available_bytes()) // peak))
 
-    def of_few(self, clients: int) -> Any:
+    def for_few_clients(self, clients: int) -> Any:
         """The problem with at most so many clients, to compile with; the same where clients cost little."""
         return self.problem
 

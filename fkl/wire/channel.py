@@ -13,7 +13,7 @@ from fkl.network.response_times import Times
 from fkl.network.settings import Network
 from fkl.network.topology import Awake, Topology
 from fkl.wire.ledger import Direction, Ledger
-from fkl.wire.payloads import Size, kinds, measured, on_links, received_message
+from fkl.wire.payloads import Size, kinds, on_links, received_message, wire_size
 
 Message = TypeVar("Message")
 Array = NDArray[np.floating]
@@ -85,7 +85,7 @@ class Channel:
         """
         message = self.receive(message)
         for kind, payloads in kinds(message):
-            self.book("downlink", kind, measured(payloads, self.width))
+            self.book("downlink", kind, wire_size(payloads, self.width))
         return message
 
     def up(self, message: Message) -> Message:
@@ -98,7 +98,7 @@ class Channel:
         """
         message = self.receive(message)
         for kind, payloads in kinds(message):
-            self.book("uplink", kind, measured(payloads, self.width))
+            self.book("uplink", kind, wire_size(payloads, self.width))
         return message
 
     def receive(self, message: Message, links: int = 0) -> Message:
@@ -140,7 +140,7 @@ class Channel:
         heard = in_time[0]
         return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
 
-    def anyone(self, heard: Array, together: int) -> Any:
+    def any_answer(self, heard: Array, together: int) -> Any:
         """Whether anyone has answered: clients whose shares are `heard` (K,), of so many that take part in all."""
         return bool(heard.any())
 
@@ -196,7 +196,7 @@ class Channel:
             lost = arrived & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
             counted["lost"] = topology.sent_by(lost)
             arrived = arrived & ~lost
-        self._book_on_graph(counted, [(kind, measured(parts, self.width)) for kind, parts in kinds(message)], apart)
+        self._book_on_graph(counted, [(kind, wire_size(parts, self.width)) for kind, parts in kinds(message)], apart)
         return message, arrived
 
     def book_to_neighbours(

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.wire.numbers import Part, from_bits, to_bits
-from fkl.wire.payloads import Added, Array, Axes, Counts, Each, Size, Travelling, require_leading
+from fkl.wire.payloads import Array, Axes, Counts, PerClient, Size, Summable, Travelling, require_leading
 
 
 @dataclass(frozen=True)
-class Quantised(Added):
+class Quantised(Summable):
     """Every client's array in few bits a scalar; a vector is what lies along the last axis, and has a unit of its own.
 
     Parameters
@@ -26,7 +26,7 @@ class Quantised(Added):
     bits : int
         From 1 to 16.
     chosen : (R, K, n) bool, or None
-        As in `Each`; a vector of which nothing travels has unit 0, which does not travel either.
+        As in `PerClient`; a vector of which nothing travels has unit 0, which does not travel either.
     adds : bool
         Whether it is what is to be added to all that was sent before.
     """
@@ -62,16 +62,16 @@ class Quantised(Added):
         """The vectors (R, K, ..., P)."""
         return self.unit * self.codes
 
-    def travels(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def sent_mask(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which codes (R, K, scalars), and which units (R, K, vectors)."""
         R, K, *rest = self.codes.shape
         chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
         every = np.broadcast_to(_wide(chosen, self.codes), self.codes.shape)
         return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`: each vector's scale, the bits of each code, in whole bytes, and a mask as `Each`'s."""
-        codes, units = (part.sum(axis=2) for part in self.travels())
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`: each vector's scale, each code's bits in whole bytes, a mask as `PerClient`'s."""
+        codes, units = (part.sum(axis=2) for part in self.sent_mask())
         mask = 0 if self.chosen is None or self.chosen.shape[2] == 1 else -(-self.chosen.shape[2] // 8) * (codes > 0)
         return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
 
@@ -82,7 +82,7 @@ class Quantised(Added):
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: units; the bits are a mask of what is chosen, and codes moved to integers from 0."""
         codes, unit = self.codes[0, k], self.unit[0, k]
-        sent, scales = (part[0, k] for part in self.travels())
+        sent, scales = (part[0, k] for part in self.sent_mask())
         body = unit.reshape(-1)[scales].astype(f"f{width}").tobytes()
         numbers = codes.reshape(-1)[sent].astype(np.int64)
         bits = to_bits(numbers > 0 if self.bits == 1 else numbers + 2 ** (self.bits - 1), self.bits)
@@ -91,28 +91,28 @@ class Quantised(Added):
         return Part(Quantised, (codes.shape, unit.dtype.str, self.bits, masked, self.adds), body, mask + bits)
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "Quantised":
-        """As `Dense.joined`; codes and units are 0 where nothing has travelled."""
+    def from_parts(cls, parts: Sequence[Part]) -> "Quantised":
+        """As `Dense.from_parts`; codes and units are 0 where nothing has travelled."""
         codes, units = zip(*(_decoded(part) for part in parts), strict=True)
         *_, bits, _, adds = parts[0].known
         return cls(np.stack(codes)[None], np.stack(units)[None], bits, None, adds)
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Each.tile_sums`."""
-        return Each(self.values).tile_sums(share)
+        """As `PerClient.tile_sums`."""
+        return PerClient(self.values).tile_sums(share)
 
     def of(self, senders: NDArray[np.int64]) -> "Quantised":
-        """As `Each.of`."""
+        """As `PerClient.of`."""
         chosen = None if self.chosen is None else self.chosen[:, senders]
         return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits, chosen, self.adds)
 
-    def upon(self, held: Array) -> Array:
+    def added_to(self, held: Array) -> Array:
         """What a receiver holds from now on, who held (R, K, ...): the message, or both together."""
         return held + self.values if self.adds else self.values
 
 
 @dataclass(frozen=True)
-class Few(Added):
+class Sparse(Summable):
     """A few entries of every client's array; what tells which these are is a bit each, or numbers, whichever is less.
 
     Parameters
@@ -130,13 +130,13 @@ class Few(Added):
     kept: NDArray[np.bool_]
     adds: bool = False
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
         R, K, *rest = self.kept.shape
         scalars = self.kept.reshape(R, K, -1).sum(axis=2)
         return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
 
-    def dense(self) -> "Few":
+    def dense(self) -> "Sparse":
         """Itself."""
         return self
 
@@ -146,30 +146,30 @@ class Few(Added):
         body = values.reshape(-1)[kept].astype(f"f{width}").tobytes()
         by_mask, each = _by_mask(int(kept.sum()), len(kept))
         places = np.packbits(kept).tobytes() if by_mask else to_bits(np.flatnonzero(kept), each)
-        return Part(Few, (values.shape, values.dtype.str, width, self.adds), body, places if kept.any() else b"")
+        return Part(Sparse, (values.shape, values.dtype.str, width, self.adds), body, places if kept.any() else b"")
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "Few":
-        """As `Dense.joined`."""
+    def from_parts(cls, parts: Sequence[Part]) -> "Sparse":
+        """As `Dense.from_parts`."""
         values, kept = zip(*(_filled(part) for part in parts), strict=True)
         return cls(np.stack(values)[None], np.stack(kept)[None], parts[0].known[-1])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Each.tile_sums`."""
-        return Each(self.values).tile_sums(share)
+        """As `PerClient.tile_sums`."""
+        return PerClient(self.values).tile_sums(share)
 
-    def of(self, senders: NDArray[np.int64]) -> "Few":
-        """As `Each.of`."""
-        return Few(self.values[:, senders], self.kept[:, senders], self.adds)
+    def of(self, senders: NDArray[np.int64]) -> "Sparse":
+        """As `PerClient.of`."""
+        return Sparse(self.values[:, senders], self.kept[:, senders], self.adds)
 
-    def upon(self, held: Array) -> Array:
-        """As `Quantised.upon`."""
+    def added_to(self, held: Array) -> Array:
+        """As `Quantised.added_to`."""
         return held + self.values if self.adds else self.values
 
 
 @dataclass(frozen=True)
-class ForAll(Travelling):
-    """What `Shared` is to `Each`: one code for every client.
+class OneCodeForAll(Travelling):
+    """What `SameForAll` is to `PerClient`: one code for every client.
 
     Parameters
     ----------
@@ -177,36 +177,36 @@ class ForAll(Travelling):
         Of one sender, K = 1.
     """
 
-    def as_received(self, axes: Axes, width: int) -> "ForAll":
+    def as_received(self, axes: Axes, width: int) -> "OneCodeForAll":
         """As `Travelling.as_received`."""
         code = self.code.as_received({**axes, "K": 1}, width)
-        return self if code is self.code else ForAll(code)
+        return self if code is self.code else OneCodeForAll(code)
 
-    code: Quantised | Few
+    code: Quantised | Sparse
 
     @property
     def values(self) -> Array:
         """What it stands for, (R, ...)."""
         return self.code.values[:, 0]
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
-        return self.code.measured(width)
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
+        return self.code.wire_size(width)
 
-    def dense(self) -> "ForAll":
+    def dense(self) -> "OneCodeForAll":
         """Itself."""
         return self
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: the code's."""
         part = self.code.packed(0, width)
-        return part._replace(kind=ForAll, known=(part.kind, part.known))
+        return part._replace(kind=OneCodeForAll, known=(part.kind, part.known))
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "ForAll":
-        """As `Dense.joined`: every client was sent the same."""
+    def from_parts(cls, parts: Sequence[Part]) -> "OneCodeForAll":
+        """As `Dense.from_parts`: every client was sent the same."""
         kind, known = parts[0].known
-        return cls(kind.joined([parts[0]._replace(kind=kind, known=known)]))
+        return cls(kind.from_parts([parts[0]._replace(kind=kind, known=known)]))
 
 
 @dataclass(frozen=True)
@@ -228,8 +228,8 @@ class Residues(Travelling):
     values: NDArray[np.uint64]
     bits: int
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`: so many bits each, in whole bytes."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`: so many bits each, in whole bytes."""
         R, count = len(self.values), prod(self.values.shape[2:])
         return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
 
@@ -243,8 +243,8 @@ class Residues(Travelling):
         return Part(Residues, (own.shape, self.bits), b"", to_bits(own.ravel(), self.bits))
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "Residues":
-        """As `Dense.joined`."""
+    def from_parts(cls, parts: Sequence[Part]) -> "Residues":
+        """As `Dense.from_parts`."""
         shape, bits = parts[0].known
         return cls(np.stack([from_bits(part.bits, bits, prod(shape)).reshape(shape) for part in parts])[None], bits)
 
@@ -268,8 +268,8 @@ class Padding(Travelling):
     replicates: int
     size: int
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
         size = np.full((self.replicates, 1), self.size)
         return Size(-(-size // width), size)
 
@@ -282,8 +282,8 @@ class Padding(Travelling):
         return Part(Padding, (), bytes(self.size))
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "Padding":
-        """As `Dense.joined`."""
+    def from_parts(cls, parts: Sequence[Part]) -> "Padding":
+        """As `Dense.from_parts`."""
         return cls(1, len(parts[0].body))
 
 

@@ -35,7 +35,7 @@ class Inbox:
 
     @classmethod
     def before(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
-        """The inbox before the first round, when agents hold the same of every neighbour: a message of `Shared`."""
+        """The inbox before the first round, when agents hold the same of every neighbour: a message of `SameForAll`."""
         shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
         return cls(graph, {kind: np.repeat(shared[kind].values[:, None], graph.copies, axis=1) for kind in shared})
 
@@ -81,7 +81,7 @@ class Inbox:
         """
         held, everywhere = dict(self.held), known_everywhere(arrived)
         for kind, (payload,) in kinds(message):
-            new = keep(held[kind], self.graph.incoming(payload, isinstance(payload, OnLinks)).upon(held[kind]))
+            new = keep(held[kind], self.graph.incoming(payload, isinstance(payload, OnLinks)).added_to(held[kind]))
             held[kind] = new if everywhere else namespace(new).where(_wide(arrived, new), new, held[kind])
         return replace(self, held=held)
 

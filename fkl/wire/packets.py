@@ -64,7 +64,7 @@ def unpacked(packets: list[Packet]) -> Any:
     made: dict[str, Any] = {name: unpacked([packet.within[name] for packet in packets]) for name in packets[0].within}
     for name, (parts, several) in packets[0].parts.items():
         joined = tuple(
-            part.kind.joined([packet.parts[name][0][j] for packet in packets]) for j, part in enumerate(parts)
+            part.kind.from_parts([packet.parts[name][0][j] for packet in packets]) for j, part in enumerate(parts)
         )
         made[name] = joined if several else joined[0]
     return packets[0].kind(**made)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.kernels import FeatureBank
-from fkl.kernels.client_tiles import by_tile, folded, tile_sums, tiles
+from fkl.kernels.client_tiles import by_tile, sum_in_order, tile_sums, tiles
 from fkl.kernels.traceable import namespace
 from fkl.wire.numbers import Part, array_of, narrowed, of_array
 
@@ -40,7 +40,7 @@ Axes = Mapping[str, int]
 class Payload(Protocol):
     """What a field of a message holds."""
 
-    def measured(self, width: int) -> Size:
+    def wire_size(self, width: int) -> Size:
         """Size on a wire whose scalars take `width` bytes."""
         ...
 
@@ -57,7 +57,7 @@ class Dense(Payload, Protocol):
         ...
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> Any:
+    def from_parts(cls, parts: Sequence[Part]) -> Any:
         """One of several clients, of what each has sent."""
         ...
 
@@ -131,7 +131,7 @@ def received_message(message: Any, axes: Axes, width: int) -> Any:
     return rebuilt(message, arrived) if changed else message
 
 
-class Added(Travelling):
+class Summable(Travelling):
     """A payload whose weighted sum over clients a server asks for. What that is made of adds up, tile by tile."""
 
     def tile_sums(self, share: Array) -> tuple[Array, ...]:
@@ -140,7 +140,7 @@ class Added(Travelling):
 
     def sums(self, share: Array) -> tuple[Array, ...]:
         """The same over all clients, tile after tile."""
-        return tuple(folded(terms) for terms in self.tile_sums(share))
+        return tuple(sum_in_order(terms) for terms in self.tile_sums(share))
 
     def of_sums(self, *sums: Array) -> Array:
         """The weighted sum itself."""
@@ -153,7 +153,7 @@ class Added(Travelling):
 
 
 @dataclass(frozen=True)
-class Shared(Travelling):
+class SameForAll(Travelling):
     """The same for every client.
 
     Parameters
@@ -165,27 +165,27 @@ class Shared(Travelling):
 
     values: NDArray[Any]
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
         scalars = np.full((len(self.values), 1), self.values[0].size)
         return Size(scalars, scalars * width)
 
-    def dense(self) -> "Shared":
+    def dense(self) -> "SameForAll":
         """Itself."""
         return self
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`."""
-        return of_array(Shared, self.values[0], width)
+        return of_array(SameForAll, self.values[0], width)
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "Shared":
-        """As `Dense.joined`: every client was sent the same."""
+    def from_parts(cls, parts: Sequence[Part]) -> "SameForAll":
+        """As `Dense.from_parts`: every client was sent the same."""
         return cls(array_of(parts[0])[None])
 
 
 @dataclass(frozen=True)
-class Each(Added):
+class PerClient(Summable):
     """Every client's own.
 
     Parameters
@@ -201,13 +201,13 @@ class Each(Added):
     values: NDArray[Any]
     chosen: NDArray[np.bool_] | None = None
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
         if self.chosen is None:
             return _all(self.values.shape, width)
         return _of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
 
-    def dense(self) -> "Each":
+    def dense(self) -> "PerClient":
         """Itself."""
         return self
 
@@ -215,29 +215,29 @@ class Each(Added):
         """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
         values = self.values[0, k]
         if self.chosen is None:
-            return of_array(Each, values, width)
+            return of_array(PerClient, values, width)
         chosen = self.chosen[0, k]
         mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
-        sent = of_array(Each, values[np.broadcast_to(chosen, len(values))], width)
+        sent = of_array(PerClient, values[np.broadcast_to(chosen, len(values))], width)
         return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "Each":
-        """As `Dense.joined`; 0 where nothing has travelled."""
+    def from_parts(cls, parts: Sequence[Part]) -> "PerClient":
+        """As `Dense.from_parts`; 0 where nothing has travelled."""
         return cls(np.stack([_spread(part) for part in parts])[None])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Added.tile_sums`."""
+        """As `Summable.tile_sums`."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
         terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
-    def of(self, senders: NDArray[np.int64]) -> "Each":
+    def of(self, senders: NDArray[np.int64]) -> "PerClient":
         """That of some, in this order, one beside the other."""
-        return Each(self.values[:, senders], None if self.chosen is None else self.chosen[:, senders])
+        return PerClient(self.values[:, senders], None if self.chosen is None else self.chosen[:, senders])
 
-    def upon(self, held: Array) -> Array:
+    def added_to(self, held: Array) -> Array:
         """What a receiver holds from now on, who held (R, K, ...): the message."""
         return self.values
 
@@ -246,9 +246,9 @@ class Each(Added):
         flat = self.values.reshape(*self.values.shape[:2], -1).astype(np.float64, copy=False)
         return np.einsum("rkp,rkp->rk", flat, flat)
 
-    def times(self, factor: Array) -> "Each":
+    def times(self, factor: Array) -> "PerClient":
         """Each client's multiplied by a number of its own, (R, K)."""
-        return Each(self.values * _beside(factor, self.values), self.chosen)
+        return PerClient(self.values * _beside(factor, self.values), self.chosen)
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class Selected(Travelling):
     values : (R, n, ...)
         The sender's; at a receiver NaN where nothing has travelled.
     chosen : (R, K, n) bool
-        Which entries each client is sent; a bit each tells the client which, as in `Each`.
+        Which entries each client is sent; a bit each tells the client which, as in `PerClient`.
     """
 
     leading = {"values": "R", "chosen": "RK"}  # noqa: RUF012
@@ -268,8 +268,8 @@ class Selected(Travelling):
     values: Array
     chosen: NDArray[np.bool_]
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
         return _of_entries(self.chosen, prod(self.values.shape[2:]), width)
 
     def dense(self) -> "Selected":
@@ -287,8 +287,8 @@ class Selected(Travelling):
         return of_array(Selected, values[chosen], width)._replace(known=(values.shape, values.dtype.str), bits=mask)
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "Selected":
-        """As `Dense.joined`: what any of them was sent."""
+    def from_parts(cls, parts: Sequence[Part]) -> "Selected":
+        """As `Dense.from_parts`: what any of them was sent."""
         shape, dtype = parts[0].known
         values, chosen = np.full(shape, np.nan, dtype), np.stack([_there(part) for part in parts])
         for part, there in zip(parts, chosen, strict=True):
@@ -310,8 +310,8 @@ class OnLinks(Travelling):
 
     values: Array
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`, of one link."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`, of one link."""
         return _all(self.values.shape, width)
 
     def dense(self) -> "OnLinks":
@@ -323,15 +323,15 @@ class OnLinks(Travelling):
         return of_array(OnLinks, self.values[0, k], width)
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "OnLinks":
-        """As `Dense.joined`."""
+    def from_parts(cls, parts: Sequence[Part]) -> "OnLinks":
+        """As `Dense.from_parts`."""
         return cls(np.stack([array_of(part) for part in parts])[None])
 
     def of(self, places: NDArray[np.int64]) -> "OnLinks":
         """That of some links, in this order."""
         return OnLinks(self.values[:, places])
 
-    def upon(self, held: Array) -> Array:
+    def added_to(self, held: Array) -> Array:
         """What came in, to a receiver that held (R, links, P): the message."""
         return self.values
 
@@ -361,8 +361,8 @@ class Ragged(Travelling):
             arrived.append(tuple(narrowed(array, width) for array in of_clients))
         return Ragged(tuple(arrived))
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
         scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
         return Size(scalars, scalars * width)
 
@@ -377,8 +377,8 @@ class Ragged(Travelling):
         return of_array(Ragged, array, width)._replace(known=(array.shape[1:], array.dtype.str, width))
 
     @classmethod
-    def joined(cls, parts: Sequence[Part]) -> "Ragged":
-        """As `Dense.joined`; a part's bytes tell how many rows it has."""
+    def from_parts(cls, parts: Sequence[Part]) -> "Ragged":
+        """As `Dense.from_parts`; a part's bytes tell how many rows it has."""
         arrays = []
         for part in parts:
             row, dtype, width = part.known
@@ -388,7 +388,7 @@ class Ragged(Travelling):
 
 
 @dataclass(frozen=True)
-class FeatureGradients(Added):
+class FeatureGradients(Summable):
     """Every client's gradient of each kernel's parameters, c_ki z_i(x_k) + 2 lam w_ki theta_i, kept in these factors.
 
     On a wire it is dense. In a simulation the features of all clients never travel through memory.
@@ -404,7 +404,7 @@ class FeatureGradients(Added):
     weight : (R, K, N), or None
         None for 1.
     chosen : (R, K, N) bool, or (R, K, 1), or None
-        As in `Each`; the coefficients of the others are 0.
+        As in `PerClient`; the coefficients of the others are 0.
     """
 
     leading = {"coefficients": "RK", "theta": "R", "weight": "RK", "chosen": "RK"}  # noqa: RUF012
@@ -418,44 +418,44 @@ class FeatureGradients(Added):
     weight: Array | None = None
     chosen: NDArray[np.bool_] | None = None
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
         R, K, N = self.coefficients.shape
         P = self.theta.shape[-1]
         if self.chosen is None:
             return _all((R, K, N, P), width)
         return _of_entries(self.chosen, N * P // self.chosen.shape[2], width)
 
-    def dense(self) -> Each:
+    def dense(self) -> PerClient:
         """The gradients themselves, (R, K, N, P)."""
         z = self.bank.features(self.x).swapaxes(1, 2)
         weight = 1.0 if self.weight is None else self.weight[..., None]
         gradients = self.coefficients[..., None] * z + 2 * self.lam * weight * self.theta[:, None]
         if self.chosen is not None:
             gradients *= self.chosen[..., None]
-        return Each(gradients, self.chosen)
+        return PerClient(gradients, self.chosen)
 
     def tile_sums(self, share: Array) -> tuple[Array, Array]:
-        """As `Added.tile_sums`: c z of all, (R, N, P), and what theta is weighed with, one number or (R, N, 1)."""
+        """As `Summable.tile_sums`: c z of all, (R, N, P), and what theta is weighed with, one number or (R, N, 1)."""
         x, c = self.x, self.coefficients
         terms = np.stack([self.bank.accumulate(x[tile], c[:, tile], share[tile]) for tile in tiles(len(share))])
         return terms, self._weights(share)
 
     def sums(self, share: Array) -> tuple[Array, Array]:
-        """As `Added.sums`; the bank goes through the tiles by itself."""
-        return self.bank.accumulate(self.x, self.coefficients, share), folded(self._weights(share))
+        """As `Summable.sums`; the bank goes through the tiles by itself."""
+        return self.bank.accumulate(self.x, self.coefficients, share), sum_in_order(self._weights(share))
 
     def of_sums(self, *sums: Array) -> Array:
-        """As `Added.of_sums`."""
+        """As `Summable.of_sums`."""
         pulled, weight = sums
         return pulled + 2 * self.lam * weight * self.theta
 
     def _weights(self, share: Array) -> Array:
         """What theta is weighed with, a term a tile."""
-        return tile_sums(share) if self.weight is None else Each(self.weight).tile_sums(share)[0][..., None]
+        return tile_sums(share) if self.weight is None else PerClient(self.weight).tile_sums(share)[0][..., None]
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """As `Each.squared_norm`, without the gradients.
+        """As `PerClient.squared_norm`, without the gradients.
 
         |c z + 2 lam w theta|^2 = c^2 |z|^2 + 4 lam w (c f + lam w |theta|^2), where f = theta'z is the kernel's
         prediction, and |z| = 1 of pairs; of the cosine map |z| is computed.
@@ -470,14 +470,14 @@ class FeatureGradients(Added):
         return np.maximum(squared.sum(axis=-1), 0)  # of a gradient near 0, rounding may leave a sum below it
 
     def times(self, factor: Array) -> "FeatureGradients":
-        """As `Each.times`, in factors: the coefficients and the weight are multiplied."""
+        """As `PerClient.times`, in factors: the coefficients and the weight are multiplied."""
         by = factor[..., None]
         weight = np.broadcast_to(by, self.coefficients.shape) if self.weight is None else by * self.weight
         return replace(self, coefficients=by * self.coefficients, weight=weight)
 
 
 @dataclass(frozen=True)
-class RankOne(Added):
+class RankOne(Summable):
     """Every client's matrix a b', kept as its two vectors; on a wire it is dense.
 
     Parameters
@@ -492,25 +492,25 @@ class RankOne(Added):
     left: Array
     right: Array
 
-    def measured(self, width: int) -> Size:
-        """As `Payload.measured`."""
+    def wire_size(self, width: int) -> Size:
+        """As `Payload.wire_size`."""
         return _all((*self.left.shape, self.right.shape[2]), width)
 
-    def dense(self) -> Each:
+    def dense(self) -> PerClient:
         """The matrices themselves, (R, K, m, n)."""
-        return Each(self.left[..., None] * self.right[:, :, None])
+        return PerClient(self.left[..., None] * self.right[:, :, None])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Added.tile_sums`, of (R, m, n)."""
+        """As `Summable.tile_sums`, of (R, m, n)."""
         left, matmul = share[:, None] * self.left, namespace(self.left).matmul
         return (by_tile(lambda left, right: matmul(left.swapaxes(1, 2), right), (left, 1), (self.right, 1)),)
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """As `Each.squared_norm`: |a b'|^2 = |a|^2 |b|^2."""
-        return Each(self.left).squared_norm() * Each(self.right).squared_norm()
+        """As `PerClient.squared_norm`: |a b'|^2 = |a|^2 |b|^2."""
+        return PerClient(self.left).squared_norm() * PerClient(self.right).squared_norm()
 
     def times(self, factor: Array) -> "RankOne":
-        """As `Each.times`."""
+        """As `PerClient.times`."""
         return RankOne(self.left * _beside(factor, self.left), self.right)
 
 
@@ -577,14 +577,14 @@ def _fields(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-def measured(parts: tuple[Payload, ...], width: int) -> Size:
+def wire_size(parts: tuple[Payload, ...], width: int) -> Size:
     """Size of payloads that travel together."""
-    scalars, size = zip(*(part.measured(width) for part in parts), strict=True)
+    scalars, size = zip(*(part.wire_size(width) for part in parts), strict=True)
     return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
 
 
 def _spread(part: Part) -> NDArray[Any]:
-    """Array of a part of `Each`, 0 where nothing has travelled."""
+    """Array of a part of `PerClient`, 0 where nothing has travelled."""
     if not part.bits:
         return array_of(part)
     there, (shape, dtype) = _there(part), part.known

@@ -312,7 +312,7 @@ CHEATS = [
             (cheats.BySubclass, "^Target.target is Knows of <f8, must be an array of numbers"),
             (
                 cheats.OneForAll,
-                r"^Parameters.theta has shape \(.*\); the first axes of Each must be \(R, K\) = \([15], 4\)$",
+                r"^Parameters.theta has shape \(.*\); the first axes of PerClient must be \(R, K\) = \([15], 4\)$",
             ),
         )
     ],

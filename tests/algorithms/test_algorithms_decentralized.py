@@ -22,7 +22,7 @@ from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.basics.errors import BadValue, BrokenPromiseError, FklError
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Uniform
-from fkl.conditions.wrapped import Held, OnGraph, wrap
+from fkl.conditions.wrapped import Held, WrappedGraph, wrap
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.graph import Agents
@@ -36,7 +36,7 @@ from fkl.network.topology import connected
 from fkl.wire import Ledger
 from fkl.wire.coded_payloads import Quantised
 from fkl.wire.ledger import BETWEEN_PEERS
-from fkl.wire.payloads import Each, Size
+from fkl.wire.payloads import PerClient, Size
 
 K, SIZE, D, LAM = 5, 14, 3, 1e-2
 P = 2 * D
@@ -389,7 +389,7 @@ METHODS = (
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_agents_alone_do_what_all_at_once_do(method: Consensus, loss: float, graph: nx.Graph) -> None:
     """Each with its own samples, inbox and neighbours' degrees, to 1e-9; bytes on the wire are those in the ledger."""
-    if isinstance(method, OnGraph) and loss:
+    if isinstance(method, WrappedGraph) and loss:
         return  # is refused
     given = experiment(method, make_batch(len(graph)), graph, network=Network(loss=loss))
     require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
@@ -419,10 +419,10 @@ class LooksBeyond(Cta):
         return own, theta + 1e-3 * inbox.graph.edges
 
 
-class Understated(Each):
+class Understated(PerClient):
     """A payload that says it is one number."""
 
-    def measured(self, width: int) -> Size:
+    def wire_size(self, width: int) -> Size:
         """Whatever it holds."""
         one = np.ones((len(self.values), 1), np.int64)
         return Size(one, one * width)

@@ -22,7 +22,7 @@ from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Streams
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
-from fkl.wire.payloads import Each
+from fkl.wire.payloads import PerClient
 
 KEYS: dict[str, Any] = {
     "flush": 1,
@@ -270,14 +270,14 @@ def test_moments_are_those_of_their_samples(feature_map: str, shared: bool, some
         expected = np.concatenate([triangle(gram), pull], axis=-1)
         if chosen is not None:
             expected *= chosen[:, None, :, None]
-        plain = Each(expected)
+        plain = PerClient(expected)
         np.testing.assert_allclose(payload.dense().values, expected, atol=1e-13)
         np.testing.assert_allclose(payload.mean(share), plain.mean(share), atol=1e-13)
         np.testing.assert_allclose(payload.squared_norm(), plain.squared_norm(), rtol=1e-11, atol=1e-13)
         factor = rng.random((R, K))
         np.testing.assert_allclose(payload.times(factor).dense().values, plain.times(factor).values, atol=1e-13)
         np.testing.assert_allclose(symmetric(triangle(gram)), gram, atol=1e-13)
-        assert payload.measured(8).scalars.tolist() == payload.dense().measured(8).scalars.tolist()
+        assert payload.wire_size(8).scalars.tolist() == payload.dense().wire_size(8).scalars.tolist()
 
 
 @pytest.mark.parametrize("negative", [False, True])

@@ -17,8 +17,8 @@ from fkl.conditions.compression import Compression, Memory, Sign, TopK, Uniform
 from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
 from fkl.runs.prepare import prepare
-from fkl.wire.coded_payloads import Few, Quantised, position_bits
-from fkl.wire.payloads import Each, Shared, kinds
+from fkl.wire.coded_payloads import Quantised, Sparse, position_bits
+from fkl.wire.payloads import PerClient, SameForAll, kinds
 
 METHODS = ("pof_mkl", "em_kofl", "vm_kofl", "dkla", "coke")
 FULL = (Uniform(bits=32), TopK(share=1.0), Sign(kinds=[]))
@@ -104,8 +104,8 @@ def message(random: np.random.Generator, chosen: bool) -> Message:
     """Of K clients."""
     mask = random.random((R, K, N)) < 0.5 if chosen else None
     theta = random.standard_normal((R, K, N, P)) * (1 if mask is None else mask[..., None])
-    layers = (Each(random.standard_normal((R, K, 7))), Each(random.standard_normal((R, K, 2, 3))))
-    return Message(Each(theta, mask), layers, Each(np.ones((R, K, 1), np.int64)), Each(np.ones((R, K))))
+    layers = (PerClient(random.standard_normal((R, K, 7))), PerClient(random.standard_normal((R, K, 2, 3))))
+    return Message(PerClient(theta, mask), layers, PerClient(np.ones((R, K, 1), np.int64)), PerClient(np.ones((R, K))))
 
 
 def turn(t: int, exchange: int = 0, clients: int = K, streams: Streams | None = None) -> Turn:
@@ -147,14 +147,14 @@ def test_what_was_sent_and_what_is_left_come_to_all_messages(condition: Compress
 def test_agents_know_what_their_neighbours_hold(condition: Compression, seed: int) -> None:
     """All that they sent; and a theta that stays is held ever more closely by those whose error is less than all."""
     random = np.random.default_rng(seed)
-    memory = condition.agent_starts(_Theta(Shared(np.ones((R, P)))), K)
+    memory = condition.agent_starts(_Theta(SameForAll(np.ones((R, P)))), K)
     held, theta = np.ones((R, K, P)), random.standard_normal((R, K, P))
     first = np.abs(theta - held).max()
     for t in range(60):
         sends = random.random((R, K)) < 0.8
-        memory, short, again = condition.agent_sends(COMMON, memory, _Theta(Each(theta)), sends, turn(t))  # type: ignore[arg-type]
+        memory, short, again = condition.agent_sends(COMMON, memory, _Theta(PerClient(theta)), sends, turn(t))  # type: ignore[arg-type]
         assert again is sends
-        held = np.where(sends[..., None], short.theta.upon(held), held)
+        held = np.where(sends[..., None], short.theta.added_to(held), held)
         assert (memory.held["theta 0"] == held).all()
     assert np.abs(theta - held).max() < 0.05 * first
 
@@ -184,7 +184,12 @@ def test_no_two_payloads_share_random_numbers() -> None:
     """Of kinds, places in a tuple, exchanges, directions and rounds."""
     streams, condition = Recording(), Uniform(bits=4, down=True)
     up, samples = message(np.random.default_rng(0), False), Samples(np.zeros((K, 1)), np.zeros(K), np.ones(K, bool))
-    down = Message(Shared(up.theta.values[:, 0]), (Shared(np.ones((R, 7))),), Shared(np.ones(R)), Shared(np.ones(R)))
+    down = Message(
+        SameForAll(up.theta.values[:, 0]),
+        (SameForAll(np.ones((R, 7))),),
+        SameForAll(np.ones(R)),
+        SameForAll(np.ones(R)),
+    )
     for t in range(2):
         for exchange in range(2):
             condition.client_sends(COMMON, None, up, samples, turn(t, exchange, streams=streams))  # type: ignore[arg-type]
@@ -198,7 +203,13 @@ def test_kinds_and_directions_are_those_that_are_asked_for() -> None:
     """Others travel as they are."""
     up, samples = message(np.random.default_rng(0), False), Samples(np.zeros((K, 1)), np.zeros(K), np.ones(K, bool))
     _, short = Sign(kinds=["layers"]).client_sends(COMMON, None, up, samples, turn(0))  # type: ignore[arg-type]
-    assert [type(part) for _, parts in kinds(short) for part in parts] == [Each, Quantised, Quantised, Each, Each]
+    assert [type(part) for _, parts in kinds(short) for part in parts] == [
+        PerClient,
+        Quantised,
+        Quantised,
+        PerClient,
+        PerClient,
+    ]
     assert Sign(up=False, down=True).client_sends(COMMON, None, up, samples, turn(0)) == (None, up)  # type: ignore[arg-type]
     assert Sign().server_sends(COMMON, None, up, turn(0)) == (None, up)  # type: ignore[arg-type]
 
@@ -208,7 +219,7 @@ def test_positions_take_a_mask_or_numbers_whichever_is_less() -> None:
     assert position_bits(np.array([0, 1, 14, 15, 100]), 100).tolist() == [0, 7, 98, 100, 100]
     kept = np.zeros((1, 1, 100), bool)
     kept[..., :14] = True
-    scalars, size = Few(np.zeros((1, 1, 100)), kept).measured(4)
+    scalars, size = Sparse(np.zeros((1, 1, 100)), kept).wire_size(4)
     assert (scalars.item(), size.item()) == (14, 14 * 4 + 13)
 
 
@@ -216,7 +227,7 @@ def test_bytes_are_those_of_the_definition() -> None:
     """POF-MKL's bin: a scale for each of its kernels, codes in whole bytes, and a bit for each kernel there is."""
     chosen = np.array([[[True, False, True, False]]])
     coded = Quantised.nearest(np.ones((1, 1, N, P)) * chosen[..., None], 3, chosen)
-    scalars, size = coded.measured(4)
+    scalars, size = coded.wire_size(4)
     assert (scalars.item(), size.item()) == (2 * P + 2, 4 + 2 * 4 + 1)  # 30 bits, 2 scales, 4 bits
 
 

@@ -20,7 +20,7 @@ from fkl.conformance.promises import Conformance, Trace, play, require_same, sce
 from fkl.contract.star import Turn
 from fkl.engines.experiment import Experiment
 from fkl.runs.prepare import prepare
-from fkl.wire.payloads import Each
+from fkl.wire.payloads import PerClient
 
 ABSENT = ("dataset=diabetes", "partition=quantity_skew", "partition.clients=4", "partition.rounds=40", "kernels.D=8")
 SHORT = ("kernels.N=5", "partition.rounds=16")
@@ -120,7 +120,7 @@ def test_late_gradients_bear_the_step_that_theory_says(d: int, factor: float, st
 class Up:
     """A number from each client."""
 
-    one: Each
+    one: PerClient
 
 
 @settings(max_examples=30)
@@ -143,7 +143,7 @@ def test_every_update_arrives_once_and_shares_sum_to_one(seed: int, most: int, d
             values[0, k, t, k] = 1
         share = here / max(here.sum(), 1)
         memory, up, shares = condition.server_takes(
-            common, memory, Up(Each(values)), share, Turn(t, 0, streams, range(1))
+            common, memory, Up(PerClient(values)), share, Turn(t, 0, streams, range(1))
         )
         if up is not None:
             mean = up.one.mean(shares)[0]

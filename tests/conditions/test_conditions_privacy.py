@@ -20,7 +20,7 @@ from fkl.contract.star import Samples, Turn
 from fkl.engines.experiment import make_world
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare
-from fkl.wire.payloads import Each, FeatureGradients, RankOne, kinds
+from fkl.wire.payloads import FeatureGradients, PerClient, RankOne, kinds
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
 NOISY: dict[str, Any] = {"clip": 0.3, "noise": 0.2}
@@ -140,7 +140,7 @@ def test_clipped_messages_are_no_longer_than_the_norm(clip: float, seed: int) ->
     rng = np.random.default_rng(seed)
     message = Message(
         gradients("pairs", 0.1, True, True, seed),
-        (Each(rng.normal(size=(2, 3, 4))), RankOne(rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 3, 5)))),
+        (PerClient(rng.normal(size=(2, 3, 4))), RankOne(rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 3, 5)))),
     )
     before, after = flat(message), flat(Central(clip=clip).clipped(message))
     norm_before, norm_after = (np.linalg.norm(one, axis=-1) for one in (before, after))
@@ -172,7 +172,7 @@ def test_numbers_are_those_of_a_gaussian() -> None:
 def test_central_noise_has_the_deviation_that_is_said(share: list[float]) -> None:
     """Sigma C max share, in every entry of the mean."""
     values = np.zeros((2, 3, 10000))
-    mean = NoisyMean(Each(values), 0.5 * 2.0, turn(1), 0).mean(np.array(share))
+    mean = NoisyMean(PerClient(values), 0.5 * 2.0, turn(1), 0).mean(np.array(share))
     expected = 0.5 * 2.0 * max(share)
     assert mean.shape == (2, 10000)
     assert mean.std() == pytest.approx(expected, rel=5 / np.sqrt(2 * mean.size))
@@ -183,7 +183,7 @@ def test_local_noise_has_the_deviation_that_is_said() -> None:
     """Sigma C in every entry that travels, 0 in the others; the mean's noise is smaller by the root of K."""
     chosen = np.zeros((2, 3, 2), np.bool_)
     chosen[:, :, 0] = True
-    message = Message(Each(np.zeros((2, 3, 2, 5000)), chosen), ())
+    message = Message(PerClient(np.zeros((2, 3, 2, 5000)), chosen), ())
     noisy = Local(clip=2.0, noise=0.5)._noisy(message, turn(3)).first
     sent = noisy.values[:, :, 0]
     assert not noisy.values[:, :, 1].any()
@@ -256,7 +256,7 @@ def test_leaving_out_a_sample_moves_a_clipped_theta_by_twice_the_norm() -> None:
     def told(y: list[float]) -> Any:
         rows, lam = np.tile(z, (len(y), 1)), 1e-3
         theta = np.linalg.solve(rows.T @ rows / len(y) + lam * np.eye(2), rows.T @ np.array(y) / len(y))
-        return noise.clipped(Message(Each(theta[None, None]), ())).first.values
+        return noise.clipped(Message(PerClient(theta[None, None]), ())).first.values
 
     assert np.linalg.norm(told([-1.0, 0.5]) - told([0.5])) == pytest.approx(2 * 0.1, abs=1e-12)
 
@@ -320,7 +320,7 @@ def first_message(method: Any, experiment: Any, factor: float) -> Any:
         samples = Samples(x, factor * y if t < 2 else y, share > 0)
         state.client, up, _ = method.client(common, state.client, down, samples, everyone)
         if method.exchanges == 2:
-            told = type("Average", (), {"theta": Each(np.zeros((1, common.bank.width)))})
+            told = type("Average", (), {"theta": PerClient(np.zeros((1, common.bank.width)))})
             later = replace(everyone, exchange=1)
             state.client, _, _ = method.client(common, state.client, told, samples, later)
     return flat(up)
@@ -346,4 +346,4 @@ def test_unbounded_messages_have_no_noise() -> None:
     with pytest.raises(BadValue, match="null for DKLA"):
         wrap(prepare(scenario("algo=dkla")).algorithm, {"privacy": Central()})
     with pytest.raises(BadValue, match="reads what each client sent"):
-        _ = NoisyMean(Each(np.zeros((1, 2, 3))), 1.0, turn(1), 0).values
+        _ = NoisyMean(PerClient(np.zeros((1, 2, 3))), 1.0, turn(1), 0).values

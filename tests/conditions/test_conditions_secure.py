@@ -17,7 +17,7 @@ from fkl.conformance import PROMISES, Conformance, scenario
 from fkl.engines.experiment import make_world
 from fkl.runs.prepare import prepare
 from fkl.wire.numbers import from_bits, to_bits
-from fkl.wire.payloads import Each
+from fkl.wire.payloads import PerClient
 
 pytest.importorskip("cryptography")
 from fkl.conditions import secure_protocol as secure_sum
@@ -222,7 +222,7 @@ def test_bits_come_back(bits: int, numbers: list[int]) -> None:
 class Message:
     """Values (R, K, ...)."""
 
-    values: Each
+    values: PerClient
 
 
 def sums(secure: Pairwise, values: Any, share: Any) -> Any:
@@ -237,7 +237,7 @@ def test_what_fixed_point_holds_has_the_plain_mean_bit_for_bit(seed: int, fracti
     rng = np.random.default_rng(seed)
     values = rng.integers(-1000, 1000, (2, 4, 3, 5)) / 2.0**fraction
     share = np.where(np.arange(4) < present, 1 / present, 0.0)
-    assert np.array_equal(sums(Pairwise(bits=40, fraction=fraction), values, share), Each(values).mean(share))
+    assert np.array_equal(sums(Pairwise(bits=40, fraction=fraction), values, share), PerClient(values).mean(share))
 
 
 @settings(max_examples=40, deadline=None)
@@ -246,7 +246,7 @@ def test_rounding_is_half_a_step_at_most(seed: int, fraction: int) -> None:
     """And so is that of a mean."""
     values = np.random.default_rng(seed).normal(size=(2, 3, 7))
     share = np.full(3, 1 / 3)
-    off = np.abs(sums(Pairwise(bits=40, fraction=fraction), values, share) - Each(values).mean(share))
+    off = np.abs(sums(Pairwise(bits=40, fraction=fraction), values, share) - PerClient(values).mean(share))
     assert off.max() <= 2.0 ** -(fraction + 1) + 1e-12
 
 

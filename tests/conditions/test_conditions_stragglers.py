@@ -18,7 +18,7 @@ from fkl.network.response_times import Times, around_one
 from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 from fkl.wire import Channel, Ledger
-from fkl.wire.payloads import Each
+from fkl.wire.payloads import PerClient
 
 SMALL = ("kernels.D=6", "partition.rounds=30", "kernels.N=5", "replicates=2", "precision=float64")
 SLOW = ("network.compute_s=1", "network.compute_spread=0.5", "network.compute_jitter=0.7", "network.deadline_s=0.6")
@@ -109,7 +109,7 @@ def test_the_critical_path_of_links_in_closed_form() -> None:
     channel = Channel(network, ledger, np.dtype("float64"), "Some", Streams(0, (0, 1)), times=times)
     from dataclasses import make_dataclass
 
-    message = make_dataclass("Message", [("theta", Each)], frozen=True)(Each(np.zeros((2, 3, 2))))  # 16 bytes
+    message = make_dataclass("Message", [("theta", PerClient)], frozen=True)(PerClient(np.zeros((2, 3, 2))))  # 16 bytes
     channel.open_round(0, np.array([True, True, False]))
     channel.down(message)
     channel.up(message)
@@ -177,7 +177,7 @@ def test_replicates_that_differ_in_who_is_late_do_not_run_together() -> None:
     from dataclasses import make_dataclass
 
     chosen = np.array([[[True] * 20], [[True] * 2 + [False] * 18]])
-    message = make_dataclass("Message", [("theta", Each)], frozen=True)(Each(np.ones((2, 1, 20)), chosen))
+    message = make_dataclass("Message", [("theta", PerClient)], frozen=True)(PerClient(np.ones((2, 1, 20)), chosen))
     channel.open_round(0, np.array([True]))
     channel.up(message)
     with pytest.raises(FklError, match="run one at a time"):

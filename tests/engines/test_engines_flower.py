@@ -256,14 +256,14 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     given = configuration(*words)
     grid = InProcess(client_app(), given, files)
     hub = Hub(run_of(given["configuration"]), grid, 3, 1, 0.5, said.append)
-    hub._look_around()
+    hub._poll_sites()
     assert list(hub.members) == [0, 2]
     [refused] = [one for one in said if one.startswith("a node is not taken in: ")]
     assert refused.endswith("it cannot answer, and its own log says why")
     assert line in capsys.readouterr().err
     good.rename(files[1])
     time.sleep(0.5)
-    hub._look_around()
+    hub._poll_sites()
     assert sorted(hub.members) == [0, 1, 2]
 
 
@@ -283,7 +283,7 @@ def test_a_node_that_does_not_say_who_it_is(
     grid = InProcess(client_app(), given, files)
     grid.nodes[100].node_config = own | ({"path": str(files[0])} if own.get("path") == "" else {})
     hub = Hub(run_of(given["configuration"]), grid, 3, 1, 0.5, said.append)
-    hub._look_around()
+    hub._poll_sites()
     assert line in "".join(said) + capsys.readouterr().err
     assert list(hub.members) == [1, 2]
 
@@ -327,7 +327,7 @@ def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
     pd.read_csv(files[1]).rename(columns={"a": "z"}).to_csv(files[1], index=False)
     given = configuration(*words_of("pof_mkl"))
     hub = Hub(run_of(given["configuration"]), InProcess(client_app(), given, files), 3, 1, 0.5, said.append)
-    hub._look_around()
+    hub._poll_sites()
     assert "a node is not taken in: its features are z, b, c, where the first site has a, b, c" in said
     assert list(hub.members) == [0, 2]
 

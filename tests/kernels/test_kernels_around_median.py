@@ -46,14 +46,14 @@ def test_nothing_is_seen_that_comes_later() -> None:
     stream = experiment.problem
     x = stream.x.copy()
     x[10:] = 7  # 40 samples of 4 clients are 10 rounds
-    others = StreamTask(replace(stream, x=x, y=stream.y + 1)).some_samples(40)
+    others = StreamTask(replace(stream, x=x, y=stream.y + 1)).sample_rows(40)
     assert np.array_equal(others, stream.x[:10].reshape(40, -1))
     assert run.kernels.fitted(others) == experiment.dictionary
     batch = prepare(composed("dataset=diabetes", "algo=cta", "topology=ring", "kernels=auto", "kernels.N=1",
                              "kernels.smallest=1", "kernels.largest=1")).problem  # fmt: skip
     x = np.where(batch.training[:, None], batch.x, 7)
-    looked_at = BatchTask(replace(batch, x=x)).some_samples(50)
-    assert np.array_equal(looked_at, BatchTask(batch).some_samples(50))
+    looked_at = BatchTask(replace(batch, x=x)).sample_rows(50)
+    assert np.array_equal(looked_at, BatchTask(batch).sample_rows(50))
     assert 40 <= len(looked_at) <= 50
 
 

@@ -41,7 +41,7 @@ class Sized(Travelling):
     leading = {}  # noqa: RUF012
     scalars: Counts
 
-    def measured(self, width: int) -> Size:
+    def wire_size(self, width: int) -> Size:
         """As many scalars as it says."""
         return Size(self.scalars, self.scalars * width)
 

@@ -11,9 +11,9 @@ from literal.worlds import Size, make_dictionary
 
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Sign, TopK
-from fkl.wire.coded_payloads import ForAll, Quantised
+from fkl.wire.coded_payloads import OneCodeForAll, Quantised
 from fkl.wire.packets import packed, unpacked
-from fkl.wire.payloads import Each, FeatureGradients, Payload, RankOne, Selected, Shared, kinds, measured
+from fkl.wire.payloads import FeatureGradients, Payload, PerClient, RankOne, SameForAll, Selected, kinds, wire_size
 
 K = 4
 RANDOM = np.random.default_rng(0)
@@ -24,7 +24,7 @@ class Message:
     """One of everything."""
 
     theta: Any
-    index: Shared
+    index: SameForAll
     layers: tuple[Any, ...]
 
 
@@ -47,11 +47,11 @@ def some_of(n: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 PAYLOADS: list[Payload] = [
-    Each(RANDOM.standard_normal((1, K, 7))),
-    Each(RANDOM.standard_normal((1, K))),
-    Each((chosen := some_of(11)) * RANDOM.standard_normal((1, K, 11)), chosen),
-    Each((chosen := some_of(6))[..., None] * RANDOM.standard_normal((1, K, 6, 3)), chosen),
-    Each((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), silent),
+    PerClient(RANDOM.standard_normal((1, K, 7))),
+    PerClient(RANDOM.standard_normal((1, K))),
+    PerClient((chosen := some_of(11)) * RANDOM.standard_normal((1, K, 11)), chosen),
+    PerClient((chosen := some_of(6))[..., None] * RANDOM.standard_normal((1, K, 6, 3)), chosen),
+    PerClient((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), silent),
     RankOne(RANDOM.standard_normal((1, K, 2)), RANDOM.standard_normal((1, K, 3))),
     gradients(None),
     gradients(some_of(5)),
@@ -70,8 +70,8 @@ PAYLOADS: list[Payload] = [
 @pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: f"{type(payload).__name__}")
 def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     """Values, mean over clients, and bytes that are those that were announced, client by client."""
-    layers = (Shared(RANDOM.standard_normal((1, 2, 3))), Each(RANDOM.standard_normal((1, K, 2))))
-    message = Message(payload, Shared(np.array([3])), layers)
+    layers = (SameForAll(RANDOM.standard_normal((1, 2, 3))), PerClient(RANDOM.standard_normal((1, K, 2))))
+    message = Message(payload, SameForAll(np.array([3])), layers)
     packets = [packed(message, k, 8) for k in range(K)]
     arrived = unpacked([packet for packet in packets if packet is not None])
     np.testing.assert_allclose(arrived.theta.values, payload.dense().values, rtol=1e-14)
@@ -80,18 +80,18 @@ def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     np.testing.assert_array_equal(arrived.layers[1].values, layers[1].values)
     share = np.array([0.2, 0.5, 0.0, 0.3])
     np.testing.assert_allclose(arrived.theta.mean(share), payload.mean(share), rtol=1e-12, atol=1e-14)
-    sizes = [np.broadcast_to(measured(payloads, 8).size, (1, K)) for _, payloads in kinds(message)]
+    sizes = [np.broadcast_to(wire_size(payloads, 8).size, (1, K)) for _, payloads in kinds(message)]
     assert [packet.size for packet in packets if packet] == sum(sizes)[0].tolist()
 
 
 @pytest.mark.parametrize("bits", [2, 7])
 def test_a_code_for_all_comes_through_bytes_as_it_was(bits: int) -> None:
     """What a server tells its clients, each of which is sent as many bytes."""
-    code = ForAll(Quantised.nearest(RANDOM.standard_normal((1, 1, 4, 3)), bits))
-    packet = packed(Message(code, Shared(np.array([3])), ()), 2, 4)
+    code = OneCodeForAll(Quantised.nearest(RANDOM.standard_normal((1, 1, 4, 3)), bits))
+    packet = packed(Message(code, SameForAll(np.array([3])), ()), 2, 4)
     assert packet is not None
     np.testing.assert_allclose(unpacked([packet]).theta.values, code.values, rtol=1e-6)
-    assert packet.size == code.measured(4).size.item() + 4 == -(-12 * bits // 8) + 4 * 4 + 4
+    assert packet.size == code.wire_size(4).size.item() + 4 == -(-12 * bits // 8) + 4 * 4 + 4
 
 
 @pytest.mark.parametrize("n", [1, 6, 11])
@@ -99,9 +99,9 @@ def test_of_what_is_selected_a_client_is_sent_its_own_entries_and_nothing_else(n
     """NaN is where nothing has travelled: whoever reads on would notice."""
     chosen, values = some_of(n), RANDOM.standard_normal((1, n, 3))
     payload = Selected(values, chosen)
-    size = np.broadcast_to(payload.measured(8).size, (1, K))
+    size = np.broadcast_to(payload.wire_size(8).size, (1, K))
     for k in range(K):
-        packet = packed(Message(payload, Shared(np.array([3])), ()), k, 8)
+        packet = packed(Message(payload, SameForAll(np.array([3])), ()), k, 8)
         assert packet is not None
         assert (
             packet.size - 8
@@ -111,7 +111,7 @@ def test_of_what_is_selected_a_client_is_sent_its_own_entries_and_nothing_else(n
         arrived = unpacked([packet]).theta
         np.testing.assert_array_equal(arrived.chosen, chosen[:, [k]])
         np.testing.assert_array_equal(arrived.values, np.where(chosen[0, k][:, None], values, np.nan))
-    together = unpacked([packed(Message(payload, Shared(np.array([3])), ()), k, 8) for k in (0, 2, 3)]).theta
+    together = unpacked([packed(Message(payload, SameForAll(np.array([3])), ()), k, 8) for k in (0, 2, 3)]).theta
     some = chosen[0, [0, 2, 3]].any(axis=0)
     np.testing.assert_array_equal(together.values, np.where(some[:, None], values, np.nan))
 
@@ -119,7 +119,7 @@ def test_of_what_is_selected_a_client_is_sent_its_own_entries_and_nothing_else(n
 @given(st.integers(1, 40), st.integers(1, 5), st.sampled_from([4, 8]))
 def test_what_is_chosen_is_counted_with_the_bits_that_say_so(n: int, length: int, width: int) -> None:
     chosen = np.random.default_rng(n).random((2, 3, n)) < 0.4
-    scalars, size = Each(np.zeros((2, 3, n, length)), chosen).measured(width)
+    scalars, size = PerClient(np.zeros((2, 3, n, length)), chosen).wire_size(width)
     np.testing.assert_array_equal(scalars, chosen.sum(axis=2) * length)
     bits = np.where(scalars > 0, -(-n // 8) if n > 1 else 0, 0)
     np.testing.assert_array_equal(size, scalars * width + bits)
@@ -128,9 +128,9 @@ def test_what_is_chosen_is_counted_with_the_bits_that_say_so(n: int, length: int
 def test_only_payloads_travel() -> None:
     """A message with an array of its own, or an array as a message, is refused by name."""
     with pytest.raises(TypeError, match=r"Message\.theta is ndarray, which is no payload"):
-        list(kinds(Message(np.zeros(3), Shared(np.zeros((1, 2))), ())))
+        list(kinds(Message(np.zeros(3), SameForAll(np.zeros((1, 2))), ())))
     with pytest.raises(TypeError, match="ndarray is no message"):
         list(kinds(np.zeros(3)))
-    with pytest.raises(TypeError, match="Shared is no message"):
-        list(kinds(Shared(np.zeros((1, 2)))))
+    with pytest.raises(TypeError, match="SameForAll is no message"):
+        list(kinds(SameForAll(np.zeros((1, 2)))))
     assert not list(kinds(None))

@@ -17,7 +17,7 @@ import numpy as np
 
 from fkl.contract.star import Federated
 from fkl.contract.world import Outcome
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Mine(Federated):
         return Server(np.zeros(len(common.streams.replicates))), None
 
     def broadcast(self, common, server, turn):
-        return Down(Shared(server.total / (turn.t + 1)))
+        return Down(SameForAll(server.total / (turn.t + 1)))
 
     def client(self, common, client, down, samples, turn):
         y_hat = np.repeat(down.mean.values[:, None], len(samples.y), axis=1)
         target = np.repeat(samples.y[None], len(y_hat), axis=0)
-        return client, Up(Each(target)), Outcome(y_hat, None, lambda: np.zeros(y_hat.shape))
+        return client, Up(PerClient(target)), Outcome(y_hat, None, lambda: np.zeros(y_hat.shape))
 
     def server(self, common, server, up, share, turn):
         return Server(server.total + up.target.mean(share))
@@ -83,7 +83,7 @@ def test_what_is_right_runs(mine: Callable[..., Answer]) -> None:
 
 
 SHOWN = "Outcome(y_hat, None"
-AXES = "; the first axes of Each must be (R, K) = (1, 4)"
+AXES = "; the first axes of PerClient must be (R, K) = (1, 4)"
 LAM = "algo: Mine has no field lam, the weight of the regulariser; write lam: float = 0.0 for none"
 
 
@@ -94,9 +94,9 @@ LAM = "algo: Mine has no field lam, the weight of the regulariser; write lam: fl
         (SHOWN, "Outcome(y_hat[0], None", "Outcome.y_hat has shape (4,), must be (R, K) = (1, 4)"),
         (SHOWN, "Outcome(y_hat[:1], None", "Outcome.y_hat has shape (1, 4), must be (R, K) = (2, 4)"),
         (SHOWN, "Outcome(y_hat, y_hat", "Outcome.loss has shape (1, 4), must be (R, K, any) = (1, 4, any)"),
-        ("Each(target)", "Each(target[0])", f"Up.target has shape (4,){AXES}"),
-        ("Shared(server.total / (turn.t + 1))", "Each(server.total)", f"Down.mean has shape (1,){AXES}"),
-        ("Up(Each(target))", "Up(target)", "Up.target is ndarray, which is no payload"),
+        ("PerClient(target)", "PerClient(target[0])", f"Up.target has shape (4,){AXES}"),
+        ("SameForAll(server.total / (turn.t + 1))", "PerClient(server.total)", f"Down.mean has shape (1,){AXES}"),
+        ("Up(PerClient(target))", "Up(target)", "Up.target is ndarray, which is no payload"),
         ("    lam: float = 0.0\n", "", LAM),
     ],
 )
@@ -112,7 +112,11 @@ LOG = "Outcome(y_hat + np.log([1, 1, 1, -1.0]),"
     ("old", "new", "said"),
     [
         ("Outcome(y_hat,", LOG, "Outcome.y_hat is not finite in round 1 (client 3)"),
-        ("Each(target)", "Each(target + [np.nan, 0][turn.t != 2])", "Up.target is not finite in round 3 (client 0)"),
+        (
+            "PerClient(target)",
+            "PerClient(target + [np.nan, 0][turn.t != 2])",
+            "Up.target is not finite in round 3 (client 0)",
+        ),
         ("(server.total / ", "(np.nan * server.total / ", "Down.mean is not finite in round 1"),
     ],
 )

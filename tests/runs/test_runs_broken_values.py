@@ -15,7 +15,7 @@ from broken.values import broken_values, kind_of, refused_on_load
 from conftest import Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from fkl.basics.errors import FklError, inside
+from fkl.basics.errors import FklError, key_prefix
 from fkl.config import build
 from fkl.config.compose import compose
 from fkl.config.interpolation import resolved
@@ -56,7 +56,7 @@ def refusal(key: Key, value: str) -> str:
     """What `fkl.config.load` says of a value; empty where it takes it."""
     group = key.name.rpartition(".")[0]
     try:
-        with inside(group or "top"):
+        with key_prefix(group or "top"):
             build(key.owner, {**node(key.base, group), key.field: parsed(value)}, group)
     except FklError as error:
         return str(error)

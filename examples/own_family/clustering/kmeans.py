@@ -8,21 +8,21 @@ from clustering_task import Assigned
 
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
 class Down:
     """All centres, (R, C, P)."""
 
-    centres: Shared
+    centres: SameForAll
 
 
 @dataclass(frozen=True)
 class Up:
     """The way from its centre to a client's sample, (R, K, C, P), of which one a client travels."""
 
-    way: Each
+    way: PerClient
 
 
 @dataclass
@@ -44,14 +44,14 @@ class KMeans(Clustering):
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
         """All centres to all clients."""
-        return Down(Shared(server.centres))
+        return Down(SameForAll(server.centres))
 
     def client(
         self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
     ) -> tuple[None, Up, Assigned]:
         """Find the nearest centre, and tell the way to it."""
         outcome, away, chosen = assigned(common, samples.x, down.centres.values[:, None])
-        return None, Up(Each(away * chosen[..., None], chosen)), outcome
+        return None, Up(PerClient(away * chosen[..., None], chosen)), outcome
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """Move each centre, `share` being each client's weight in a mean."""

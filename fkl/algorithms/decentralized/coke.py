@@ -14,7 +14,7 @@ from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import Each
+from fkl.wire.payloads import PerClient
 
 CENSORED = ("norm", "squared_norm", "relative_norm")
 
@@ -35,7 +35,7 @@ class Coke(Dkla):
     """
 
     label: ClassVar[str] = "COKE"
-    choices_tell: ClassVar[bool] = True
+    choices_reveal_data: ClassVar[bool] = True
 
     v: float = 0.5
     mu: float = 0.98
@@ -58,7 +58,7 @@ class Coke(Dkla):
         xi = theta_hat - theta  # eq. (19)
         sends = self._news(common.xp, xi, theta_hat) >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
         sends = sends if inbox.awake is None else sends | inbox.awake.returned
-        return State(theta, own.gamma, theta_hat), Message(Each(theta)), sends
+        return State(theta, own.gamma, theta_hat), Message(PerClient(theta)), sends
 
     def _news(self, xp: Any, xi: Array, theta_hat: Array) -> NDArray[np.float64]:
         """What is compared with h(k), (R, K)."""

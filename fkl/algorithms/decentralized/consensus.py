@@ -10,15 +10,15 @@ from fkl.basics.errors import require
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.world import Common
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.coded_payloads import Few, Quantised
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.coded_payloads import Quantised, Sparse
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
 class Message:
     """What an agent tells its neighbours of its theta (R, K, P)."""
 
-    theta: Each | Quantised | Few | Shared
+    theta: PerClient | Quantised | Sparse | SameForAll
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Consensus(Batched, Decentralized):
 
     def nothing_sent(self, common: Common) -> Message:
         """What agents take to be the theta of a neighbour before it sends one: 0."""
-        return Message(Shared(self.zeros(common)))
+        return Message(SameForAll(self.zeros(common)))
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every agent."""

@@ -28,9 +28,9 @@ from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.coded_payloads import Few, Quantised
+from fkl.wire.coded_payloads import Quantised, Sparse
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Message:
         n and q.
     """
 
-    moments: Each | Quantised | Few | Shared
-    totals: Each | Quantised | Few | Shared
+    moments: PerClient | Quantised | Sparse | SameForAll
+    totals: PerClient | Quantised | Sparse | SameForAll
 
 
 @dataclass
@@ -111,7 +111,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         known = posterior(common, *_matrices(moments, P), totals, noise)
         fresh = moments.copy(), totals.copy()
         state = State(moments, totals, *fresh, noise, *known, xp.zeros((R, agents, N)), xp.full((R, agents), -1))
-        return state, Message(Shared(xp.zeros((R, N, L))), Shared(xp.zeros((R, 2))))
+        return state, Message(SameForAll(xp.zeros((R, N, L))), SameForAll(xp.zeros((R, 2))))
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:
         """Predict with the mixture of all kernels, see y, and add up what the sample comes to."""
@@ -142,7 +142,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
             moments, totals = own.moments + own.own_moments, own.totals + own.own_totals
             none, nothing = np.zeros_like(moments), np.zeros_like(totals)
             own = replace(own, moments=moments, totals=totals, own_moments=none, own_totals=nothing)
-        return own, Message(Each(own.moments), Each(own.totals)), tells
+        return own, Message(PerClient(own.moments), PerClient(own.totals)), tells
 
     def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
         """Average with what the neighbours have sent, decide on levels of noise, and learn."""

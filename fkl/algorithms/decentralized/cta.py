@@ -13,7 +13,7 @@ from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import Each
+from fkl.wire.payloads import PerClient
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Cta(Consensus):
     ) -> tuple[State, Message, NDArray[np.bool_]]:
         """Iteration k = t + 1: broadcast theta of iteration k - 1."""
         everyone = common.xp.ones(own.theta.shape[:2], np.bool_)
-        return own, Message(Each(own.theta)), everyone
+        return own, Message(PerClient(own.theta)), everyone
 
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn

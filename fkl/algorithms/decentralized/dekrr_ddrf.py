@@ -27,7 +27,7 @@ from fkl.kernels.functions import OnFeatures
 from fkl.tasks.own_features import OwnFeaturesTask, OwnFunctions
 from fkl.tasks.task import Task
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import Each, OnLinks, Shared
+from fkl.wire.payloads import OnLinks, PerClient, SameForAll
 
 PROXIMAL = 5.0
 """Times c_j: how near a Jacobi step stays to Z_jj'theta_j, so that all nodes may step at once."""
@@ -39,18 +39,18 @@ SMALLEST = 2.0**-54
 class Known:
     """What agents hold of a neighbour before it sends anything: a message of zeros."""
 
-    omega: Shared
-    phase: Shared
-    grams: Shared
-    theta: Shared
+    omega: SameForAll
+    phase: SameForAll
+    grams: SameForAll
+    theta: SameForAll
 
 
 @dataclass(frozen=True)
 class Features:
     """Frequencies (R, K, d, D) and phases (R, K, D) of an agent, to all its neighbours."""
 
-    omega: Each
-    phase: Each
+    omega: PerClient
+    phase: PerClient
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Grams:
 class Theta:
     """Theta (R, K, D), to all neighbours."""
 
-    theta: Each
+    theta: PerClient
 
 
 @dataclass
@@ -147,8 +147,8 @@ class DekrrDdrf(Batched, Decentralized):
         require(kernels.map == "cosine", "kernels.map", kernels.map, f"cosine for {self.label}")
         R, d, D = len(common.streams.replicates), common.dimension, kernels.D
         theta, omega = np.zeros((R, agents, D)), np.zeros((R, agents, d, D))
-        nothing, grams = Shared(np.zeros((R, D))), Shared(np.zeros((R, D * (D + 1) // 2 + D * D)))
-        return State(theta, omega, theta.copy()), Known(Shared(np.zeros((R, d, D))), nothing, grams, nothing)
+        nothing, grams = SameForAll(np.zeros((R, D))), SameForAll(np.zeros((R, D * (D + 1) // 2 + D * D)))
+        return State(theta, omega, theta.copy()), Known(SameForAll(np.zeros((R, d, D))), nothing, grams, nothing)
 
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: OwnSamples, turn: Turn
@@ -157,10 +157,10 @@ class DekrrDdrf(Batched, Decentralized):
         everyone = np.ones(own.theta.shape[:2], np.bool_)
         if turn.t == 0:
             own = self._drawn(common, own, samples, turn)
-            return own, Features(Each(own.omega), Each(own.phase)), everyone
+            return own, Features(PerClient(own.omega), PerClient(own.phase)), everyone
         if turn.t == 1:
             return own, Grams(OnLinks(self._grams(own, inbox, samples))), everyone
-        return own, Theta(Each(own.theta)), everyone
+        return own, Theta(PerClient(own.theta)), everyone
 
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: OwnSamples, turn: Turn

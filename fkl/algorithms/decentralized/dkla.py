@@ -14,7 +14,7 @@ from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.kernels.traceable import known_everywhere
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import Each
+from fkl.wire.payloads import PerClient
 
 
 @dataclass
@@ -65,11 +65,11 @@ class Dkla(Consensus):
         v = self.rho * (inbox.degree[:, None] * own.theta_hat + inbox.sum("theta")) - own.gamma
         theta = samples.minimise(c, v, own.theta)  # eq. (18a)
         everyone = common.xp.ones(theta.shape[:2], np.bool_)
-        return State(theta, own.gamma, own.theta_hat), Message(Each(theta)), everyone
+        return State(theta, own.gamma, own.theta_hat), Message(PerClient(theta)), everyone
 
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
         """What the neighbours hold from now on, and the agent itself in their stead: so duals sum to 0 over agents."""
-        told: Array = message.theta.upon(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
+        told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         theta_hat = told if known_everywhere(sends) else common.xp.where(sends[..., None], told, own.theta_hat)
         return State(own.theta, own.gamma, theta_hat)
 

@@ -20,17 +20,17 @@ from fkl.contract.graph import Agents
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.coded_payloads import Few, Quantised
+from fkl.wire.coded_payloads import Quantised, Sparse
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
 class Message:
     """An agent's theta (R, K, N, P) and log w (R, K, N), the largest of which is 0."""
 
-    theta: Each | Quantised | Few | Shared
-    log_w: Each | Quantised | Few | Shared
+    theta: PerClient | Quantised | Sparse | SameForAll
+    log_w: PerClient | Quantised | Sparse | SameForAll
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Domkl(Odkla):
     def start(self, common: Common, agents: int) -> tuple[State, Message]:  # type: ignore[override]
         """Start from theta = gamma = 0 and w = 1."""
         theta, gamma, theta_hat = (self._zeros(common, agents) for _ in range(3))
-        known = Message(Shared(self._zeros(common)), Shared(self._zeros(common)[..., 0]))
+        known = Message(SameForAll(self._zeros(common)), SameForAll(self._zeros(common)[..., 0]))
         return State(theta, gamma, theta_hat, theta[..., 0].copy()), known
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:  # type: ignore[override]
@@ -95,11 +95,11 @@ class Domkl(Odkla):
     ) -> tuple[State, Message, NDArray[np.bool_]]:
         """Broadcast theta_{t+1} and log w."""
         everyone = common.xp.ones(own.theta.shape[:2], np.bool_)
-        return own, Message(Each(own.theta), Each(own.log_w)), everyone
+        return own, Message(PerClient(own.theta), PerClient(own.log_w)), everyone
 
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:  # type: ignore[override]
         """As of ODKLA."""
-        told: Array = message.theta.upon(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
+        told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         return State(own.theta, own.gamma, told, own.log_w)
 
     def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:  # type: ignore[override]

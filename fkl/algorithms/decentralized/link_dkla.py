@@ -21,14 +21,14 @@ from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import OnLinks, Shared
+from fkl.wire.payloads import OnLinks, SameForAll
 
 
 @dataclass(frozen=True)
 class Message:
     """What an agent tells one neighbour: q_ij (R, links, P), to which that one moves its z_ji by half."""
 
-    z: OnLinks | Shared
+    z: OnLinks | SameForAll
 
 
 @dataclass
@@ -59,7 +59,7 @@ class LinkDkla(Consensus):
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Start from theta = z = 0, DKLA's theta = gamma = 0."""
-        return State(self.zeros(common, agents)), Message(Shared(self.zeros(common)))
+        return State(self.zeros(common, agents)), Message(SameForAll(self.zeros(common)))
 
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn

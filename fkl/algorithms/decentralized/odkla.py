@@ -22,7 +22,7 @@ from fkl.contract.world import Common
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.traceable import known_everywhere
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Odkla(OnStreams):
         """Start from theta = gamma = 0."""
         require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
         theta, gamma, theta_hat = (self._zeros(common, agents) for _ in range(3))
-        return State(theta, gamma, theta_hat), Message(Shared(self._zeros(common)))
+        return State(theta, gamma, theta_hat), Message(SameForAll(self._zeros(common)))
 
     def _zeros(self, common: Common, *agents: int) -> Array:
         """Theta of so many agents, (R, K, N, P), or one for all, (R, N, P)."""
@@ -115,11 +115,11 @@ class Odkla(OnStreams):
     ) -> tuple[State, Message, NDArray[np.bool_]]:
         """Broadcast theta_{t+1}."""
         everyone = common.xp.ones(own.theta.shape[:2], np.bool_)
-        return own, Message(Each(own.theta)), everyone
+        return own, Message(PerClient(own.theta)), everyone
 
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
         """What the neighbours hold from now on, and the agent itself in their stead: so duals sum to 0 over agents."""
-        told: Array = message.theta.upon(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
+        told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         theta_hat = told if known_everywhere(sends) else common.xp.where(sends[..., None, None], told, own.theta_hat)
         return State(own.theta, own.gamma, theta_hat)
 

@@ -19,14 +19,14 @@ from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
 class Message:
     """What an agent pushes to each that hears it: x / d and, last, y / d, (R, K, P + 1)."""
 
-    theta: Each | Shared
+    theta: PerClient | SameForAll
 
 
 @dataclass
@@ -59,14 +59,14 @@ class PushCta(Cta):
         """Start from x = 0 and y = 1; nothing has come in yet."""
         theta, nothing = self.zeros(common, agents), self.zeros(common)
         x = common.xp.concatenate([theta, common.xp.ones((*theta.shape[:2], 1))], axis=-1)
-        return State(theta, x), Message(Shared(common.xp.concatenate([nothing, nothing[:, :1]], axis=-1)))
+        return State(theta, x), Message(SameForAll(common.xp.concatenate([nothing, nothing[:, :1]], axis=-1)))
 
     def send(  # type: ignore[override]
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
         """Iteration t + 1: push x_i / d_i and y_i / d_i, where d_i counts the agent and those that hear it."""
         everyone = common.xp.ones(own.x.shape[:2], np.bool_)
-        return own, Message(Each(own.x / (1 + inbox.listeners[..., None]))), everyone
+        return own, Message(PerClient(own.x / (1 + inbox.listeners[..., None]))), everyone
 
     def receive(  # type: ignore[override]
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn

@@ -33,7 +33,7 @@ class QcOdkla(Odkla):
     """
 
     label: ClassVar[str] = "QC-ODKLA"
-    choices_tell: ClassVar[bool] = True
+    choices_reveal_data: ClassVar[bool] = True
 
     v: float = 0.1
     mu: float = 0.99

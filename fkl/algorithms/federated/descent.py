@@ -11,7 +11,7 @@ from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.kernels import FeatureBank
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import FeatureGradients, Shared
+from fkl.wire.payloads import FeatureGradients, SameForAll
 
 MOST_STEPS = 1000
 """Local steps in a round."""
@@ -21,7 +21,7 @@ MOST_STEPS = 1000
 class Parameters:
     """The server's theta (R, N, P), to all clients."""
 
-    theta: Shared
+    theta: SameForAll
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Descent(Federated):
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
         """Theta to all clients."""
-        return Parameters(Shared(server.theta))
+        return Parameters(SameForAll(server.theta))
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
         """theta_i <- theta_i - eta mean_k grad L_ik, POF-MKL's eq. (10)."""

@@ -15,7 +15,7 @@ from fkl.contract.held_samples import Held
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.kernels.feature_rows import Ridge, Rows
-from fkl.wire.payloads import Each, Ragged, Shared
+from fkl.wire.payloads import PerClient, Ragged, SameForAll
 
 
 @dataclass
@@ -55,8 +55,10 @@ class DkrrNyCm(Nystroem):
         if turn.exchange == 0:
             return None
         if turn.exchange == 2:
-            return Vector(Shared(server.theta))
-        return Vector(Shared(server.gradient)) if turn.t else Centres(Ragged(tuple((one,) for one in server.centres)))
+            return Vector(SameForAll(server.theta))
+        return (
+            Vector(SameForAll(server.gradient)) if turn.t else Centres(Ragged(tuple((one,) for one in server.centres)))
+        )
 
     def client(
         self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
@@ -69,14 +71,14 @@ class DkrrNyCm(Nystroem):
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
             rows = self.rows(common, client, samples)
-            return client, Vector(Each(_ridge(samples, rows, lam).solve(pull(rows)))), None
+            return client, Vector(PerClient(_ridge(samples, rows, lam).solve(pull(rows)))), None
         rows = self.rows(common, client, samples)
         if down is None:
-            return client, Vector(Each(product(rows, client.theta) - pull(rows))), None
+            return client, Vector(PerClient(product(rows, client.theta) - pull(rows))), None
         told = np.repeat(down.vector.dense().values[:, None], K, axis=1)
         if turn.exchange == 2:
             return Client(client.centres, told, client.direction), None, told
-        return client, Vector(Each(_ridge(samples, rows, lam).solve(told))), None
+        return client, Vector(PerClient(_ridge(samples, rows, lam).solve(told))), None
 
     def server(self, common: Common, server: Server, up: Centres | Vector | None, share: Array, turn: Turn) -> Server:
         """The centres; the mean gradient; theta."""
@@ -86,7 +88,7 @@ class DkrrNyCm(Nystroem):
             centres = joined(up)
             zeros = np.zeros(centres.shape[:2])
             return Server(centres, zeros, zeros)
-        assert isinstance(up.vector, Each)
+        assert isinstance(up.vector, PerClient)
         mean = up.vector.mean(share)
         if turn.exchange == 0:
             return Server(server.centres, server.theta, mean + self.lam / len(share) * server.theta)

@@ -16,7 +16,7 @@ from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.payloads import PerClient, SameForAll
 
 PREDICTORS = ("average", "copy")
 LOSSES = ("mean", "sum")
@@ -26,36 +26,36 @@ LOSSES = ("mean", "sum")
 class Drawn:
     """The number (R,) of the kernel that the server drew, to all clients."""
 
-    index: Shared
+    index: SameForAll
 
 
 @dataclass(frozen=True)
 class Copies:
     """A client's copy (R, K, P) of the drawn kernel's theta."""
 
-    theta: Each
+    theta: PerClient
 
 
 @dataclass(frozen=True)
 class Average:
     """The clients' mean theta (R, P) of the drawn kernel, to all clients."""
 
-    theta: Shared
+    theta: SameForAll
 
 
 @dataclass(frozen=True)
 class Losses:
     """A client's losses (R, K, N)."""
 
-    losses: Each
+    losses: PerClient
 
 
 @dataclass(frozen=True)
 class LossesAndCopies:
     """Both at once, where clients learn before they send their copies."""
 
-    losses: Each
-    theta: Each
+    losses: PerClient
+    theta: PerClient
 
 
 @dataclass
@@ -127,10 +127,10 @@ class EmKofl(Descent):
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Drawn | Average:
         """First the kernel that is drawn, then the mean of the clients' copies of it."""
         if turn.exchange == 1:
-            return Average(Shared(server.average))
+            return Average(SameForAll(server.average))
         p = softmax(server.log_w)
         drawn = (turn.uniform(Role.SELECTION) >= common.xp.cumsum(p, axis=-1)).sum(axis=-1)
-        return Drawn(Shared(common.xp.minimum(drawn, common.bank.kernels - 1)))
+        return Drawn(SameForAll(common.xp.minimum(drawn, common.bank.kernels - 1)))
 
     def client(
         self, common: Common, client: Client, down: Any, samples: Samples, turn: Turn
@@ -141,9 +141,9 @@ class EmKofl(Descent):
         if turn.exchange == 0:
             client = Client(client.theta, down.index.values)
             if averages_first:
-                return client, Copies(Each(client.theta[each, client.index])), None
+                return client, Copies(PerClient(client.theta[each, client.index])), None
             client, losses, outcome = self._learn(common, client, samples)
-            return client, LossesAndCopies(losses, Each(client.theta[each, client.index])), outcome
+            return client, LossesAndCopies(losses, PerClient(client.theta[each, client.index])), outcome
         here = samples.present[:, None]  # who is absent hears nothing
         mean = down.theta.values[:, None]
         copies = common.xp.where(here, mean, client.theta[each, client.index])
@@ -173,7 +173,7 @@ class EmKofl(Descent):
             learned.append(OnFeatures.of(world.bank, r, theta, np.ones((len(theta), 1)), np.array([i])))
         return tuple(learned)
 
-    def _learn(self, common: Common, client: Client, samples: Samples) -> tuple[Client, Each, Outcome]:
+    def _learn(self, common: Common, client: Client, samples: Samples) -> tuple[Client, PerClient, Outcome]:
         """The steps of all kernels; losses and predictions before them."""
         bank, index = common.bank, client.index
         each = common.xp.arange(bank.replicates)
@@ -183,4 +183,4 @@ class EmKofl(Descent):
             theta = bank.descend(samples.x, samples.y, here, theta, step, self.lam)[2]
         loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm
         learned = Client(theta, index)
-        return learned, Each(loss), Outcome(f[each, :, index], loss, lambda: squared_norm[each, :, index])
+        return learned, PerClient(loss), Outcome(f[each, :, index], loss, lambda: squared_norm[each, :, index])

@@ -14,7 +14,7 @@ from fkl.contract.held_samples import Held
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.kernels.centres import CentreBank
-from fkl.wire.payloads import Each, Ragged, Shared
+from fkl.wire.payloads import PerClient, Ragged, SameForAll
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Falkon(Nystroem):
         """All centres, once they are there; then p, and the step along it."""
         if turn.t == 0:
             return Centres(Ragged(tuple((one,) for one in server.centres))) if turn.exchange else None
-        return Vector(Shared(server.step if turn.exchange else server.direction))
+        return Vector(SameForAll(server.step if turn.exchange else server.direction))
 
     def client(
         self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
@@ -62,10 +62,10 @@ class Falkon(Nystroem):
         K = len(samples.count)
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
-            return client, Vector(Each(pull(self.rows(common, client, samples)))), client.theta
+            return client, Vector(PerClient(pull(self.rows(common, client, samples)))), client.theta
         told = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
         if turn.exchange == 0:
-            sent = Vector(Each(product(self.rows(common, client, samples), told)))
+            sent = Vector(PerClient(product(self.rows(common, client, samples), told)))
             return Client(client.centres, client.theta, told), sent, None
         theta = client.theta + told * client.direction
         return Client(client.centres, theta, client.direction), None, theta
@@ -76,7 +76,7 @@ class Falkon(Nystroem):
             return server
         if isinstance(up, Centres):
             return self._told(common, joined(up), len(share))
-        assert isinstance(up.vector, Each)
+        assert isinstance(up.vector, PerClient)
         summed = up.vector.mean(share) * len(share)
         if turn.t == 0:
             direction = np.einsum("rij,rj->ri", server.inverse, summed)

@@ -16,7 +16,7 @@ from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import Each, FeatureGradients, Selected
+from fkl.wire.payloads import FeatureGradients, PerClient, Selected
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class Down:
     """The theta_i of the kernels that the server drew for a client, and the number (R, K) of the one that predicts."""
 
     theta: Selected
-    index: Each
+    index: PerClient
 
 
 @dataclass(frozen=True)
 class Up:
     """A client's losses (R, K, N) and gradients of these kernels."""
 
-    losses: Each
+    losses: PerClient
     theta: FeatureGradients
 
 
@@ -72,7 +72,7 @@ class FomdOms(ModelSelection):
         bank, K = common.bank, server.clients
         uniform = turn.vectors(Role.SELECTION, K * (1 + bank.kernels)).reshape(bank.replicates, K, -1)
         index, chosen = self.draw(server.log_p[:, None], uniform)
-        return Down(Selected(server.theta, chosen), Each(index))
+        return Down(Selected(server.theta, chosen), PerClient(index))
 
     def client(
         self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
@@ -87,7 +87,7 @@ class FomdOms(ModelSelection):
         squared_norm = xp.broadcast_to(squared_norms(theta)[:, None], f.shape)
         y_hat, of_first = (xp.take_along_axis(of_all, index, axis=-1)[..., 0] for of_all in (f, squared_norm))
         outcome = Outcome(y_hat, residual**2 + self.lam * squared_norm, lambda: of_first)
-        return None, Up(Each(seen**2, chosen), gradients), outcome
+        return None, Up(PerClient(seen**2, chosen), gradients), outcome
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """One mirror step of every theta_i, and one of p, by means over clients that weigh what was drawn by 1 / P_i.

@@ -17,7 +17,7 @@ from fkl.kernels.centres import CentreBank
 from fkl.kernels.feature_rows import Rows
 from fkl.kernels.functions import OnPoints
 from fkl.tasks.batch import TogetherTask
-from fkl.wire.payloads import Each, Ragged, Shared
+from fkl.wire.payloads import PerClient, Ragged, SameForAll
 
 SPACE = "span of the centres"
 
@@ -33,7 +33,7 @@ class Centres:
 class Vector:
     """Of each client (R, K, m), or the same for all (R, m)."""
 
-    vector: Each | Shared
+    vector: PerClient | SameForAll
 
 
 @dataclass

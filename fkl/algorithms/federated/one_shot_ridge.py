@@ -19,7 +19,7 @@ from fkl.contract.star import Star, Turn
 from fkl.contract.world import FEATURES, Common
 from fkl.kernels.functions import OnFeatures
 from fkl.tasks.batch import StarTask
-from fkl.wire.payloads import Each, Shared
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class Statistics:
         Z'y / n.
     """
 
-    gram: Each
-    pull: Each
+    gram: PerClient
+    pull: PerClient
 
 
 @dataclass(frozen=True)
 class Theta:
     """What was learned, (R, P)."""
 
-    theta: Shared
+    theta: SameForAll
 
 
 @dataclass
@@ -88,7 +88,7 @@ class OneShotRidge(HoldOut, OnBatches):
 
     def broadcast(self, common: Common, server: Learned, turn: Turn) -> Theta | None:
         """Nothing, and then theta."""
-        return None if turn.exchange == 0 else Theta(Shared(server.theta))
+        return None if turn.exchange == 0 else Theta(SameForAll(server.theta))
 
     def client(
         self, common: Common, client: Learned, down: Theta | None, samples: Held, turn: Turn
@@ -106,7 +106,7 @@ class OneShotRidge(HoldOut, OnBatches):
         gram = np.empty((R, K, len(upper[0])))
         for k in range(K):
             gram[:, k] = rows.gram(k)[:, *upper] / rows.count[k]
-        return client, Statistics(Each(gram), Each(rows.weigh(rows.y) / rows.count[:, None])), None
+        return client, Statistics(PerClient(gram), PerClient(rows.weigh(rows.y) / rows.count[:, None])), None
 
     def server(self, common: Common, server: Learned, up: Statistics | None, share: Array, turn: Turn) -> Learned:
         """Sums over those whose messages are there, of which each has the same share in a mean."""

@@ -19,7 +19,7 @@ from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome, World
 from fkl.kernels.client_tiles import tiles
 from fkl.kernels.functions import Network
 from fkl.kernels.traceable import traced
-from fkl.wire.payloads import Each, RankOne, Shared
+from fkl.wire.payloads import PerClient, RankOne, SameForAll
 
 MOST_PARAMETERS = 10_000_000
 MOST_STEPS = 1000
@@ -29,14 +29,14 @@ MOST_STEPS = 1000
 class Down:
     """The global network, to all clients: a matrix (R, outputs, inputs + 1) a layer."""
 
-    network: tuple[Shared, ...]
+    network: tuple[SameForAll, ...]
 
 
 @dataclass(frozen=True)
 class Up:
     """A client's gradient at its personal network, or the sum of its steps' ones, a layer each."""
 
-    network: tuple[RankOne | Each, ...]
+    network: tuple[RankOne | PerClient, ...]
 
 
 @dataclass
@@ -116,7 +116,7 @@ class PerFedAvg(Federated):
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
         """The global network to all clients."""
-        return Down(tuple(Shared(layer) for layer in server.layers))
+        return Down(tuple(SameForAll(layer) for layer in server.layers))
 
     def client(
         self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
@@ -140,7 +140,9 @@ class PerFedAvg(Federated):
         personal_delta = backward(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
         return y_hat, tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
 
-    def _summed(self, layers: list[Array], x: Array, target: Array, common: Common) -> tuple[Array, tuple[Each, ...]]:
+    def _summed(
+        self, layers: list[Array], x: Array, target: Array, common: Common
+    ) -> tuple[Array, tuple[PerClient, ...]]:
         """Predictions before the first local step, and the sums of all steps' gradients, of each layer.
 
         Each client's network is played as if it were a replicate of its own.
@@ -156,7 +158,7 @@ class PerFedAvg(Federated):
             steps = [gradient.dense().values[:, 0] for gradient in gradients]
             own = [layer - eta * step for layer, step in zip(own, steps, strict=True)]
             total = [summed + step for summed, step in zip(total, steps, strict=True)]
-        return shown[0].reshape(R, K), tuple(Each(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
+        return shown[0].reshape(R, K), tuple(PerClient(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """W <- w - eta times the clients' mean."""

@@ -16,7 +16,7 @@ from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import Shared
+from fkl.wire.payloads import SameForAll
 
 
 @dataclass
@@ -58,19 +58,19 @@ class PofMkl(Descent):
         require(self.bins_by in ("current", "updated"), "bins_by", self.bins_by, "current or updated")
 
     @property
-    def choices_tell(self) -> bool:  # type: ignore[override]
+    def choices_reveal_data(self) -> bool:  # type: ignore[override]
         """Bins are drawn by weights, which all samples so far made, unless they are drawn uniformly."""
         return self.xi < 1
 
     @property
     def uses_sample_once(self) -> bool:  # type: ignore[override]
         """A client's weights, which know all its samples, reach nobody but through the bins."""
-        return not self.choices_tell
+        return not self.choices_reveal_data
 
     @property
     def message_of_one_sample(self) -> bool:  # type: ignore[override]
         """As `uses_sample_once`: bins that are drawn by weights are of all samples so far."""
-        return not self.choices_tell
+        return not self.choices_reveal_data
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
@@ -81,7 +81,7 @@ class PofMkl(Descent):
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Parameters:
         """Theta to all clients."""
-        return Parameters(Shared(server.theta))
+        return Parameters(SameForAll(server.theta))
 
     def client(
         self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn

@@ -14,28 +14,28 @@ from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.data.problem import Problem
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import Each
+from fkl.wire.payloads import PerClient
 
 
 @dataclass(frozen=True)
 class Features:
     """A client's sample (R, K, d)."""
 
-    features: Each
+    features: PerClient
 
 
 @dataclass(frozen=True)
 class Prediction:
     """What the server predicts for a client's sample, (R, K)."""
 
-    prediction: Each
+    prediction: PerClient
 
 
 @dataclass(frozen=True)
 class Target:
     """The target (R, K) that belongs to a client's sample."""
 
-    target: Each
+    target: PerClient
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Pooled(Federated, Learner):
 
     def broadcast(self, common: Common, server: Serving, turn: Turn) -> Prediction | None:
         """First nothing, then the prediction."""
-        return Prediction(Each(server.y_hat)) if turn.exchange else None
+        return Prediction(PerClient(server.y_hat)) if turn.exchange else None
 
     def client(
         self, common: Common, client: None, down: Prediction | None, samples: Samples, turn: Turn
@@ -90,10 +90,10 @@ class Pooled(Federated, Learner):
         """First the features, then the target; how the server came by its prediction no client knows."""
         R = common.bank.replicates
         if down is None:
-            return None, Features(Each(np.broadcast_to(samples.x, (R, *samples.x.shape)))), None
+            return None, Features(PerClient(np.broadcast_to(samples.x, (R, *samples.x.shape)))), None
         y_hat = down.prediction.values
         unknown = np.full_like(y_hat, np.nan)
-        return None, Target(Each(np.broadcast_to(samples.y, y_hat.shape))), Outcome(y_hat, None, lambda: unknown)
+        return None, Target(PerClient(np.broadcast_to(samples.y, y_hat.shape))), Outcome(y_hat, None, lambda: unknown)
 
     def server(self, common: Common, server: Serving, up: Any, share: Array, turn: Turn) -> Serving:
         """Predict when the features are there, and learn when the target is."""
@@ -114,11 +114,11 @@ class Pooled(Federated, Learner):
         channel, problem = world.channel, world.problem
         x, y, _ = problem.round(t)
         R = world.bank.replicates
-        channel.up(Features(Each(np.broadcast_to(x, (R, *x.shape)))))
+        channel.up(Features(PerClient(np.broadcast_to(x, (R, *x.shape)))))
         state = self.play(at_the_server(world), state, slice(t * problem.clients, (t + 1) * problem.clients))
         played = state.played
-        channel.down(Prediction(Each(played.y_hat)))
-        channel.up(Target(Each(np.broadcast_to(y, played.y_hat.shape))))
+        channel.down(Prediction(PerClient(played.y_hat)))
+        channel.up(Target(PerClient(np.broadcast_to(y, played.y_hat.shape))))
         return state, Outcome(played.y_hat, played.loss, lambda: played.squared_norm)
 
     def functions(self, world: World, state: Any, t: int) -> tuple[OnFeatures, ...]:

@@ -28,8 +28,8 @@ from fkl.contract.world import Array, Common, Outcome, World
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.traceable import either
-from fkl.wire.payloads import Each, Selected, Shared
+from fkl.kernels.traceable import cond
+from fkl.wire.payloads import PerClient, SameForAll, Selected
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Posterior:
         s2, and the logarithm of the evidence.
     """
 
-    theta: Shared | Selected
-    root: Shared | Selected
-    noise: Shared | Selected
-    log_w: Shared | Selected
+    theta: SameForAll | Selected
+    root: SameForAll | Selected
+    noise: SameForAll | Selected
+    log_w: SameForAll | Selected
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Statistics:
     """What a client's samples since its last message come to: S and b of each kernel, and n and q."""
 
     moments: Moments
-    totals: Each
+    totals: PerClient
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Summary:
         As they are.
     """
 
-    samples: Each
-    totals: Each
+    samples: PerClient
+    totals: PerClient
 
 
 @dataclass
@@ -191,7 +191,7 @@ class RfGp(GaussianProcesses, Federated):
         """What is known of all kernels, or of those that are still learned."""
         known = server.theta, triangle(server.root), server.noise, server.evidence
         if self.M is None:
-            return Posterior(*(Shared(values) for values in known))
+            return Posterior(*(SameForAll(values) for values in known))
         R, N = server.active.shape
         chosen = common.xp.broadcast_to(server.active[:, None], (R, server.clients, N))
         return Posterior(*(Selected(values, chosen) for values in known))
@@ -233,7 +233,7 @@ class RfGp(GaussianProcesses, Federated):
             return client, None
         weight = xp.where(at >= 0, self.forget ** (t - at), 0.0)
         totals = xp.stack([weight.sum(axis=-1), (weight * y**2).sum(axis=-1)], axis=-1)
-        sent = Each(xp.broadcast_to(totals, (common.bank.replicates, *totals.shape[1:])))
+        sent = PerClient(xp.broadcast_to(totals, (common.bank.replicates, *totals.shape[1:])))
         moments = Moments(common.bank, x, y, weight, active)
         client = replace(client, at=xp.where(here[:, None], -1, client.at))
         if self.rank is None:
@@ -265,9 +265,7 @@ class RfGp(GaussianProcesses, Federated):
         decides = self.due(t, decided)[0]  # all replicates have had as many rounds
         if self.noise is None:
             kept = noise
-            noise = either(
-                decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept
-            )
+            noise = cond(decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept)
         known = posterior(common, gram, pull, totals, noise)
         decided = common.xp.where(decides, t, decided)
         if self.M is not None and decides:

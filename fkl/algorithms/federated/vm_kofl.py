@@ -11,22 +11,22 @@ from fkl.algorithms.federated.descent import Descent, mixtures
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import Each, FeatureGradients, Shared
+from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
 
 
 @dataclass(frozen=True)
 class Down:
     """theta (R, N, P) and w (R, N), to all clients."""
 
-    theta: Shared
-    weights: Shared
+    theta: SameForAll
+    weights: SameForAll
 
 
 @dataclass(frozen=True)
 class Up:
     """A client's losses (R, K, N), and its gradients of all kernels."""
 
-    losses: Each
+    losses: PerClient
     theta: FeatureGradients
 
 
@@ -54,7 +54,7 @@ class VmKofl(Descent):
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
         """Theta and w to all clients."""
-        return Down(Shared(server.theta), Shared(softmax(server.log_w)))
+        return Down(SameForAll(server.theta), SameForAll(softmax(server.log_w)))
 
     def client(
         self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
@@ -66,7 +66,7 @@ class VmKofl(Descent):
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
         everyones = common.xp.broadcast_to(w, f.shape)
         outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mixture_norm(everyones, theta))
-        return None, Up(Each(loss), self.gradients(common, samples, theta, residual)), outcome
+        return None, Up(PerClient(loss), self.gradients(common, samples, theta, residual)), outcome
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""

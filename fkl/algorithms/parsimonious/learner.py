@@ -18,7 +18,7 @@ from fkl.contract.star import Turn
 from fkl.kernels.functions import Classes
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task
-from fkl.wire.payloads import Each, Ragged, Shared
+from fkl.wire.payloads import PerClient, Ragged, SameForAll
 
 FALLBACK_WIDTHS = (1 / 28, 1 / 14, 1 / 7)
 NODE_BYTES = 90
@@ -31,14 +31,14 @@ BOX, SAMPLES, MODEL = range(3)
 class Corners:
     """Lower and upper corner (2, d) of a client's samples."""
 
-    box: Each
+    box: PerClient
 
 
 @dataclass(frozen=True)
 class Box:
     """Those of all clients' centres."""
 
-    box: Shared
+    box: SameForAll
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Parsimonious(OneShot, HoldOut):
     def broadcast(self, common: CommonOfClasses, server: Server, turn: Turn) -> Box | Function | None:  # type: ignore[override]
         """The box, and in the end the model."""
         if turn.exchange == SAMPLES and self.box is None:
-            return Box(Shared(server.box))
+            return Box(SameForAll(server.box))
         if turn.exchange < MODEL:
             return None
         nodes, coefficients = zip(*map(_numbered, server.final), strict=True)
@@ -164,7 +164,7 @@ class Parsimonious(OneShot, HoldOut):
         """Send the corners, then samples, and predict by the model that comes back."""
         if turn.exchange == BOX:
             corners = np.array([[[one.min(axis=0), one.max(axis=0)] for one in of_one] for of_one in samples.x.values])
-            return client, Corners(Each(corners)) if self.box is None else None, None
+            return client, Corners(PerClient(corners)) if self.box is None else None, None
         if turn.exchange == SAMPLES:
             client = client if down is None else replace(client, box=down.box.values)
             client, up = self.choose(common, client, samples, turn)

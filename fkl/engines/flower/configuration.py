@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, inside, require
+from fkl.basics.errors import FklError, key_prefix, require
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.conditions import wrap
 from fkl.conditions.privacy import Noise
@@ -94,7 +94,7 @@ def own_table(run: Run, path: str) -> Table:
         Names the file, and what is wrong with it.
     """
     dataset: Any = replace(run.dataset, path=path)
-    with inside("dataset"):
+    with key_prefix("dataset"):
         table: Table = dataset.load(Store(Path(run.paths.data)), shared_generator(run.settings.seed, Role.DATA))
     return replace(table, where=path)
 

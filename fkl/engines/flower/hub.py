@@ -15,7 +15,7 @@ import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
-from fkl.basics.errors import FklError, counted, require
+from fkl.basics.errors import FklError, plural, require
 from fkl.basics.files import write_sealed, write_text
 from fkl.basics.plain_data import NotPlainError
 from fkl.conditions import accountant
@@ -123,9 +123,9 @@ class Hub:
         known = self._gather()
         self._words, self.known = words_of(known), known
         self.server = LoneServer(method := method_of(self._run), known.common(self._run), known.clients)
-        self._exchanges, self._hears_silence = method.exchanges, method.hears_silence
-        there = f"{counted(self._sites, 'site')}, {counted(known.clients, 'client')}"
-        rounds = f"{counted(known.rounds, 'round')}, {counted(known.dimension, 'feature')}"
+        self._exchanges, self._hears_silence = method.exchanges, method.called_without_messages
+        there = f"{plural(self._sites, 'site')}, {plural(known.clients, 'client')}"
+        rounds = f"{plural(known.rounds, 'round')}, {plural(known.dimension, 'feature')}"
         self._say(f"{self._run.algo.label}: {there}, {rounds}")
         for t in range(known.rounds):
             self._say(self._round(t))
@@ -136,14 +136,14 @@ class Hub:
     def _gather(self) -> Known:
         """Wait until all sites have said who they are, and find what they have in common."""
         while len(self.members) < self._sites:
-            self._look_around()
+            self._poll_sites()
             time.sleep(PAUSE_S)
         rows, ends = [one.rows for one in self.members.values()], list(self._ends.values())
         scale = common_scale(ends, self._run.settings.scaling, len(self._columns))
         rounds = -(-max(rows) // self._clients_per_site)
         return Known(self._sites, self._clients_per_site, rounds, len(self._columns), scale)
 
-    def _look_around(self) -> None:
+    def _poll_sites(self) -> None:
         """Ask nodes that play no site who they are, now and then, and take in the answers that there are by now."""
         now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away}
         due = [n for n in self._grid.get_node_ids() if n not in playing and now >= self._again.get(n, now)]
@@ -151,9 +151,11 @@ class Hub:
         self._asked = {message: node for message, node in self._asked.items() if node not in due}
         self._asked |= self._push({n: RecordDict({ABOUT: ConfigRecord()}) for n in due}, "query", self._timeout)
         for node, answer in self._pull(self._asked):
-            self._meet(node, dict(answer.content[ABOUT]) if answer.has_content() else {"refused": str(answer.error)})
+            self._admit_site(
+                node, dict(answer.content[ABOUT]) if answer.has_content() else {"refused": str(answer.error)}
+            )
 
-    def _meet(self, node: int, about: dict[str, Any]) -> None:
+    def _admit_site(self, node: int, about: dict[str, Any]) -> None:
         """Take in what a node says of itself."""
         try:
             if "refused" in about:
@@ -168,21 +170,21 @@ class Hub:
             if rows != before.rows:
                 raise FklError(f"site {k} has {rows} rows, where it had {before.rows}")
             if before.heard not in (about["heard"], about["played"]):
-                raise FklError(f"site {k} has lost its memory of {counted(before.heard + 1, 'round')}, and stays out")
+                raise FklError(f"site {k} has lost its memory of {plural(before.heard + 1, 'round')}, and stays out")
         except FklError as error:
             if self._refused.get(node) != str(error):  # it is asked again, and may well say the same
                 self._say(f"a node is not taken in: {error}")
             self._refused[node] = str(error)
             return
         self._ends[k] = Ends(tuple(about["low"]), tuple(about["high"]), float(about["norm"]))
-        self._say(f"site {k} is {'back' if k in self.members else 'there'}, {counted(rows, 'row')}")
+        self._say(f"site {k} is {'back' if k in self.members else 'there'}, {plural(rows, 'row')}")
         self.members[k] = Member(node, rows, before.heard)
 
     def _here(self, t: int) -> list[int]:
         """Sites that play round t; where all that have a row left are away, the first of them that is back."""
         said = False
         while True:
-            self._look_around()
+            self._poll_sites()
             here = sorted(k for k, one in self.members.items() if not one.away and self._present(k, t))
             if here:
                 return here
@@ -265,7 +267,7 @@ class Hub:
         traffic.played += slowest
         return found
 
-    def goodbye(self) -> dict[int, tuple[int, float]]:
+    def collect_results(self) -> dict[int, tuple[int, float]]:
         """Rows predicted and summed squared error of each site that is there at the end, by its number."""
         here = {one.node: k for k, one in self.members.items() if not one.away}
         said = {
@@ -351,14 +353,14 @@ class Hub:
         if noise_of(self._run) is not None:
             yield self._epsilon()
         elif rows:
-            yield f"mse {error / rows:.6g}, of {counted(rows, 'prediction')} at {counted(len(told), 'site')}"
+            yield f"mse {error / rows:.6g}, of {plural(rows, 'prediction')} at {plural(len(told), 'site')}"
         for what, name, whole in (("uplink", "up", "heard"), ("downlink", "down", "sent")):
             arrays = sum(sum(getattr(one, name).values()) for one in traffic)
             messages = sum(getattr(one, whole) for one in traffic)
             beside = "bytes of Flower's messages, each with equal arrays once"
             yield f"{what}: {arrays} bytes of arrays, {messages} {beside}"
         seconds, played = sum(one.seconds for one in traffic), sum(one.played for one in traffic)
-        yield f"{seconds:.1f} s in {counted(len(traffic), 'round')}, of which the slowest site computed {played:.1f} s"
+        yield f"{seconds:.1f} s in {plural(len(traffic), 'round')}, of which the slowest site computed {played:.1f} s"
 
     def _epsilon(self) -> str:
         """What the noise is worth, of all that a client has sent: one mechanism for each sum, or for each message."""
@@ -369,7 +371,7 @@ class Hub:
         several = max(self._summed.values(), default=0) if isinstance(noise, Central) else self._told
         epsilon = float(accountant.epsilons(noise.noise, np.array([several]), noise.delta)[0])
         what = "sum" if isinstance(noise, Central) else "message"
-        return f"epsilon_client {epsilon:.6g} for delta {noise.delta:g}, of {counted(several, what)}"
+        return f"epsilon_client {epsilon:.6g} for delta {noise.delta:g}, of {plural(several, what)}"
 
 
 def serialised(message: Any) -> int:
@@ -399,7 +401,7 @@ def main(grid: Grid, context: Context) -> None:
     hub = Hub(run, grid, int(given["sites"]), int(given["clients-per-site"]), float(given["timeout-s"]), _say)
     folder = Path(str(given["out"])) / str(context.run_id)
     hub.train(after=lambda: hub.write(folder, {}))  # so that something is left of a run that is stopped
-    told = hub.goodbye()
+    told = hub.collect_results()
     hub.write(folder, told)
     for line in hub.summary(told):
         _say(line)

@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from fkl import __version__
-from fkl.basics.errors import FklError, extra, inside, require
+from fkl.basics.errors import FklError, key_prefix, require, requires_extra
 from fkl.basics.files import require_files_in, write_text, writing
 from fkl.config import load
 from fkl.config.compose import compose
@@ -105,13 +105,13 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     fkl.basics.errors.FklError
         For what real sites cannot play, a folder with anything in it, or a want of Flower.
     """
-    with extra("flower", "flower"):
+    with requires_extra("flower", "flower"):
         import flwr  # noqa: F401 - what follows is of no use without it
     for key, value in (("sites", sites), ("clients-per-site", clients_per_site)):
         require(value >= 1, key, value, "an integer >= 1")
     run = load(compose(*words))
     require_fits(run)
-    with inside("algo"):  # that the server would refuse, when all sites are there
+    with key_prefix("algo"):  # that the server would refuse, when all sites are there
         known = Known(sites, clients_per_site, 1, 1, Scale())
         LoneServer(method_of(run), known.common(run), known.clients)
     with writing(folder):

@@ -14,7 +14,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from fkl.basics.errors import FklError, refuse, require
+from fkl.basics.errors import FklError, print_refusal, require
 from fkl.basics.files import write_text
 from fkl.config import Run
 from fkl.contract.lone_party import LoneClient
@@ -154,7 +154,7 @@ def _answering(answer: Callable[[Site, Message], tuple[Told, RecordDict]]) -> Ca
             told, content = answer(Site(context), message)
         except FklError as error:
             told, content = {"refused": "it cannot answer, and its own log says why"}, RecordDict()
-            refuse(error)
+            print_refusal(error)
         content[ABOUT] = ConfigRecord(told)
         return Message(content, reply_to=message)
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from fkl.basics.errors import FklError, refuse
+from fkl.basics.errors import FklError, print_refusal
 from fkl.papers.frontier.search import main
 
 if __name__ == "__main__":
@@ -11,4 +11,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv[2:])
     except FklError as error:
-        sys.exit(refuse(error))
+        sys.exit(print_refusal(error))

@@ -9,7 +9,7 @@ from typing import Any
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import write_text
-from fkl.conditions import Inside
+from fkl.conditions import Wrapped
 from fkl.conditions.accountant import INSTALLED, MISSING
 from fkl.config import load
 from fkl.config.compose import compose
@@ -20,7 +20,7 @@ from fkl.papers.frontier.measures import error_of
 from fkl.papers.frontier.trials import BUDGET, TUNED, Entry, append, best_of, cell_of, entries, read_trials, tuned
 from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
-from fkl.tasks.run_samples import told_before
+from fkl.tasks.run_samples import quiet
 
 STARTUP = 6
 """Trials that Optuna's TPE draws blindly before it proposes."""
@@ -83,7 +83,7 @@ def _rounded(value: float) -> float:
 
 def _tried(words: tuple[str, ...], entry: Entry, values: dict[str, Any]) -> tuple[float, dict[str, float]]:
     """Error of a run with these values, and the noise that its epsilon takes."""
-    with told_before():
+    with quiet():
         return _error((*words, *(f"{key}={value}" for key, value in values.items())), entry)
 
 
@@ -106,7 +106,7 @@ def noise_for(experiment: Experiment, epsilon: float) -> float:
     if not INSTALLED:
         raise FklError(MISSING)
     method = experiment.algorithm
-    assert isinstance(method, Inside)
+    assert isinstance(method, Wrapped)
 
     def told(sigma: float) -> float:
         columns = replace(method.condition, noise=sigma).columns(method.method, experiment.problem)

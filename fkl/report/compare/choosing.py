@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from fkl import conf_folder
-from fkl.basics.errors import FklError, require, shown
+from fkl.basics.errors import FklError, in_one_line, require
 from fkl.report.compare.labels import CLASS, Flat, flat
 from fkl.results.finished_runs import CONFIG_FILE, Collected, DivergedRun, EndedRun, FinishedRun, entries
 from fkl.results.folder import LAST_FILE
@@ -50,7 +50,7 @@ def choose(where: Iterable[str | PathLike[str]]) -> Collected:
         found.warn()
         diverged = len(found.diverged)
         why = f"{diverged} diverged; lower the step size" if diverged else "fkl run makes one"
-        raise FklError(f"{', '.join(map(shown, places))}: no finished run there; {why}")
+        raise FklError(f"{', '.join(map(in_one_line, places))}: no finished run there; {why}")
     found.whole.sort(key=lambda run: run.ended)
     ended: list[EndedRun] = [*found.diverged, *found.whole]
     for word in filters:
