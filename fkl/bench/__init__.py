@@ -16,10 +16,12 @@ import numpy as np
 from tabulate import tabulate
 
 from fkl import __version__
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, requires_extra
 from fkl.bench.case import Case
 
 BENCHES = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
+ON_REQUEST = ("gpu",)
+"""Needs JAX."""
 LIBRARIES = ("numpy", "scipy", "numba")
 
 
@@ -29,12 +31,15 @@ def bench(names: Iterable[str]) -> str:
     Parameters
     ----------
     names : iterable of str
-        Of `BENCHES`; all where there is none.
+        Of `BENCHES` or `ON_REQUEST`; all of `BENCHES` where there is none.
     """
     wanted = tuple(names) or BENCHES
     for name in wanted:
-        if name not in BENCHES:
-            raise FklError(f"bench {name}: must be one of {', '.join(BENCHES)}")
+        if name not in (*BENCHES, *ON_REQUEST):
+            raise FklError(f"bench {name}: must be one of {', '.join((*BENCHES, *ON_REQUEST))}")
+    if {*ON_REQUEST} & {*wanted}:
+        with requires_extra("jax", "bench gpu"):
+            import jax  # noqa: F401
     rows = [_row(case) for name in wanted for case in import_module(f"fkl.bench.{name}").cases()]
     heads = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "the floor")
     return f"{_machine()}\n\n{tabulate(rows, heads, tablefmt='github', disable_numparse=True)}"

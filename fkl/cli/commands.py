@@ -411,7 +411,7 @@ def audit(words: tuple[str, ...]) -> None:
 def bench_command(names: tuple[str, ...]) -> None:
     """Time methods beside the floor of their arithmetic; some minutes, on a machine that does nothing else.
 
-    NAME is pof_mkl, graph_omkl, coke, fdskl, parsimonious or rf_gp; all of them if there is none.
+    NAME is pof_mkl, graph_omkl, coke, fdskl, parsimonious or rf_gp, all of them if there is none; or gpu, engine=jax.
     """
     from fkl.bench import bench
 
