@@ -10,7 +10,7 @@ from fkl.config.choices import CONDITIONS
 from fkl.config.settings import Settings
 from fkl.data import renamed
 
-NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "logger")
+NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "figures", "logger")
 """Keys that change where or how fast a run goes, but no number of it."""
 
 

@@ -81,6 +81,8 @@ class Settings:
         Column of the summary whose mean a search for hyper-parameters is to make small.
     save_model : bool
         Whether to keep what was learned, in ``model.npz``.
+    figures : {"all", "none"}
+        Whether a run draws its figures, which takes longer than the rounds of a small one.
     out : str or None
         Folder for this run's files; None for one named after the configuration.
     """
@@ -96,6 +98,7 @@ class Settings:
     checkpoint_s: float | None = 30.0
     objective: str | None = None
     save_model: bool = False
+    figures: str = "all"
     out: str | None = None
 
     def __post_init__(self) -> None:
@@ -104,6 +107,7 @@ class Settings:
         require(1 <= self.replicates <= MOST_REPLICATES, "replicates", self.replicates, allowed)
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
         require(self.engine in ENGINES, "engine", self.engine, ", ".join(ENGINES))
+        require(self.figures in ("all", "none"), "figures", self.figures, "all or none")
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require(self.rows in PARTS_OF_ROWS, "rows", self.rows, ", ".join(PARTS_OF_ROWS))
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")

@@ -187,22 +187,19 @@ def workspace(run: Run) -> Iterator[Path]:
         raise
 
 
-def finish(run: Run, folder: Path, draw: Callable[[Path], None], notes: dict[str, Any]) -> None:
-    """Complete a workspace whose tables are written, and move it to the run's place in one step.
+def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
+    """Complete a workspace whose tables and figures are there, and move it to the run's place in one step.
 
     Parameters
     ----------
     run : Run
     folder : Path
         The workspace.
-    draw : callable
-        Draws the run's figures into the folder it is given.
     notes : dict
         What else provenance.json shall tell.
     """
     with writing(run.folder):
         (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False), encoding="utf-8")
-        draw(folder)
         files = sorted(file for file in folder.iterdir() if file.name not in (LAST_FILE, CHECKPOINT, CHECKPOINTS))
         for file in files:
             with file.open("rb+") as stream:

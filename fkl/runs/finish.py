@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from fkl.engines.divergence import worse_than_zero
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
 from fkl.kernels.around_median import AroundMedian
-from fkl.report.figures import draw_run
 from fkl.results import folder as results
 from fkl.results.model import FILE as MODEL
 from fkl.results.model import Model
@@ -39,9 +37,12 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     if warnings:
         notes["warning"] = "; ".join(warnings)
         print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
-    panels = whole.task.panels()
-    draw = partial(draw_run, curves=tables.curves, summary=summary, title=title, panels=panels)
-    results.finish(run, folder, draw, notes)
+    if run.settings.figures == "all":
+        from fkl.report.figures import draw_run  # and matplotlib, half of what a small run takes
+
+        with results.writing(run.folder):
+            draw_run(folder, tables.curves, summary, title, whole.task.panels())
+    results.finish(run, folder, notes)
 
 
 def add_model(run: Run) -> None:
