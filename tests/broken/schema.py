@@ -2,7 +2,7 @@
 
 import typing
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -76,7 +76,8 @@ def target(group: str, choice: str) -> type:
     node = yaml.safe_load((conf_folder() / group / f"{choice}.yaml").read_text(encoding="utf-8"))
     if "_target_" in node:
         module, _, name = node["_target_"].rpartition(".")
-        return getattr(import_module(module), name)
+        made = getattr(import_module(module), name)
+        return made.with_keys(node) if hasattr(made, "with_keys") else made
     return target(group, next(part for part in node["defaults"] if isinstance(part, str) and part != "_self_"))
 
 
@@ -102,4 +103,6 @@ def base(group: str, choice: str) -> tuple[str, ...]:
 def _keys(base: tuple[str, ...], group: str, owner: type) -> Iterator[Key]:
     types = typing.get_type_hints(owner)
     for field in fields(owner):
+        if is_dataclass(types[field.name]):  # how a data set's files are read, which no command line sets
+            continue
         yield Key(base, f"{group}.{field.name}" if group else field.name, owner, types[field.name])

@@ -19,7 +19,7 @@ BY_TYPE: dict[Any, tuple[str, ...]] = {
 EMPTY_OR_LIST = ("''", "' '", "[a]", "{a: 1}")
 ANY_WORD = {("Settings", "out"), ("Settings", "objective"), *(("Paths", key) for key in ("data", "outputs", "cache"))}
 """Keys that any word will do for; a column is looked for once there is a summary."""
-BELOW_0 = {("Uji", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")}
+BELOW_0 = {("TableSet", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")}
 TAKES = dict.fromkeys(BELOW_0, ("-1.0", "-1e300"))
 TAKES |= {("TableFile", "delimiter"): ("' '",), ("Directed", "p"): ("0", "1e-300")}
 """What a key may be all the same, which others of its type or name cannot."""
