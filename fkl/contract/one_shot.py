@@ -71,15 +71,23 @@ class Owned(NamedTuple):
 
 
 class OneShot(Federated):
-    """A method that learns in one round of a few exchanges.
+    """Base class of methods with a server that learn in one round of a few exchanges.
 
-    As `Federated`, but that `client` is given `Owned` samples, that `server` is told no shares, and that what a client
-    shows, in the last exchange, are its predictors.
+    You write `label`, `exchanges`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, but that
+
+    - `common` is a `CommonOfClasses`, which has the classes of each replicate;
+    - `client` gets `Owned` samples, and returns in the last exchange `Predictors`, one a replicate, as its outcome;
+    - `server` gets shares of 0, since a mean over clients is not what it learns from;
+
+    and ``told(server, client) -> (figures, of_clients)``: what the run records besides errors, arrays (R,) and (R, K)
+    by name. You may set `uses_kernels` and `several_classes`.
     """
 
     not_traceable: ClassVar[str] = "it learns in one round, so that there is nothing to scan"
     uses_kernels: ClassVar[bool] = False
+    """Whether the kernels are those of the node `kernels`."""
     several_classes: ClassVar[bool] = True
+    """Whether it learns more than two classes."""
 
     def told(self, server: Any, client: Any) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """What a run records of the states after the last exchange: figures (R,), and figures of clients (R, K)."""

@@ -131,12 +131,24 @@ class Wire:
 
 
 class VerticalMethod:
-    """A method over parties. Its class says `pooled` where there is no protocol: a comparator on pooled data."""
+    """Base class of methods whose parties hold different features of the same samples.
+
+    You write `label`, and for the protocol
+
+    - ``party(own, wire)``: one party's part, a generator. It sends by ``wire.send(receiver, letter)``, waits by
+      ``letter = yield sender``, and returns what it has learned when the last round is over.
+    - ``assembled(parts, held)``: the model that the parties' results are together; ``model.decision(x)`` is f (n,) of
+      samples (n, d), ``model.function`` an `fkl.kernels.functions.Function`.
+
+    Most methods derive from `Learning`, which has the pooled path, too. A comparator on pooled data sets `pooled` and
+    writes no protocol. You may write `tolerance`, and set the facts below.
+    """
 
     label: ClassVar[str]
     not_traceable: ClassVar[str] = "its parties take turns within a round"
-    """As of `fkl.contract.star.Federated`."""
+    """Why JAX cannot trace its rounds."""
     pooled: ClassVar[bool] = False
+    """Whether it has no protocol."""
     uses_kernels: ClassVar[bool] = False
     """Whether the kernels are those of the node `kernels`."""
     fold: int | None
@@ -178,7 +190,17 @@ class State:
 
 
 class Learning(VerticalMethod):
-    """A method that has a model after each of its rounds."""
+    """Base class of vertical methods that have a model after each of their rounds.
+
+    Besides `label`, `party` and `assembled` you write the pooled path, which must come to the same model:
+
+    - ``generators(rng, parties, root)``: the random numbers of each party, from those of the pooled path.
+    - ``begin(held, rng)``: what is known before the first round, as arrays.
+    - ``advance(held, learned, count) -> (learned, model)``: one round with all features x (N, d) at once;
+      ``count(kind, sender, receiver, messages, items, size)`` enters the letters that the parties would send.
+
+    You may write `rounds` and `values` (where f of the test rows is cheaper given that of the last model).
+    """
 
     @property
     def rounds(self) -> int:
@@ -255,9 +277,13 @@ class Learning(VerticalMethod):
             models.append(model)
         book(world, booked)
         rows = tuple(split.test for split in state.splits)
-        f = tuple(partial(self._tested, problem.x, state, r, model) for r, model in enumerate(models))
+
+        def tested(r: int) -> Array:
+            f, state.tested[r] = self.values(models[r], problem.x, rows[r], state.tested.get(r))
+            return f
+
         state.models = models
-        return state, Scored(f, rows, t + 1)
+        return state, Scored(tuple(partial(tested, r) for r in range(len(models))), rows, t + 1)
 
     def values(self, model: Any, x: Array, rows: NDArray[np.int64], before: Any) -> tuple[Array, Any]:
         """Values f (m,) of some rows of samples (n, d), and what is handed on to the next model's.
@@ -265,10 +291,6 @@ class Learning(VerticalMethod):
         `before` is what was handed on of the same rows last, or None.
         """
         return model.decision(x[rows]), None
-
-    def _tested(self, x: Array, state: State, r: int, model: Any) -> Array:
-        f, state.tested[r] = self.values(model, x, state.splits[r].test, state.tested.get(r))
-        return f
 
     def functions(self, world: World, state: State, t: int) -> tuple[Function, ...]:
         """Every replicate's model."""
