@@ -75,7 +75,7 @@ class Moments(Travelling):
 
     def dense(self) -> PerClient:
         """The moments themselves, (R, K, N, L)."""
-        every = [self.of(k)._summed() for k in range(self.x.shape[1])]
+        every = [self.client(k)._summed() for k in range(self.x.shape[1])]
         return PerClient(np.stack(every, axis=1), self._each())
 
     def mean(self, share: Array) -> NDArray[np.float64]:
@@ -84,15 +84,15 @@ class Moments(Travelling):
 
     def squared_norm(self) -> NDArray[np.float64]:
         """As `PerClient.squared_norm`, one client after another: all at once need not fit."""
-        every = [PerClient(self.of(k)._summed()[:, None]) for k in range(self.x.shape[1])]
+        every = [PerClient(self.client(k)._summed()[:, None]) for k in range(self.x.shape[1])]
         return np.concatenate([one.squared_norm() for one in every], axis=1)
 
     def times(self, factor: Array) -> "Moments":
         """As `PerClient.times`, by the weights: of factors (K,) or (R, K) >= 0."""
         return replace(self, weight=factor[..., None] * self.weight)
 
-    def of(self, k: int) -> "Moments":
-        """That of client k alone."""
+    def client(self, k: int) -> "Moments":
+        """The moments of client k alone."""
         mine = slice(k, k + 1)
         return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
 
@@ -107,7 +107,7 @@ class Moments(Travelling):
         samples = np.zeros((R, self.x.shape[1], self.bank.kernels, rank, P + 1))
         matrix = np.empty((R, self.bank.kernels, P + 1, P + 1))
         for k in range(self.x.shape[1]):
-            packed = self.of(k)._summed()
+            packed = self.client(k)._summed()
             matrix[..., :P, :P], matrix[..., :P, P], matrix[..., P, P] = (
                 symmetric(packed[..., :-P]), packed[..., -P:], square[:, k, None],
             )  # fmt: skip

@@ -9,6 +9,7 @@ remains in the next change, whatever the rounding (as in CHOCO-SGD, Koloskova et
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -147,32 +148,30 @@ class Compression(OnMessages):
         """The message with codes in place of the payloads that are to be short."""
         if self.full or message is None:
             return message
+
+        def numbers(shape: tuple[int, ...], draw: int) -> Array:
+            return turn.vectors(role, int(np.prod(shape[2:])), draw).reshape(shape)
+
         short: dict[str, Any] = {}
-        draw = turn.exchange * ANOTHER_EXCHANGE
+        draw = turn.exchange * ANOTHER_EXCHANGE - 1
         for kind, payloads in kinds(message):
             new = []
             for j, payload in enumerate(payloads):
-                new.append(self._short(payload, turn, role, draw, coded, f"{prefix}{kind} {j}", kind))
-                draw += 1
+                draw += 1  # also of those that travel as they are, so that a payload's numbers are its own
+                new.append(payload)
+                if self.kinds is not None and kind not in self.kinds:
+                    continue
+                dense = payload.dense()
+                if not isinstance(dense, SameForAll if role == Role.COMPRESSION_DOWN else PerClient):
+                    continue
+                values = dense.values[:, None] if isinstance(dense, SameForAll) else dense.values
+                if values.dtype.kind != "f" or values.ndim < 3:
+                    continue
+                draws = partial(numbers, values.shape, draw)
+                code = coded(f"{prefix}{kind} {j}", values, getattr(dense, "chosen", None), draws)
+                new[-1] = OneCodeForAll(code) if isinstance(dense, SameForAll) else code
             short[kind] = tuple(new) if isinstance(getattr(message, kind), tuple) else new[0]
         return replace(message, **short)
-
-    def _short(self, payload: Any, turn: Turn, role: Role, draw: int, coded: Any, name: str, kind: str) -> Any:
-        """A payload's code, or itself."""
-        if self.kinds is not None and kind not in self.kinds:
-            return payload
-        dense = payload.dense()
-        if not isinstance(dense, SameForAll if role == Role.COMPRESSION_DOWN else PerClient):
-            return payload
-        values = dense.values[:, None] if isinstance(dense, SameForAll) else dense.values
-        if values.dtype.kind != "f" or values.ndim < 3:
-            return payload
-
-        def numbers() -> Array:
-            return turn.vectors(role, values[0, 0].size, draw).reshape(values.shape)
-
-        code = coded(name, values, getattr(dense, "chosen", None), numbers)
-        return OneCodeForAll(code) if isinstance(dense, SameForAll) else code
 
 
 @dataclass(frozen=True)

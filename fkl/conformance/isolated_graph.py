@@ -84,7 +84,7 @@ class LoneBatchAgent(LoneAgent):
     def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
         super().__init__(method, common, number, neighbours)
         x, y, loss, agents = own
-        self._batch = BatchSamples.of(self._common.bank, x, y, LOSSES[loss], agents)
+        self._batch = BatchSamples.from_samples(self._common.bank, x, y, LOSSES[loss], agents)
 
     def samples_of_round(self, t: int) -> BatchSamples:
         """All of them."""
@@ -97,7 +97,7 @@ class LoneFeatureAgent(LoneAgent):
     def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
         super().__init__(method, common, number, neighbours)
         x, y, _, _ = own
-        self._batch = OwnSamples.of(x, y, np.array([len(y)]))
+        self._batch = OwnSamples.from_samples(x, y, np.array([len(y)]))
 
     def samples_of_round(self, t: int) -> OwnSamples:
         """All of them."""
@@ -120,7 +120,11 @@ def play_apart(method: Decentralized, world: World, party: Apart) -> Played:
     problem, common = world.problem, replace(world.common)  # without features that were drawn already
     with_batch = LoneFeatureAgent if method.own_features else LoneBatchAgent
     kind: type[LoneAgent] = LoneStreamAgent if method.online else with_batch
-    samples = samples_of_rounds(world) if method.online else _of_agents(problem)
+    if method.online:
+        samples = samples_of_rounds(world)
+    else:
+        x, y, client = problem.part(True)
+        samples = [(x[client == k], y[client == k], problem.loss, problem.clients) for k in range(problem.clients)]
     with ExitStack() as ends:
         agents = []
         for k, own in enumerate(samples):
@@ -128,12 +132,6 @@ def play_apart(method: Decentralized, world: World, party: Apart) -> Played:
             agents.append(ends.enter_context(closing(party(kind, method, common, k, known, *own))))
         network = Graph(world, topology, agents)
         return Played([network.round(t) for t in range(problem.rounds)], network.by_round, network.by_client)
-
-
-def _of_agents(problem: Any) -> list[tuple[Any, ...]]:
-    """What each agent holds of a batch."""
-    x, y, client = problem.part(True)
-    return [(x[client == k], y[client == k], problem.loss, problem.clients) for k in range(problem.clients)]
 
 
 class Graph(Carrier):

@@ -59,7 +59,12 @@ class PartyProcess:
         made_of = _pickled((kind, arguments))
         self._pipe, theirs = context.Pipe()
         self._folder = TemporaryDirectory(prefix="fkl-party-")
-        given = theirs, _search_path(arguments[0]), self._folder.name
+        # Modules are found there as they are here, the method's own among them.
+        module = type(arguments[0]).__module__
+        file = getattr(sys.modules.get(module), "__file__", None)
+        own = [] if file is None else [str(Path(file).resolve().parents[module.count(".")])]
+        search_path = [*(str(Path(folder).resolve()) for folder in sys.path), *own]
+        given = theirs, search_path, self._folder.name
         self._process = context.Process(target=_live, args=given, daemon=True)
         self._process.start()
         theirs.close()
@@ -137,11 +142,3 @@ def _pickled(parts: Any) -> bytes:
     except Exception as error:
         said = f"a party cannot be on its own, since what it is made of cannot be pickled: {error}"
         raise PartyError(said) from None
-
-
-def _search_path(method: Any) -> list[str]:
-    """Where modules are found, the method's own among them."""
-    module = type(method).__module__
-    file = getattr(sys.modules.get(module), "__file__", None)
-    own = [] if file is None else [str(Path(file).resolve().parents[module.count(".")])]
-    return [*(str(Path(folder).resolve()) for folder in sys.path), *own]

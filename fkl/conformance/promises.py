@@ -4,14 +4,14 @@
 
 Each promise is a method of `Conformance` that raises `BrokenPromiseError`, so a test of your own is as short:
 
-    Conformance.of("algo=mine", folder="my_conf").replicates_are_independent()
+    Conformance.from_overrides("algo=mine", folder="my_conf").replicates_are_independent()
 """
 
 import hashlib
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +36,6 @@ from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
 from fkl.tasks.run_samples import quiet
-from fkl.tasks.task import Probe
 from fkl.wire import Channel
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
 from fkl.wire.ledger import UNITS, Ledger
@@ -221,14 +220,14 @@ class Recorder(Channel):
 
 def form(message: Any) -> Any:
     """All that is known of a message without its numbers: classes, shapes but for rows of `Ragged`, types."""
-    return type(message).__name__, [(kind, [_form(part) for part in parts]) for kind, parts in kinds(message)]
 
+    def of_payload(payload: Any) -> Any:
+        arrays = arrays_of(payload)
+        if isinstance(payload, Ragged):
+            return "Ragged", [(array.dtype.str, array.shape[1:]) for _, array in arrays]
+        return type(payload).__name__, [(name, array.dtype.str, array.shape) for name, array in arrays]
 
-def _form(payload: Any) -> Any:
-    arrays = arrays_of(payload)
-    if isinstance(payload, Ragged):
-        return "Ragged", [(array.dtype.str, array.shape[1:]) for _, array in arrays]
-    return type(payload).__name__, [(name, array.dtype.str, array.shape) for name, array in arrays]
+    return type(message).__name__, [(kind, [of_payload(part) for part in parts]) for kind, parts in kinds(message)]
 
 
 def _numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
@@ -283,9 +282,17 @@ class Conformance:
     cache: Path | None = None
 
     @classmethod
-    def of(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
+    def from_overrides(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
         """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
-        run, given = _with_absence(overrides, folder)
+        run = scenario(*overrides, folder=folder)
+        given = prepare(run)
+        # Somebody is absent now and then, where the method allows it, and nobody is yet.
+        if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
+            with suppress(BadValue), quiet():
+                thinned = scenario(*overrides, *ABSENCE, folder=folder)
+                of_some = prepare(thinned)
+                of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may refuse it, too
+                run, given = thinned, of_some
         if given.redraw is not None:  # of replicates that run together all have what is drawn for the first
             problem, topology = given.redraw(0)
             given = replace(
@@ -328,18 +335,29 @@ class Conformance:
     def threads_and_chunks_do_not_matter(self) -> None:
         """One thread and one replicate at a time give the tables that several of each do."""
         self._require_tables(simulate(self.experiment, 1, 1, _nobody), "one thread, one replicate at a time")
-        with _all_threads_awake():
+        worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # even the smallest work is shared
+        try:
             self._require_tables(simulate(self.experiment, 2, None, _nobody), "two threads that share every product")
+        finally:
+            threads.ELEMENTS_A_THREAD = worth
 
     def state_survives_save_and_load(self) -> None:
         """A run that is interrupted, and goes on from its checkpoint in a new world, leaves the same tables."""
-        rounds = self.experiment.replicates * self.experiment.problem.rounds
+        most = INTERRUPTED * self.experiment.replicates * self.experiment.problem.rounds
+        done = 0
+
+        def advance(more: int) -> None:
+            nonlocal done
+            done += more
+            if done > most:
+                raise _InterruptedError
+
         with TemporaryDirectory() as scratch:
             file = Path(scratch) / "checkpoint"
             checkpoint = Checkpoint(file, 0.0, "")
             ended: dict[int, Chunk] = {}
             with suppress(_InterruptedError):
-                for chunk in simulate(self.experiment, None, CHUNK, _interrupting(INTERRUPTED * rounds), checkpoint):
+                for chunk in simulate(self.experiment, None, CHUNK, advance, checkpoint):
                     ended[chunk.first] = chunk
             if checkpoint.place() is None:
                 raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
@@ -354,12 +372,25 @@ class Conformance:
             before = self.together if probe.replicates is None else play(self.experiment, some)
             after = play(replace(self.experiment, problem=probe.problem), some)
             require_same(before, after, probe.why, probe.rounds)
-            self._require_hidden(probe, before, after)
+            if probe.hidden is None or probe.rounds is None:
+                continue
+            for mine, theirs in zip(before.shown.values(), after.shown.values(), strict=True):
+                if mine[probe.rounds][probe.hidden] != theirs[probe.rounds][probe.hidden]:
+                    begins = f"round {probe.rounds + 1}"
+                    raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
     def ledger_books_every_message(self) -> None:
         """By round, client and kind, the ledger has what was sent, and a message says nothing but by its numbers."""
         recorder, ledger = self._recorded(self.everyone)
-        self._require_known_forms()
+        # Classes, shapes and types of messages are not paid for: with other samples they have to be the same.
+        one, other = (
+            self._recorded((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
+        )
+        for (where, mine), (_, theirs) in zip(one, other, strict=True):
+            if mine != theirs:
+                raise BrokenPromiseError(
+                    f"{where}: other samples give a message of another form: {mine}, then {theirs}"
+                )
         for direction, tally in ledger.tallies.items():
             counted = recorder.counted.get(direction)
             if counted is None or direction == "lost":  # which messages are lost is the channel's own business
@@ -383,17 +414,6 @@ class Conformance:
             pass
         return recorder, ledger
 
-    def _require_known_forms(self) -> None:
-        """Messages of other samples have the same classes, shapes and types: none of these is paid for."""
-        one, other = (
-            self._recorded((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
-        )
-        for (where, mine), (_, theirs) in zip(one, other, strict=True):
-            if mine != theirs:
-                raise BrokenPromiseError(
-                    f"{where}: other samples give a message of another form: {mine}, then {theirs}"
-                )
-
     def parties_see_what_they_hold_alone(self) -> None:
         """Each party as an object with its own data, and messages as bytes, shows and sends what all at once do."""
         self.require_parties_agree(PartyObject)
@@ -409,15 +429,6 @@ class Conformance:
         require_parties_agree(algorithm, lambda: make_world(doubles, (0,))[0], party)
         if party is PartyObject and self.experiment.precision != doubles.precision:
             require_parties_agree(algorithm, lambda: make_world(self.experiment, (0,))[0], party)
-
-    @staticmethod
-    def _require_hidden(probe: Probe, before: Trace, after: Trace) -> None:
-        """What may not differ in the round in which the probe begins."""
-        if probe.hidden is not None and probe.rounds is not None:
-            for mine, theirs in zip(before.shown.values(), after.shown.values(), strict=True):
-                if mine[probe.rounds][probe.hidden] != theirs[probe.rounds][probe.hidden]:
-                    begins = f"round {probe.rounds + 1}"
-                    raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
     def _tables(self, chunks: Iterable[Chunk]) -> dict[str, str]:
         records = make_records(self.experiment, chunks, self.cache)
@@ -447,47 +458,12 @@ PROMISES = (
 )
 
 
-def _with_absence(overrides: Sequence[str], folder: str | Path | None) -> tuple[Run, Experiment]:
-    """A scenario in which somebody is absent now and then, where its method allows it; as it is where somebody is."""
-    run = scenario(*overrides, folder=folder)
-    given = prepare(run)
-    if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
-        with suppress(BadValue), quiet():
-            thinned = scenario(*overrides, *ABSENCE, folder=folder)
-            of_some = prepare(thinned)
-            of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may refuse it, too
-            return thinned, of_some
-    return run, given
-
-
 class _InterruptedError(Exception):
     """What ends a run in the middle."""
 
 
-def _interrupting(most: float) -> Callable[[int], None]:
-    done = 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        if done > most:
-            raise _InterruptedError
-
-    return advance
-
-
 def _nobody(rounds: int) -> None:
     """Hear how far a run is, and do nothing."""
-
-
-@contextmanager
-def _all_threads_awake() -> Iterator[None]:
-    """Share even the smallest work among threads."""
-    worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1
-    try:
-        yield
-    finally:
-        threads.ELEMENTS_A_THREAD = worth
 
 
 def main() -> None:
@@ -497,8 +473,16 @@ def main() -> None:
     parser.add_argument("--config-dir", "-cd", help="a configuration folder beside fkl's own")
     arguments = parser.parse_args()
     try:
-        conformance = Conformance.of(*arguments.overrides, folder=arguments.config_dir)
-        broken = sum([not _kept(conformance, promise) for promise in PROMISES])
+        conformance = Conformance.from_overrides(*arguments.overrides, folder=arguments.config_dir)
+        broken = 0
+        for promise in PROMISES:
+            name = promise.__name__.replace("_", " ")
+            try:
+                promise(conformance)
+                print(f"  {name:44} ok")
+            except BrokenPromiseError as error:
+                print(f"  {name:44} BROKEN: {error}")
+                broken += 1
     except FklError as error:
         print(f"fkl: {error}", file=sys.stderr)
         sys.exit(2)
@@ -506,14 +490,3 @@ def main() -> None:
     pooled = ", on pooled data: it has no parties" if getattr(algorithm, "pooled", False) else ""
     print(f"{algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept{pooled}")
     sys.exit(broken > 0)
-
-
-def _kept(conformance: Conformance, promise: Callable[[Conformance], None]) -> bool:
-    name = promise.__name__.replace("_", " ")
-    try:
-        promise(conformance)
-    except BrokenPromiseError as error:
-        print(f"  {name:44} BROKEN: {error}")
-        return False
-    print(f"  {name:44} ok")
-    return True

@@ -64,7 +64,7 @@ class Owned(NamedTuple):
     x: Ragged
     y: Ragged
 
-    def of(self, r: int) -> tuple[Array, Array, NDArray[np.int64]]:
+    def replicate(self, r: int) -> tuple[Array, Array, NDArray[np.int64]]:
         """One replicate's samples, a client after another, and the place of each one's client among those here."""
         x, y = self.x.values[r], self.y.values[r]
         return np.concatenate(x), np.concatenate(y), np.repeat(np.arange(len(y)), [len(one) for one in y])

@@ -209,7 +209,3 @@ class Federated:
             shown = outcome if shown is None else shown
         assert shown is not None, f"{type(self).__name__}: no exchange of a round shows a prediction"
         return Star(server, client), shown
-
-
-def _as_it_is(state: Any) -> Any:
-    return state

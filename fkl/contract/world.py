@@ -60,7 +60,7 @@ class Common:
         """The random features of all replicates, drawn when a method first asks for them."""
         return self.dictionary.bank(self.dimension, self.streams, self.precision, self.engine)
 
-    def of(self, r: int) -> Self:
+    def replicate(self, r: int) -> Self:
         """What the parties of one replicate know, of the one at place r."""
         return replace(self, streams=self.streams.of(r))
 
@@ -140,7 +140,7 @@ class World:
     def own_samples(self) -> OwnSamples:
         """The same as they are, of agents that make features of their own."""
         x, y, client = self.problem.part(True)
-        return OwnSamples.of(x, y, np.bincount(client, minlength=self.problem.clients))
+        return OwnSamples.from_samples(x, y, np.bincount(client, minlength=self.problem.clients))
 
     @cached_property
     def held(self) -> Held:

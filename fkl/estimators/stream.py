@@ -90,8 +90,13 @@ class Stream:
         fkl.basics.errors.FklError
             If the method diverges, which leaves nothing to go on from.
         """
-        end = self.t + len(y)
-        world, state = self._world(x, y), self.state
+        # The world when these samples have come, too; the features are those that were drawn at first.
+        before, end, x = self.world.problem, self.t + len(y), x.astype(self.world.precision)
+        if self.keeps:
+            x, y = np.concatenate([before.x, x]), np.concatenate([before.y, y])
+        foreseen = before.rounds if end <= before.rounds else max(end, 2 * before.rounds)
+        world, state = replace(self.world, problem=Window(x, y, end - len(y), foreseen)), self.state
+        vars(world).update({name: value for name, value in vars(self.world).items() if name == "bank"})
         if world.problem.rounds > self.world.problem.rounds:
             state = self.method.lengthened(world, state)
         for start in range(self.t, end, self.method.block):
@@ -115,16 +120,6 @@ class Stream:
         function = replace(function, **{name: array.astype(np.float64) for name, array in arrays.items()})
         values: NDArray[np.float64] = function.predict(x.astype(self.world.precision))[0]
         return values
-
-    def _world(self, x: Array, y: NDArray[np.float64]) -> World:
-        """The world when these samples have come, too; the features are those that were drawn at first."""
-        before, end, x = self.world.problem, self.t + len(y), x.astype(self.world.precision)
-        if self.keeps:
-            x, y = np.concatenate([before.x, x]), np.concatenate([before.y, y])
-        rounds = before.rounds if end <= before.rounds else max(end, 2 * before.rounds)
-        world = replace(self.world, problem=Window(x, y, end - len(y), rounds))
-        vars(world).update({name: value for name, value in vars(self.world).items() if name == "bank"})
-        return world
 
 
 class StreamRegressor(IncrementalRegressor):

@@ -26,25 +26,19 @@ def read(run: Run, generator: np.random.Generator) -> Table:
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
         encoder = table.encoder or Encoder(table.feature_names)
-        _require_two_classes(run, encoder)
+        # Words of more than two classes are refused to a method that would take their numbers for numbers.
+        count = len(encoder.labels)
+        if count > 2 and not _several_classes(run.algo):
+            paths = {name: path.rpartition(".") for name, path in targets("algo").items()}
+            algos = {name: getattr(import_module(module), attribute) for name, (module, _, attribute) in paths.items()}
+            able = ", ".join(name for name, algo in algos.items() if _several_classes(algo))
+            words = in_one_line(", ".join(encoder.labels[:WORDS_SHOWN]) + (", ..." if count > WORDS_SHOWN else ""))
+            allowed = f"numbers or two classes for {run.algo.label}; the {count} classes {words} are for algo={able}"
+            raise BadValue("target", run.dataset.target, allowed)
         table = replace(table, where=where, encoder=encoder)
     table = table.part(run.settings.rows)
     with key_prefix("dataset"):
         return normalise(table, run.settings.scaling)
-
-
-def _require_two_classes(run: Run, encoder: Encoder) -> None:
-    """Refuse words of more than two classes to a method that would take their numbers for numbers."""
-    count = len(encoder.labels)
-    if count > 2 and not _several_classes(run.algo):
-        paths = {name: path.rpartition(".") for name, path in targets("algo").items()}
-        classes = {name: getattr(import_module(module), attribute) for name, (module, _, attribute) in paths.items()}
-        able = ", ".join(name for name, algo in classes.items() if _several_classes(algo))
-        words = ", ".join(encoder.labels[:WORDS_SHOWN]) + (", ..." if count > WORDS_SHOWN else "")
-        allowed = (
-            f"numbers or two classes for {run.algo.label}; the {count} classes {in_one_line(words)} are for algo={able}"
-        )
-        raise BadValue("target", run.dataset.target, allowed)
 
 
 def _several_classes(algo: Any) -> bool:

@@ -171,19 +171,17 @@ class Sums(NamedTuple):
         total += squared_error
         loss = self.loss
         loss += squared_error + lam * present * outcome.squared_norm()
-        return Sums(total, loss, self._of_kernels(outcome.loss, present))
 
-    def _of_kernels(self, loss: Array | None, present: NDArray[np.bool_]) -> Array | None:
-        """The losses of kernels and a round's."""
-        total = self.kernel_loss
-        if loss is None or total is None:
-            return None if loss is None else loss * present[:, None]
-        if traced(total):
-            return total + loss * present[:, None]
+        # The losses of kernels, where there are kernels.
+        of_round, of_kernels = outcome.loss, self.kernel_loss
+        if of_round is None or of_kernels is None:
+            return Sums(total, loss, None if of_round is None else of_round * present[:, None])
+        if traced(of_kernels):
+            return Sums(total, loss, of_kernels + of_round * present[:, None])
         for start in range(0, len(present), CLIENTS_AT_A_TIME):  # so that no copy is as large as the losses
             some = slice(start, start + CLIENTS_AT_A_TIME)
-            total[:, some] += loss[:, some] * present[some, None]
-        return total
+            of_kernels[:, some] += of_round[:, some] * present[some, None]
+        return Sums(total, loss, of_kernels)
 
     def terms(self) -> list[Array]:
         """What sums over all clients are made of, (tiles, R), of squared errors, losses and regrets."""

@@ -1,6 +1,6 @@
 """A vertical partition: parties hold different features of the same samples."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -136,13 +136,10 @@ class ScoredJudge(Books):
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
         if t == self._shape[0] - 1:
-            self._close(outcome.rows, np.array(values))
+            # What a constant has on the rows that are tested on, beside these errors.
+            y, tested = self._problem.y, [self._problem.y[rows] for rows in outcome.rows]
+            self.at_the_end |= constants([np.delete(y, rows) for rows in outcome.rows], tested, classes)
+            if not classes:
+                variance = np.array([targets.var() for targets in tested])
+                self.at_the_end |= in_units(np.array(values), variance, self._problem.scale.y_unit)
         return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)
-
-    def _close(self, rows: Sequence[NDArray[np.int64]], values: NDArray[np.float64]) -> None:
-        """What a constant has on the rows that are tested on, beside these errors."""
-        y, classes = self._problem.y, self._problem.two_classes
-        tested = [y[some] for some in rows]
-        self.at_the_end |= constants([np.delete(y, some) for some in rows], tested, classes)
-        if not classes:
-            self.at_the_end |= in_units(values, np.array([some.var() for some in tested]), self._problem.scale.y_unit)

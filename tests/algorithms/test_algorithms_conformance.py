@@ -71,7 +71,7 @@ DIFFICULT: dict[str, tuple[str, ...]] = {
 @cache
 def conformance(*overrides: str) -> Conformance:
     """One scenario, whose traces all promises share."""
-    return Conformance.of(*overrides)
+    return Conformance.from_overrides(*overrides)
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)

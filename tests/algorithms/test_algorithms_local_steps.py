@@ -180,7 +180,7 @@ def test_an_agent_of_cta_descends_from_what_it_combined() -> None:
 )
 def test_parties_alone_step_alike(overrides: tuple[str, ...]) -> None:
     """Messages as bytes."""
-    suite = Conformance.of(*overrides, "algo.local_steps=3", "replicates=2")
+    suite = Conformance.from_overrides(*overrides, "algo.local_steps=3", "replicates=2")
     suite.parties_see_what_they_hold_alone()
     suite.ledger_books_every_message()
 

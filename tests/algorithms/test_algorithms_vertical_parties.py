@@ -119,7 +119,7 @@ def test_fdskl_s_workers_are_its_fast_path(masks: str, method: Fdskl, q: int, ac
 
 @pytest.mark.parametrize("algo", sorted(VERTICAL))
 def test_only_comparators_on_pooled_data_have_no_protocol(algo: str) -> None:
-    method = Conformance.of(f"algo={algo}").experiment.algorithm
+    method = Conformance.from_overrides(f"algo={algo}").experiment.algorithm
     assert method.pooled == (algo in ("libsvm", "dsg"))
     assert method.pooled == (type(method).party is VerticalMethod.party)
 

@@ -62,7 +62,7 @@ def test_no_delay_changes_no_bit_where_clients_are_absent() -> None:
 )
 def test_promises(overrides: tuple[str, ...]) -> None:
     """The state with what waits is saved and loaded; parties alone, with messages as bytes, wait alike."""
-    suite = Conformance.of(*overrides)
+    suite = Conformance.from_overrides(*overrides)
     suite.replicates_are_independent()
     suite.state_survives_save_and_load()
     suite.labels_are_not_known_before_they_are_shown()

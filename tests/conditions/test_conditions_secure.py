@@ -302,7 +302,7 @@ WIRED = {
 @pytest.mark.parametrize("name", WIRED)
 def test_promises_are_kept(name: str) -> None:
     """Parties on their own, some of them absent, come to the same sums and the same bytes."""
-    suite = Conformance.of(
+    suite = Conformance.from_overrides(
         *WIRED[name], "secure=pairwise", "secure.bits=48", "secure.fraction=32", *SHORT, "replicates=3"
     )
     for promise in IN_ONE_PROCESS:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array
-from fkl.algorithms.federated.nystroem import Centres, Client, Nystroem, Vector, joined, product, pull
+from fkl.algorithms.federated.nystroem import Centres, Client, Nystroem, Vector, all_centres, product, pull
 from fkl.contract.held_samples import Held
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
@@ -85,7 +85,7 @@ class DkrrNyCm(Nystroem):
         if up is None:
             return server
         if isinstance(up, Centres):
-            centres = joined(up)
+            centres = all_centres(up)
             zeros = np.zeros(centres.shape[:2])
             return Server(centres, zeros, zeros)
         assert isinstance(up.vector, PerClient)

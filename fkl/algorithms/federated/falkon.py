@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array
-from fkl.algorithms.federated.nystroem import Centres, Client, Nystroem, Vector, joined, product, pull
+from fkl.algorithms.federated.nystroem import Centres, Client, Nystroem, Vector, all_centres, product, pull
 from fkl.contract.held_samples import Held
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
@@ -75,7 +75,13 @@ class Falkon(Nystroem):
         if up is None:
             return server
         if isinstance(up, Centres):
-            return self._told(common, joined(up), len(share))
+            # M of all centres, before anything of the samples is known.
+            centres = all_centres(up)
+            phi = CentreBank(common.dictionary, centres).of_centres()
+            R, m, _ = phi.shape
+            curvature = len(share) / m * np.matmul(phi.swapaxes(1, 2), phi) + self.lam * np.eye(m)
+            zeros, one = np.zeros((R, m)), np.zeros((R, 1))
+            return Server(centres, np.linalg.inv(curvature), zeros, zeros, one, one)
         assert isinstance(up.vector, PerClient)
         summed = up.vector.mean(share) * len(share)
         if turn.t == 0:
@@ -90,13 +96,6 @@ class Falkon(Nystroem):
         squared = (residual * turned).sum(axis=1, keepdims=True)
         direction = turned + _over(squared, server.squared) * server.direction
         return Server(server.centres, server.inverse, residual, direction, squared, step)
-
-    def _told(self, common: Common, centres: Array, clients: int) -> Server:
-        phi = CentreBank(common.dictionary, centres).of_centres()
-        R, m, _ = phi.shape
-        curvature = clients / m * np.matmul(phi.swapaxes(1, 2), phi) + self.lam * np.eye(m)
-        zeros, one = np.zeros((R, m)), np.zeros((R, 1))
-        return Server(centres, np.linalg.inv(curvature), zeros, zeros, one, one)
 
 
 def _over(a: Array, b: Array) -> Array:

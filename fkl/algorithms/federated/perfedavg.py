@@ -125,8 +125,25 @@ class PerFedAvg(Federated):
         layers = [layer.values for layer in down.network]
         x = common.xp.tile(samples.x.astype(common.precision), (layers[0].shape[0], 1, 1))
         target = samples.y.astype(common.precision)
-        steps = self._meta_gradient if self.local_steps == 1 else self._summed
-        y_hat, gradients = steps(layers, x, target, common)
+        gradients: tuple[RankOne | PerClient, ...]
+        if self.local_steps == 1:
+            y_hat, gradients = self._meta_gradient(layers, x, target, common)
+        else:
+            # Each client's network is played as if it were a replicate of its own; what it shows is from before the
+            # first step, and what it sends are the sums of all steps' gradients.
+            (R, K), eta, xp = x.shape[:2], self._rate(self.eta, common), common.xp
+            own = [xp.repeat(layer, K, axis=0) for layer in layers]
+            total = [xp.zeros_like(layer) for layer in own]
+            alone, targets = x.reshape(R * K, 1, -1), xp.tile(target, R)[:, None]
+            shown = []
+            for _ in range(self.local_steps):
+                y_hat, of_step = self._meta_gradient(own, alone, targets, common)
+                shown.append(y_hat)
+                steps = [gradient.dense().values[:, 0] for gradient in of_step]
+                own = [layer - eta * step for layer, step in zip(own, steps, strict=True)]
+                total = [summed + step for summed, step in zip(total, steps, strict=True)]
+            y_hat = shown[0].reshape(R, K)
+            gradients = tuple(PerClient(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
         return None, Up(gradients), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
 
     def _meta_gradient(
@@ -139,26 +156,6 @@ class PerFedAvg(Federated):
         personal_a, personal_y_hat = forward(layers, x, (alpha, a, delta))
         personal_delta = backward(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
         return y_hat, tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
-
-    def _summed(
-        self, layers: list[Array], x: Array, target: Array, common: Common
-    ) -> tuple[Array, tuple[PerClient, ...]]:
-        """Predictions before the first local step, and the sums of all steps' gradients, of each layer.
-
-        Each client's network is played as if it were a replicate of its own.
-        """
-        (R, K), eta, xp = x.shape[:2], self._rate(self.eta, common), common.xp
-        own = [xp.repeat(layer, K, axis=0) for layer in layers]
-        total = [xp.zeros_like(layer) for layer in own]
-        alone, targets = x.reshape(R * K, 1, -1), xp.tile(target, R)[:, None]
-        shown = []
-        for _ in range(self.local_steps):
-            y_hat, gradients = self._meta_gradient(own, alone, targets, common)
-            shown.append(y_hat)
-            steps = [gradient.dense().values[:, 0] for gradient in gradients]
-            own = [layer - eta * step for layer, step in zip(own, steps, strict=True)]
-            total = [summed + step for summed, step in zip(total, steps, strict=True)]
-        return shown[0].reshape(R, K), tuple(PerClient(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """W <- w - eta times the clients' mean."""

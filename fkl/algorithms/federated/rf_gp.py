@@ -159,7 +159,7 @@ class RfGp(GaussianProcesses, Federated):
 
     @property
     def not_traceable(self) -> str:  # type: ignore[override]
-        """As of `Federated`."""
+        """Why JAX cannot trace its rounds: what is sent differs from round to round."""
         alike = self.flush == 1 and self.M is None and self.rank is None
         return "" if alike else "its messages are not alike in all rounds, but with flush=1, and M and rank null"
 
@@ -169,7 +169,7 @@ class RfGp(GaussianProcesses, Federated):
         require(self.rank is None or self.rank >= 1, "rank", self.rank, "an integer >= 1, or null for all sums")
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
-        """As of `GaussianProcesses`, and the samples that clients keep."""
+        """Bytes that a replicate takes at least, with the samples that clients keep."""
         kept = 0 if self.flush == 1 else 8 * problem.present.size * (2 + problem.dimension // 2)
         return super().needs(dictionary, problem) + kept
 
@@ -213,32 +213,29 @@ class RfGp(GaussianProcesses, Federated):
         if self.personal:
             density = own.log_density(samples.y)
             client = replace(client, log_w=client.log_w + xp.where(here[:, None] & active[:, None], density, 0.0))
-        client, up = self._told(common, client, samples, turn.t, None if self.M is None else active)
-        return client, up, outcome
 
-    def _told(
-        self, common: Common, client: Client, samples: Samples, t: int, active: NDArray[np.bool_] | None
-    ) -> tuple[Client, Statistics | Summary | None]:
-        """What a client keeps with the new sample, and what it sends of these."""
-        xp, here = common.xp, samples.present
-        y: Array
+        # The new sample, beside those that are kept where it is not sent at once.
+        x, t = samples.x[None, :, None], turn.t
+        y: Array = samples.y[None, :, None]
         if client.at.shape[-1] == 0:
-            x, y, at = samples.x[None, :, None], samples.y[None, :, None], xp.where(here, t, -1)[None, :, None]
+            at = xp.where(here, t, -1)[None, :, None]
         else:
             x, y, at = client.x, client.y, client.at.copy()  # of x and y only places that hold nothing are used up
             mine, place = xp.flatnonzero(here), (at[0] >= 0).sum(axis=-1)[here]
             x[:, mine, place], y[:, mine, place], at[:, mine, place] = samples.x[here], samples.y[here], t
             client = replace(client, x=x, y=y, at=at)
         if not self.tells(t):
-            return client, None
+            return client, None, outcome
+
+        # The message: sums over all samples that the server has not heard of, by how long ago they were.
         weight = xp.where(at >= 0, self.forget ** (t - at), 0.0)
         totals = xp.stack([weight.sum(axis=-1), (weight * y**2).sum(axis=-1)], axis=-1)
-        sent = PerClient(xp.broadcast_to(totals, (common.bank.replicates, *totals.shape[1:])))
-        moments = Moments(common.bank, x, y, weight, active)
+        sent = PerClient(xp.broadcast_to(totals, (bank.replicates, *totals.shape[1:])))
+        moments = Moments(bank, x, y, weight, None if self.M is None else active)
         client = replace(client, at=xp.where(here[:, None], -1, client.at))
         if self.rank is None:
-            return client, Statistics(moments, sent)
-        return client, Summary(moments.summed_up(min(self.rank, t + 1)), sent)
+            return client, Statistics(moments, sent), outcome
+        return client, Summary(moments.summed_up(min(self.rank, t + 1)), sent), outcome
 
     def server(
         self, common: Common, server: Server, up: Statistics | Summary | None, share: Array, turn: Turn

@@ -89,7 +89,7 @@ def _rows(matrix, kept, room):
 
 @njit
 def _scaled(matrix, kept, scale, room):
-    """The same, each times its scale."""
+    """Some rows of a matrix in `room`, each times its scale."""
     rows = _rows(matrix, kept, room)
     for row, n in enumerate(kept):
         for column in range(matrix.shape[1]):
@@ -115,13 +115,6 @@ def _add_products(first, part, f):
         f[n] += total
 
 
-@njit
-def _copied(part, alpha):
-    for g in range(part.shape[0]):  # entry by entry: numba compiles an assignment of arrays for seconds
-        for h in range(part.shape[1]):
-            alpha[g, h] = part[g, h]
-
-
 @njit(fastmath=_SUM)
 def _weighed(alpha, weights):
     """Integrals of alpha^2 / 2, and of 1 where alpha is not 0; alpha is then multiplied by the nodes' weights."""
@@ -136,7 +129,7 @@ def _weighed(alpha, weights):
 
 @njit
 def _evaluate(kernel, coefficients, gamma, f, alpha, room):
-    """As `evaluate`; returns the integrals of alpha^2 / 2 and of 1 where alpha is not 0."""
+    """Write f and alpha, and return the integrals of alpha^2 / 2 and of 1 where alpha is not 0."""
     square, measure = 0.0, 0.0
     kept = np.flatnonzero(coefficients)
     f[:] = 0.0
@@ -156,8 +149,10 @@ def _evaluate(kernel, coefficients, gamma, f, alpha, room):
             part = room[3][: G * width].reshape((G, width))
             np.dot(scaled.T, same, part)  # eq. (9)
             _threshold(part, gamma)
-            if alpha.size:
-                _copied(part, alpha[w, :, start : start + width])
+            # entry by entry: numba compiles an assignment of arrays for seconds
+            for g in range(G if alpha.size else 0):
+                for h in range(width):
+                    alpha[w, g, start + h] = part[g, h]
             integrals = _weighed(part, kernel.weights[w, :, start : start + width])
             square, measure = square + integrals[0], measure + integrals[1]
             sums = room[4][: len(f) * G].reshape((len(f), G))
@@ -216,25 +211,9 @@ class Held(NamedTuple):
 _ACTIVE, _WATCHED, _SINCE, _UNTIL = range(4)
 
 
-def _held(kernel: Kernel, gamma: float, n: int) -> Held:
-    """What is held of the first n samples, as if lambda were 0; at gamma = 0 all nodes are active throughout."""
-    M = kernel.weights.size
-    first, rest = (np.ascontiguousarray(factor[:, :n].swapaxes(1, 2)) for factor in (kernel.first, kernel.rest))
-    gram, reach = np.zeros((n, n)), np.zeros(kernel.weights.shape)
-    for w in range(len(kernel.width) if n else 0):
-        reach[w] = np.sqrt((first[w] * first[w]) @ (rest[w] * rest[w]).T)
-        if gamma == 0:
-            gram += kernel.weights[0, 0, 0] * (first[w].T @ first[w]) * (rest[w].T @ rest[w])
-    counts = np.zeros(4, np.int64)
-    counts[_ACTIVE] = M if gamma == 0 else 0
-    active, node = np.full(M, gamma == 0), np.empty(WATCHED, np.int64)
-    row, at = np.empty((WATCHED if gamma > 0 else 0, n)), np.zeros(n)
-    return Held(first, rest, gram, active, np.zeros(M), reach.ravel(), at, at.copy(), node, row, counts, np.zeros(1))
-
-
 @njit(fastmath=_SUM)
 def _by_gram(kernel, held, coefficients, gamma, f, room):
-    """As `_evaluate`, without alpha."""
+    """Write f, and return the two integrals of `_evaluate`, by the Gram matrix of the active nodes."""
     if gamma > 0:
         held.counts[_SINCE] += 1
         stray = _strayed(held, coefficients)
@@ -450,7 +429,20 @@ def ascend(
         Steps.
     """
     by_gram = NODES_PER_SAMPLE * len(start) <= kernel.weights.size and kernel.columns == len(kernel.points)
-    held = _held(kernel, gamma, len(start) if by_gram else 0)
+    # What is held, as if lambda were 0; at gamma = 0 all nodes are active throughout.
+    n, M = len(start) if by_gram else 0, kernel.weights.size
+    first, rest = (np.ascontiguousarray(factor[:, :n].swapaxes(1, 2)) for factor in (kernel.first, kernel.rest))
+    gram, reach = np.zeros((n, n)), np.zeros(kernel.weights.shape)
+    for w in range(len(kernel.width) if n else 0):
+        reach[w] = np.sqrt((first[w] * first[w]) @ (rest[w] * rest[w]).T)
+        if gamma == 0:
+            gram += kernel.weights[0, 0, 0] * (first[w].T @ first[w]) * (rest[w].T @ rest[w])
+    counts = np.zeros(4, np.int64)
+    counts[_ACTIVE] = M if gamma == 0 else 0
+    active, node = np.full(M, gamma == 0), np.empty(WATCHED, np.int64)
+    row, at = np.empty((WATCHED if gamma > 0 else 0, n)), np.zeros(n)
+    held = Held(first, rest, gram, active, np.zeros(M), reach.ravel(), at, at.copy(), node, row, counts, np.zeros(1))
+    # All steps, in a compiled loop.
     return _ascend(  # type: ignore[no-any-return]
         kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated
     )
@@ -458,7 +450,7 @@ def ascend(
 
 @njit(nogil=True, cache=True)
 def _ascend(kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated):
-    """As `ascend`, with what is held of no samples where steps are not taken by the Gram matrix."""
+    """All steps of `ascend`; nothing is held of the samples where steps are not taken by the Gram matrix."""
     lam, point, momentum = start.copy(), start.copy(), 1.0
     f, room, none = np.empty_like(start), _room(kernel), np.empty((0, 0, 0))
     per_lambda = sign / max(len(sign), 1)

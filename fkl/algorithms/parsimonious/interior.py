@@ -93,12 +93,18 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
         # On the path the gap is t for each sample and some 2 NODE_BARRIER t for each node: here, that of the start.
         t = (cost - value if cost < np.inf else value) / (len(inside) + 2 * NODE_BARRIER * len(weights))
         start = np.maximum(mu[inside], t / np.maximum(margin[inside] - level, LEAST_SLACK * level))
-        found, alpha, taken = _followed(rows, start, t, weights, level, gamma, tolerance / 2, left)
+        found, alpha, taken = _follow_central_path(rows, start, t, weights, level, gamma, tolerance / 2, left)
         left -= taken
         margin = samples.margin(alpha)
         cost = _cost(alpha, margin.min(), weights, level, gamma)
-        mu[inside] = _active(found, margin[inside], rows, weights, level, gamma, cost * (1 - tolerance))
-        value = _value(mu[inside], rows, weights, level, gamma)
+        # Barriers keep every lambda above 0. A constraint is not active, eq. (13), where lambda is small beside the
+        # slack: how small, is the most that leaves the dual function as high as is wanted.
+        slack = (margin[inside] - margin[inside].min()) / level
+        for share in (*ACTIVE, 0.0):
+            mu[inside] = np.where(found > share * slack * found.max(), found, 0.0)
+            value = _value(mu[inside], rows, weights, level, gamma)
+            if value >= cost * (1 - tolerance):
+                break
         broken = np.setdiff1d(np.flatnonzero(margin < margin[inside].min()), inside)
         if not len(broken):
             break
@@ -110,20 +116,6 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
 def _value(mu: Array, rows: Array, weights: Array, level: float, gamma: float) -> float:
     """Dual function, eq. (5)."""
     return float(level * mu.sum() - weights @ np.maximum((mu @ rows) ** 2 / 2 - gamma, 0.0))
-
-
-def _active(mu: Array, margin: Array, rows: Array, weights: Array, level: float, gamma: float, wanted: float) -> Array:
-    """Set lambda of constraints that are not active to 0, as (13) has it; barriers keep all of them above.
-
-    A constraint is active where lambda is large beside the slack; how large, is the most that leaves the dual function
-    as high as is wanted.
-    """
-    slack = (margin - margin.min()) / level
-    for share in (*ACTIVE, 0.0):
-        kept: Array = np.where(mu > share * slack * mu.max(), mu, 0.0)
-        if _value(kept, rows, weights, level, gamma) >= wanted:
-            break
-    return kept
 
 
 @njit  # type: ignore[untyped-decorator]
@@ -159,7 +151,7 @@ def _pull(z: Array, along: Array, length: float, weights: Array, gamma: float, t
     return pull
 
 
-def _followed(
+def _follow_central_path(
     rows: Array, mu: Array, t: float, weights: Array, level: float, gamma: float, tolerance: float, steps: int
 ) -> tuple[Array, Array, int]:
     """Follow the central path for the samples of `rows`, from mu and the barriers' weight t.
@@ -203,7 +195,7 @@ def _followed(
         if cost < np.inf and cost * (1 - tolerance) <= value:
             break
         decrement = gradient @ move / t
-        length = _length(mu, move, z, along, weights, level, gamma, t, of_node)
+        length = _line_search(mu, move, z, along, weights, level, gamma, t, of_node)
         change = (t - slack * mu - slack * move) / mu
         mu = mu + length * move
         slack = slack + min(1.0, TO_BORDER * _border(slack, change)) * change
@@ -226,7 +218,7 @@ def _border(values: Array, change: Array) -> float:
     return float((-values[falls] / change[falls]).min(initial=np.inf))
 
 
-def _length(
+def _line_search(
     mu: Array, move: Array, z: Array, along: Array, weights: Array, level: float, gamma: float, t: float, of_node: float
 ) -> float:
     """Length of the step along which the barrier function, which is concave, rises to a flat place; at most 1."""

@@ -155,8 +155,14 @@ class Parsimonious(OneShot, HoldOut):
             return Box(SameForAll(server.box))
         if turn.exchange < MODEL:
             return None
-        nodes, coefficients = zip(*map(_numbered, server.final), strict=True)
-        return Function((Ragged(tuple((one,) for one in nodes)), Ragged(tuple((one,) for one in coefficients))))
+        # Nodes of a replicate's functions are numbered on from one function to the next, so that one array holds all.
+        nodes, coefficients = [], []
+        for solutions in server.final:
+            models = [solution.model() for solution in solutions]
+            numbers = [model.active + number * model.quadrature.size for number, model in enumerate(models)]
+            nodes.append((np.concatenate(numbers),))
+            coefficients.append((np.concatenate([model.coefficients for model in models]),))
+        return Function((Ragged(tuple(nodes)), Ragged(tuple(coefficients))))
 
     def client(  # type: ignore[override]
         self, common: CommonOfClasses, client: Client, down: Any, samples: Owned, turn: Turn
@@ -169,7 +175,16 @@ class Parsimonious(OneShot, HoldOut):
             client = client if down is None else replace(client, box=down.box.values)
             client, up = self.choose(common, client, samples, turn)
             return client, up, None
-        return client, None, self._predictors(common, client, *down.model)
+        # Each replicate's classifier, from the model that came down.
+        nodes, coefficients = down.model
+        made = []
+        for r, classes in enumerate(common.classes):
+            quadrature, _ = self.quadrature(common, client.box, r)
+            function, node = np.divmod(nodes.values[r][0], quadrature.size)
+            of = [function == number for number in range(len(labels_of(classes, classes)))]
+            models = [Model(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
+            made.append(Classifier(classes, tuple(models)))
+        return client, None, tuple(made)
 
     def server(  # type: ignore[override]
         self, common: CommonOfClasses, server: Server, up: Any, share: Array, turn: Turn
@@ -232,17 +247,6 @@ class Parsimonious(OneShot, HoldOut):
         """Every replicate's model."""
         return tuple(classifier.function for classifier in state)
 
-    def _predictors(self, common: CommonOfClasses, client: Client, nodes: Ragged, coefficients: Ragged) -> Predictors:
-        """What the clients make of the model."""
-        made = []
-        for r, classes in enumerate(common.classes):
-            quadrature, _ = self.quadrature(common, client.box, r)
-            function, node = np.divmod(nodes.values[r][0], quadrature.size)
-            of = [function == number for number in range(len(labels_of(classes, classes)))]
-            models = [Model(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
-            made.append(Classifier(classes, tuple(models)))
-        return tuple(made)
-
 
 @dataclass(frozen=True)
 class Classifier:
@@ -284,10 +288,3 @@ def labels_of(classes: Array, y: Array) -> list[Array]:
     """Labels -1 and 1 of a target (n,), for each function to be learned."""
     chosen = classes[1:] if len(classes) == 2 else classes
     return [np.where(y == value, 1.0, -1.0) for value in chosen]
-
-
-def _numbered(final: tuple[Solution, ...]) -> tuple[NDArray[np.int64], Array]:
-    """Nodes and coefficients of all functions."""
-    models = [solution.model() for solution in final]
-    nodes = [model.active + number * model.quadrature.size for number, model in enumerate(models)]
-    return np.concatenate(nodes), np.concatenate([model.coefficients for model in models])

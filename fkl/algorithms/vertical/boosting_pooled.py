@@ -23,11 +23,11 @@ class Summed:
     places: NDArray[np.int64]
 
     @classmethod
-    def of(cls, bins: Integers, starts: NDArray[np.int64], some: NDArray[np.bool_]) -> "Summed":
+    def from_bins(cls, bins: Integers, starts: NDArray[np.int64], some: NDArray[np.bool_]) -> "Summed":
         """Some features (d,) of those with these bins (d, n), which begin at `starts` in the histogram of all."""
         widths = np.diff(starts)
         begins = np.concatenate([[0], np.cumsum(widths[some])])
-        sorting = Sorting.of(np.asfortranarray(bins[some]), begins)  # a sample's bins are taken together
+        sorting = Sorting.from_bins(np.asfortranarray(bins[some]), begins)  # a sample's bins are taken together
         return cls(sorting, np.flatnonzero(np.repeat(some, widths)))
 
 
@@ -56,7 +56,7 @@ class Pooled:
         return {name: value for name, value in vars(self).items() if name != "count"}
 
     @classmethod
-    def of(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "Pooled":
+    def from_parties(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "Pooled":
         """Parties of samples (n, d), with the features of each, the active one, and the most bins a feature."""
         numbers = (root, *(party for party in range(len(groups)) if party != root))
         owner = np.zeros(x.shape[1], np.int64)
@@ -64,7 +64,7 @@ class Pooled:
             owner[features] = party
         edges, sorted_in = binned(x, bins)
         starts = starts_of(edges)
-        own, others = (Summed.of(sorted_in, starts, some) for some in (owner == root, owner != root))
+        own, others = (Summed.from_bins(sorted_in, starts, some) for some in (owner == root, owner != root))
         sizes = tuple(2 * int(np.diff(starts)[groups[party]].sum()) for party in numbers[1:])
         return cls(numbers, edges, starts, owner, sorted_in, own, others, sizes, cipher.keys())
 

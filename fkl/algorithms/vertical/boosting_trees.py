@@ -128,15 +128,22 @@ class Binned(NamedTuple):
     sorting: Sorting
 
     @classmethod
-    def of(cls, x: Array, most: int) -> "Binned":
+    def from_samples(cls, x: Array, most: int) -> "Binned":
         """Of samples (n, d_j), in at most so many bins a feature."""
         edges, bins = binned(x, most)
-        return cls(edges, Sorting.of(np.asfortranarray(bins), starts_of(edges)))  # a sample's bins are taken together
+        return cls(edges, Sorting.from_bins(np.asfortranarray(bins), starts_of(edges)))  # a sample's bins are taken together
 
 
 def binned(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
     """Edges as in `Binned`, and bins (d, n), of samples (n, d) in at most so many bins a feature."""
-    edges = tuple(_edges(column, most) for column in x.T)
+    edges: tuple[Array, ...] = ()
+    for column in x.T:
+        values = np.unique(column)
+        if len(values) > most:  # edges are values that occur, so that a party can name a split by one of them
+            levels = np.arange(1, most) / most
+            inner = np.unique(np.quantile(column, levels, method="inverted_cdf"))
+            values = np.unique(np.append(inner, values[-1]))
+        edges = (*edges, values[:-1])
     columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
     return edges, np.array(columns, np.uint8).reshape(len(edges), len(x))
 
@@ -150,16 +157,6 @@ def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
     """Coded g and h (n, 2) of the logistic loss."""
     p = expit(f)
     return np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)
-
-
-def _edges(column: Array, bins: int) -> Array:
-    """Upper ends of all bins of a feature but the last: values that occur."""
-    values = np.unique(column)
-    if len(values) > bins:
-        levels = np.arange(1, bins) / bins
-        values = np.append(np.unique(np.quantile(column, levels, method="inverted_cdf")), values[-1])
-        values = np.unique(values)
-    return values[:-1]
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]

@@ -53,7 +53,7 @@ class Sorting:
     ends: Integers
 
     @classmethod
-    def of(cls, bins: Integers, starts: Integers) -> "Sorting":
+    def from_bins(cls, bins: Integers, starts: Integers) -> "Sorting":
         """Find the bins of most rows."""
         fullest = np.array([np.bincount(way).argmax() for way in bins], np.int64).reshape(len(bins))
         apart = bins != fullest[:, None]
@@ -332,10 +332,10 @@ class OperationTimes:
     PAIRS: ClassVar[int] = 16
 
     @classmethod
-    def of(cls, cipher: Cipher) -> "OperationTimes":
+    def from_cipher(cls, cipher: Cipher) -> "OperationTimes":
         """Measure a cipher on a few numbers."""
         keys, rows = cipher.keys(), np.arange(cls.PAIRS)
-        values, sorting = 2 * cls.PAIRS, Sorting.of(np.zeros((1, cls.PAIRS), np.uint8), np.array([0, 1]))
+        values, sorting = 2 * cls.PAIRS, Sorting.from_bins(np.zeros((1, cls.PAIRS), np.uint8), np.array([0, 1]))
         began = perf_counter()
         ciphertexts = keys.encrypt(np.stack([rows, -rows], axis=1))
         encrypted = perf_counter()

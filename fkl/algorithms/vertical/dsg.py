@@ -188,11 +188,11 @@ class Dsg(VerticalMethod):
     def init(self, world: World) -> State:
         """Start from f = 0."""
         replicates = range(len(world.streams.replicates))
-        return State([self.learner(world.common.of(r), world.problem) for r in replicates], [{} for _ in replicates])
+        return State([self.learner(world.common.replicate(r), world.problem) for r in replicates], [{} for _ in replicates])
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """Iterations up to the next mark, and the f that there is then."""
-        common = [world.common.of(r) for r in range(len(state.learners))]
+        common = [world.common.replicate(r) for r in range(len(state.learners))]
         for one, learner in zip(common, state.learners, strict=True):
             self.advance(one, world.problem, learner, self.until(t))
         each = zip(common, state.learners, strict=True)
@@ -260,12 +260,8 @@ class Dsg(VerticalMethod):
         once = np.stack([asking, other + (other >= asking)], axis=1)
         return once[np.arange(self.iterations) % self.draws]
 
-    def directions(self, common: Common, t: int) -> NDArray[np.float64]:
-        """Directions w that iteration t draws, (D, d), a function of its seed alone (FDSKL, Theorem 1)."""
-        return self._directions(common, [t])
-
-    def _directions(self, common: Common, draws: list[int]) -> NDArray[np.float64]:
-        """Those of several iterations, one below the other: what is made of uniform numbers is made of all at once."""
+    def directions(self, common: Common, *draws: int) -> NDArray[np.float64]:
+        """Directions w that iterations draw, D rows (d,) each, functions of their seeds alone (FDSKL, Theorem 1)."""
         u = common.streams.uniform_of_rounds(Role.FEATURES, draws, self.features * common.dimension)
         inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(-1, common.dimension)
         standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
@@ -295,9 +291,31 @@ class Dsg(VerticalMethod):
 
     def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
         """Iterate until so many iterations are done."""
+        D = self.features
         x = problem.quick_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
-            self._block(common, problem, learner, min(learner.t + self._several, until), x)
+            # Features of several iterations are computed at once, and before the end only those of their own rows.
+            first, end = learner.t, min(learner.t + self._several, until)
+            w, b = self._drawn(common, learner, first, end)
+            rows = learner.batches[first:end]
+            phi = phi_of(problem.quick_x[rows.ravel()], w, b).reshape(*rows.shape, -1)
+            f, y = learner.f[learner.place[rows]], problem.y[rows]
+            alpha, shrunk = np.zeros(len(b)), 1.0
+            for k in range(end - first):
+                gamma = self.gamma_at(first + k)
+                before, own = slice(0, k * D), slice(k * D, (k + 1) * D)
+                f_k = shrunk * f[k] + phi[k, :, before] @ alpha[before]
+                slope = LOSSES[self.loss].derivative(f_k, y[k])
+                alpha[own] = -gamma * (slope @ phi[k, :, own]) / (self.batch * D)
+                alpha[before] *= 1 - gamma * self.lam
+                shrunk *= 1 - gamma * self.lam
+            learner.alpha[:first] *= shrunk
+            learner.alpha[first:end] = alpha.reshape(-1, D)
+            learner.t = end
+            learner.shrunk *= shrunk
+            # Rows that no later iteration draws are not kept up to date.
+            again = learner.still_needed(end)
+            _add(x[:again], learner.f[:again], shrunk, w, b, alpha)
 
     def test(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
         """Values f of the rows that are tested on: the features drawn since they were last asked for are added."""
@@ -318,7 +336,7 @@ class Dsg(VerticalMethod):
             drawn = min(learner.t, self.draws)
             size = drawn * self.features
             require_memory(16 * size * world.problem.dimension, f"a model of {size} features", "algo.iterations")
-            w, b = self._drawn(world.common.of(r), learner, 0, drawn)
+            w, b = self._drawn(world.common.replicate(r), learner, 0, drawn)
             alpha = np.zeros((drawn, self.features))
             np.add.at(alpha, np.arange(learner.t) % self.draws, learner.alpha[: learner.t])
             bank = FeatureBank(w.T[None, None], np.ones(1, w.dtype), b[None, None], precision=w.dtype)
@@ -336,37 +354,11 @@ class Dsg(VerticalMethod):
         draws = [t % self.draws for t in range(first, end)]
         phases = self._phases(common, draws, learner.holders[first:end])
         dtype = self._precision(common)
-        return self._directions(common, draws).astype(dtype), phases.ravel().astype(dtype)
+        return self.directions(common, *draws).astype(dtype), phases.ravel().astype(dtype)
 
     def _precision(self, common: Common) -> np.dtype[np.floating]:
         """Of angles: that of Cauchy directions is float64, as float32 does not hold the fraction of a turn."""
         return np.dtype(np.float64 if common.dictionary.families[0] == "laplacian" else common.precision)
-
-    def _block(self, common: Common, problem: Vertical, learner: Learner, end: int, x: Any) -> None:
-        """Several iterations: their features are computed at once, and only those of their own rows before the end.
-
-        x (m, d): of the first of the learner's rows, all that are still needed, in the precision of angles.
-        """
-        first, D = learner.t, self.features
-        w, b = self._drawn(common, learner, first, end)
-        rows = learner.batches[first:end]
-        phi = phi_of(problem.quick_x[rows.ravel()], w, b).reshape(*rows.shape, -1)
-        f, y = learner.f[learner.place[rows]], problem.y[rows]
-        alpha, shrunk = np.zeros(len(b)), 1.0
-        for k in range(end - first):
-            gamma = self.gamma_at(first + k)
-            before, own = slice(0, k * D), slice(k * D, (k + 1) * D)
-            f_k = shrunk * f[k] + phi[k, :, before] @ alpha[before]
-            slope = LOSSES[self.loss].derivative(f_k, y[k])
-            alpha[own] = -gamma * (slope @ phi[k, :, own]) / (self.batch * D)
-            alpha[before] *= 1 - gamma * self.lam
-            shrunk *= 1 - gamma * self.lam
-        learner.alpha[:first] *= shrunk
-        learner.alpha[first:end] = alpha.reshape(-1, D)
-        learner.t = end
-        learner.shrunk *= shrunk
-        again = learner.still_needed(end)
-        _add(x[:again], learner.f[:again], shrunk, w, b, alpha)
 
 
 def _add(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:

@@ -159,15 +159,12 @@ class FdSvrg(Learning):
         slopes = _slopes(x @ w[:d] + one * w[d], y, loss)
         mean = np.append(slopes @ x, one * slopes.sum()) / samples
         _descend(x, y, one, index, slopes, mean, w, loss, self.lam, self.eta)
-        self._book(samples, steps, len(held.groups), held.active[0], count)
-        return learned, Linear(w[:d].copy(), float(w[d]))
-
-    def _book(self, samples: int, steps: int, parties: int, root: int, count: Count) -> None:
-        """One sum of N partial products and M of u each, and as many slopes back."""
+        # Letters: one sum of N partial products and M of u each, and as many slopes back.
         scalars = samples + steps * self.batch
-        for child, parent in rooted(parties, root).links:
+        for child, parent in rooted(len(held.groups), held.active[0]).links:
             Products.book(count, child, parent, scalars, 1 + steps)
             Slopes.book(count, parent, child, scalars, 1 + steps)
+        return learned, Linear(w[:d].copy(), float(w[d]))
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
         """The common seed's: all parties draw the same samples."""

@@ -127,22 +127,20 @@ class Worker:
         if new.any():
             found = yield from self.summed(s, rows[new])
         first = s not in self.known
-        angle = self._together(s, rows, new, found) if found is not None or s in self.angles else None
+        angle: Any = None
+        if found is not None or s in self.angles:
+            # Saved and new angles in the order of the rows.
+            some = self.angles[s] if found is None else found
+            angle = np.empty((len(rows), self.method.features), some.dtype)
+            if found is not None:
+                angle[new] = found
+            if not new.all():
+                order = np.argsort(known)
+                angle[~new] = self.angles[s][order[np.searchsorted(known[order], rows[~new])]]
         if first or self.method.bank:  # all angles of a bank are saved
             self.known[s] = np.concatenate([known, rows[new]])
             if found is not None:
                 self.angles[s] = np.concatenate([self.angles[s], found]) if s in self.angles else found
-        return angle
-
-    def _together(self, s: int, rows: Rows, new: NDArray[np.bool_], found: Any) -> Any:
-        """Saved and new angles in the order of the rows."""
-        some = self.angles[s] if found is None else found
-        angle = np.empty((len(rows), self.method.features), some.dtype)
-        if found is not None:
-            angle[new] = found
-        if not new.all():
-            order = np.argsort(self.known[s])
-            angle[~new] = self.angles[s][order[np.searchsorted(self.known[s][order], rows[~new])]]
         return angle
 
     def summed(self, s: int, rows: Rows) -> Part:

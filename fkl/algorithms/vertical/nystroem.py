@@ -4,7 +4,7 @@ The approximation is that of Williams and Seeger, "Using the Nystroem method to 
 sums go round the ring of PP-SVMV (Yu et al. 2006), N M numbers in place of N (N + 1) / 2.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -111,7 +111,7 @@ class Nystroem(Learning):
         parts = [np.ascontiguousarray(x[:, held.groups[party]], np.float64) for party in ring]
 
         def distances(rows: Integers) -> Array:
-            return _distances(parts, rows, chosen, learned)
+            return decoded(masked_sum((coded(_squares(part[rows], part[chosen])) for part in parts), learned))
 
         weight, bias = self._solved(distances, chosen, y)
         return learned, Machine(x[chosen], weight, bias, self.gamma)
@@ -144,8 +144,12 @@ class Nystroem(Learning):
     def _solved(self, distances: Callable[[Integers], Array], chosen: Integers, y: Array) -> tuple[Array, float]:
         """Weights of the landmarks and bias, from squared distances (rows, M) of some rows at a time."""
         kernel = np.empty((len(y), len(chosen)))
-        for rows in _blocks(*kernel.shape):
-            kernel[rows] = self._kernel(distances(rows))
+        at_once = max(1, BLOCK // len(chosen))
+        for start in range(0, len(y), at_once):
+            rows = np.arange(start, min(start + at_once, len(y)))
+            squares = distances(rows)
+            squares *= -self.gamma
+            kernel[rows] = np.exp(squares, out=squares)
         if self.loss == "square" and len(chosen) == len(y):
             return kernel_ridge(kernel, y, self.lam)
         among = kernel[chosen]
@@ -155,22 +159,8 @@ class Nystroem(Learning):
         theta, bias = LOSSES[self.loss](phi, y, self.lam)
         return solve_triangular(root, theta, lower=True, trans="T", check_finite=False), bias
 
-    def _kernel(self, squares: Array) -> Array:
-        squares *= -self.gamma
-        return np.exp(squares, out=squares)
-
-
-def _distances(parts: list[Array], rows: Integers, chosen: Integers, rng: np.random.Generator) -> Array:
-    """Squared distances (rows, M) to the landmarks, as the ring's first party has them in the end."""
-    return decoded(masked_sum((coded(_squares(part[rows], part[chosen])) for part in parts), rng))
-
 
 def _squares(x: Array, z: Array) -> Array:
     """|x_i - z_m|^2 of one party's own features (n, d_j) and (M, d_j): [-2 x_i, |x_i|^2, 1]'[z_m, 1, |z_m|^2]."""
     rows, columns = np.square(x).sum(axis=1), np.square(z).sum(axis=1)
     return np.column_stack([-2 * x, rows, np.ones(len(x))]) @ np.column_stack([z, np.ones(len(z)), columns]).T
-
-
-def _blocks(samples: int, size: int) -> Iterator[Integers]:
-    rows = max(1, BLOCK // size)
-    return (np.arange(start, min(start + rows, samples)) for start in range(0, samples, rows))

@@ -38,7 +38,7 @@ class Trained(NamedTuple):
     bias: float
     gamma: float | None
 
-    def of(self, x: Array) -> Machine:
+    def with_features(self, x: Array) -> Machine:
         """With the features of the support vectors among these samples (N, d)."""
         return Machine(x[self.support], self.weight, self.bias, self.gamma)
 
@@ -99,7 +99,7 @@ class PpSvmv(Learning):
             If the matrix does not fit, or inner products are too large to be coded.
         """
         gram = self.merged(held.x, held.groups, held.active, learned, count)
-        return learned, self._trained(gram, held.y).of(held.x)
+        return learned, self._trained(gram, held.y).with_features(held.x)
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
         """That of the first active party, which draws the mask."""
@@ -119,7 +119,7 @@ class PpSvmv(Learning):
 
     def assembled(self, parts: list["Trained"], held: Held) -> Machine:
         """What the first active party has learned, on the support vectors of which each party has its own features."""
-        return parts[held.active[0]].of(held.x)
+        return parts[held.active[0]].with_features(held.x)
 
     def _trained(self, gram: Array, y: Array) -> "Trained":
         """A machine from the inner products (N, N), which are overwritten."""

@@ -116,7 +116,7 @@ class SecureBoost(Learning):
         if len(held.x) > MOST_SAMPLES:
             raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(held.x)}")
         require_memory(self.trees * TREE_BYTES, f"{self.trees} trees", "algo.trees")
-        world = Pooled.of(held.x, held.groups, held.active[0], self.bins, self.lock)
+        world = Pooled.from_parties(held.x, held.groups, held.active[0], self.bins, self.lock)
         return Boosting(world, np.zeros(len(held.x)), ())
 
     def advance(self, held: Held, learned: Boosting, count: Count) -> tuple[Boosting, Forest]:
@@ -141,7 +141,7 @@ class SecureBoost(Learning):
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """The active party's part, or a passive one's."""
-        return (Active if own.number == own.root else Passive)(self, own, wire, Binned.of(own.x, self.bins)).play()
+        return (Active if own.number == own.root else Passive)(self, own, wire, Binned.from_samples(own.x, self.bins)).play()
 
     def assembled(self, parts: list[Any], held: Held) -> Forest:
         """The active party's trees, with the thresholds that each party knows of its own features."""
@@ -164,7 +164,9 @@ class SecureBoost(Learning):
         waiting = deque([(nodes.add(), np.arange(len(y)), 0, statistics.sum(axis=0))])
         while waiting:
             node, rows, depth, total = waiting.popleft()
-            split = self._split(world, statistics, sealed, rows, total) if depth < self.depth else None
+            split = None
+            if depth < self.depth:  # Algorithm 2
+                split = self.best(world.histogram(statistics, sealed, rows), world.starts, total)
             if split is None:
                 gain[rows] = nodes.close(node, self.leaf(*total * UNIT))
                 continue
@@ -177,16 +179,10 @@ class SecureBoost(Learning):
             waiting.extend(zip(children, parts, (depth + 1, depth + 1), totals, strict=True))
         return nodes.tree(), gain
 
-    def _split(
-        self, world: Pooled, statistics: NDArray[np.int64], sealed: Any, rows: Integers, total: NDArray[np.int64]
-    ) -> tuple[int, int] | None:
-        """Algorithm 2: feature and edge of the best split of a node; None where none gains."""
-        return self.best(world.histogram(statistics, sealed, rows), world.starts, total)
-
     def best(
         self, histogram: NDArray[np.int64], starts: NDArray[np.int64], total: NDArray[np.int64]
     ) -> tuple[int, int] | None:
-        """From sums over the bins of all features, which begin at `starts`, and over the node."""
+        """Feature and edge of a node's best split, from sums over all bins and over the node; None where none gains."""
         feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
         return None if feature == LEAF else (feature, edge)
 
@@ -216,7 +212,7 @@ class Active:
         return trees, self._binned.edges
 
     def _grow(self, f: Array) -> Part:
-        """As `SecureBoost._grow`."""
+        """A tree, whose thresholds are numbers of edges, and its value (n,) for each sample."""
         method, statistics = self._method, coded_statistics(self._own.labels, f)
         sealed = self._keys.words(self._keys.encrypt(statistics)) if self._passive else np.zeros(0)
         for party in self._passive:
@@ -235,7 +231,13 @@ class Active:
                 continue
             feature, edge = split
             owner = next(j for j, group in enumerate(self._own.groups) if feature in group)
-            left = yield from self._divide(rows, node, feature, edge, owner)
+            local = int(np.flatnonzero(self._own.groups[owner] == feature)[0])
+            if owner == self._own.number:
+                left = self._binned.sorting.bins[local, rows] <= edge
+            else:
+                self._wire.send(owner, Choice(np.array([local, edge]), (node,)))
+                letter = yield from self._letter(owner, Left, node)
+                left = letter.values
             for party in self._passive:
                 if depth + 1 < method.depth and party != owner:
                     self._wire.send(party, Left(left, (node,)))
@@ -259,15 +261,6 @@ class Active:
             for number, feature in enumerate(features):
                 pieces[feature] = sums[party][begins[party][number] : begins[party][number + 1]]
         return np.concatenate(pieces), np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
-
-    def _divide(self, rows: Integers, node: int, feature: int, edge: int, owner: int) -> Part:
-        """Which rows go left, as the feature's owner says."""
-        local = int(np.flatnonzero(self._own.groups[owner] == feature)[0])
-        if owner == self._own.number:
-            return self._binned.sorting.bins[local, rows] <= edge
-        self._wire.send(owner, Choice(np.array([local, edge]), (node,)))
-        letter = yield from self._letter(owner, Left, node)
-        return letter.values
 
     def _letter(self, sender: int, kind: type[Letter], node: int) -> Part:
         """A party's letter of this kind about a node; others that come before it are kept."""
@@ -300,7 +293,12 @@ class Passive:
                 continue
             [node] = letter.about
             rows, depth = self._nodes.pop(node)
-            left = self._left(letter, rows, node) if isinstance(letter, Choice) else received(letter, Left)
+            if isinstance(letter, Choice):
+                feature, edge = letter.values
+                left = self._binned.sorting.bins[feature, rows] <= edge
+                self._wire.send(self._own.root, Left(left, (node,)))
+            else:
+                left = received(letter, Left)
             if depth + 1 < self._method.depth:  # nodes are split in the order of their numbers
                 for child in (rows[left], rows[~left]):
                     self._open(child, depth + 1)
@@ -314,10 +312,3 @@ class Passive:
         self._wire.send(
             self._own.root, Sums(self._keys.words(sums), (self._last, *self._binned.sorting.starts.tolist()))
         )
-
-    def _left(self, letter: Letter, rows: Integers, node: int) -> NDArray[np.bool_]:
-        """Say which rows go left."""
-        feature, edge = letter.values
-        left: NDArray[np.bool_] = self._binned.sorting.bins[feature, rows] <= edge
-        self._wire.send(self._own.root, Left(left, (node,)))
-        return left

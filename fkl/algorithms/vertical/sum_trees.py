@@ -5,7 +5,6 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
 from fkl.network.response_times import CostModel
@@ -176,21 +175,17 @@ def disclosed(masked: Tree, masks: Tree) -> list[int]:
     A worker knows the masked sums over some sets of workers and the sums of masks over others. It unmasks something
     if a combination of the first is one of the second, but for itself.
     """
-    return sorted(worker for worker in masked.workers if _unmasks(worker, masked, masks))
-
-
-def _unmasks(worker: int, masked: Tree, masks: Tree) -> bool:
-    others = sorted(masked.workers - {worker})
-    values, known = (_indicators(tree.received(worker), others) for tree in (masked, masks))
-    if not values.size or not known.size:
-        return False
-    rank = np.linalg.matrix_rank
-    return bool(rank(np.concatenate([values, known])) < rank(values) + rank(known))
-
-
-def _indicators(sets: list[frozenset[int]], workers: list[int]) -> NDArray[np.float64]:
-    """One row a set: 1 for the workers in it."""
-    return np.array([[float(worker in members) for worker in workers] for members in sets]).reshape(-1, len(workers))
+    rank, found = np.linalg.matrix_rank, []
+    for worker in sorted(masked.workers):
+        others = sorted(masked.workers - {worker})
+        values, known = (  # one row a sum: 1 for the workers in it
+            np.array([[float(other in members) for other in others] for members in tree.received(worker)])
+            for tree in (masked, masks)
+        )
+        # A combination of the first that is one of the second makes the rank of both together smaller.
+        if values.size and known.size and rank(np.concatenate([values, known])) < rank(values) + rank(known):
+            found.append(worker)
+    return found
 
 
 def _passed_on(row: list[int], root: int) -> Tree:
