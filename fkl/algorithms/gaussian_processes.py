@@ -182,7 +182,7 @@ def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]
     return xp.where(off, xp.maximum(LEVELS[-1], 2 * least), level)  # type: ignore[no-any-return]
 
 
-def best(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+def most_evident_kernels(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
     """So many of the active kernels (R, N) that have most evidence; of those with as much the first."""
     known = np.where(active, np.round(evidence, DIGITS), -np.inf)
     order = np.argsort(-known, axis=-1, kind="stable")
@@ -191,6 +191,6 @@ def best(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.b
     return kept & active
 
 
-def weights(log_w: Array, active: NDArray[np.bool_]) -> Array:
+def weights_of_active(log_w: Array, active: NDArray[np.bool_]) -> Array:
     """exp(log_w), normalised over the active kernels, 0 of the others."""
     return softmax(namespace(log_w).where(active, log_w, -np.inf))

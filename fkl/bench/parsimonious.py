@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.parsimonious.dual import Dual, solve
-from fkl.algorithms.parsimonious.quadrature import Quadrature, box_of
+from fkl.algorithms.parsimonious.quadrature import Quadrature, smallest_box
 from fkl.bench.case import Case
 from fkl.bench.floor import seconds
 from fkl.data.ellipses import BOX, Ellipses
@@ -36,7 +36,7 @@ def three_features() -> dict[str, Dual]:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1100, 3))
     y = np.where(x[:, 0] + np.sin(3 * x[:, 1]) > 0, 1.0, -1.0)
-    quadrature = Quadrature.over(box_of(x), 1728, (0.25, 0.5, 1.0))
+    quadrature = Quadrature.over(smallest_box(x), 1728, (0.25, 0.5, 1.0))
     return {"one learner, 1100 samples of 3 features": Dual.single(quadrature, x, y, 100.0, 0.5)}
 
 

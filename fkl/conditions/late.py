@@ -129,11 +129,11 @@ class LateUpdates(OnMessages):
         """What arrives now, of this and of earlier rounds."""
         sent = () if memory is None else memory.sent
         if message is not None and share.any():
-            sent = (*sent, Sent(turn.t, message, share, turn.t + self._delays(turn, len(share))))
+            sent = (*sent, Sent(turn.t, message, share, turn.t + self._delays_of_senders(turn, len(share))))
         # The bank of the run is in every gradient: it is left out of what is kept, and put back into what arrives.
         late = OnTheWay(
             tuple(
-                replace(one, message=_replaced(one.message, FeatureBank, NoBank()))
+                replace(one, message=_with_replaced(one.message, FeatureBank, NoBank()))
                 for one in sent
                 if (one.due > turn.t).any()
             )
@@ -147,7 +147,7 @@ class LateUpdates(OnMessages):
             own * (int((one.share > 0).sum()) / count) * (1.0 + turn.t - one.t) ** -self.staleness
             for one, own in zip(arrived, there, strict=True)
         ]
-        messages = [_replaced(one.message, NoBank, common) for one in arrived]
+        messages = [_with_replaced(one.message, NoBank, common) for one in arrived]
         if len(messages) == 1:
             return late, messages[0], shares[0]
 
@@ -162,7 +162,7 @@ class LateUpdates(OnMessages):
             joined[name] = parts if isinstance(getattr(messages[0], name), tuple) else parts[0]
         return late, type(messages[0])(**joined), np.concatenate(shares)
 
-    def _delays(self, turn: Turn, clients: int) -> NDArray[np.int64]:
+    def _delays_of_senders(self, turn: Turn, clients: int) -> NDArray[np.int64]:
         """Rounds that the update of each sender is late, (n,)."""
         if self.drawn == "all":
             return np.full(clients, self.rounds)
@@ -222,12 +222,12 @@ def require_one_exchange(condition: OnMessages, method: Any) -> None:
     require(method.exchanges == 1, "late", type(condition).__name__, within)
 
 
-def _replaced(value: Any, kind: type, by: Any) -> Any:
+def _with_replaced(value: Any, kind: type, by: Any) -> Any:
     """A copy of a message with what is of this kind replaced; by the bank of all, where `by` knows it."""
     if isinstance(value, kind):
         return by.bank if isinstance(by, Common) else by
     if isinstance(value, tuple):
-        return tuple(_replaced(part, kind, by) for part in value)
+        return tuple(_with_replaced(part, kind, by) for part in value)
     if not is_dataclass(value) or isinstance(value, type):
         return value
-    return replace(value, **{one.name: _replaced(getattr(value, one.name), kind, by) for one in fields(value)})
+    return replace(value, **{one.name: _with_replaced(getattr(value, one.name), kind, by) for one in fields(value)})

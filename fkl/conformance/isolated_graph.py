@@ -55,15 +55,17 @@ class LoneAgent(LoneParty):
         """What goes to all neighbours, or one after another to each; None for nothing."""
         self._inbox, samples = replace(self._inbox, awake=awake), self.samples_of_round(t)
         with self._unchanged(own := self._own, self._inbox.held, self._samples):
-            self._own, outcome = self._method.learn(self._common, own, self._inbox, samples, self._turn(t))
+            self._own, outcome = self._method.learn(self._common, own, self._inbox, samples, self._turn_of_party(t))
         self._shown = {} if outcome is None else shown_arrays(outcome)
         with self._unchanged(own := self._own, self._inbox.held, self._samples):
-            self._own, message, sends = self._method.send(self._common, own, self._inbox, samples, self._turn(t))
+            self._own, message, sends = self._method.send(
+                self._common, own, self._inbox, samples, self._turn_of_party(t)
+            )
         message = received_message(message, {"R": 1, "K": 1, "L": self._inbox.graph.copies}, self._width)
         with self._unchanged(own := self._own, message, sends):
             self._own = self._method.sent(self._common, own, message, sends)
         messages = self._inbox.graph.copies if on_links(message) else 1
-        return [self._packed(message, place) if sends[0, 0] else None for place in range(messages)]
+        return [self._packet_of(message, place) if sends[0, 0] else None for place in range(messages)]
 
     def receive(self, t: int, packets: list[Packet | None]) -> Shown:
         """Hear what came in on each link, and tell what was shown: theta (P,), or what a prediction shows."""
@@ -74,7 +76,7 @@ class LoneAgent(LoneParty):
             self._inbox = self._inbox.after(message, arrived, self._method.keep)
         samples = self.samples_of_round(t)
         with self._unchanged(own := self._own, self._inbox.held, self._samples):
-            self._own, theta = self._method.receive(self._common, own, self._inbox, samples, self._turn(t))
+            self._own, theta = self._method.receive(self._common, own, self._inbox, samples, self._turn_of_party(t))
         return self._shown or shown_by_agents(theta)
 
 

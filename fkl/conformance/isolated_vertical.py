@@ -74,7 +74,7 @@ class Mail:
     def deliver(self) -> list[Any]:
         """Let all parties work until they have ended; what each has learned."""
         for party in range(len(self._parties)):
-            self._go_on(party, None)
+            self._let_party_work(party, None)
         while len(self._learned) < len(self._parties):
             ready = [
                 party
@@ -85,10 +85,10 @@ class Mail:
                 raise BrokenPromiseError(f"parties wait for one another for ever: {self._waits_for}")
             for party in ready:
                 letters = self._waiting[self._waits_for.pop(party), party]
-                self._go_on(party, letters.popleft() if letters else None)
+                self._let_party_work(party, letters.popleft() if letters else None)
         return [self._learned[party] for party in range(len(self._parties))]
 
-    def _go_on(self, party: int, post: Posted | None) -> None:
+    def _let_party_work(self, party: int, post: Posted | None) -> None:
         posts, waits_for, learned = self._parties[party].ask("work", post)
         for one in posts:
             size = self.sent.setdefault(one.kind.kind, np.zeros((len(self._parties), 3), np.int64))

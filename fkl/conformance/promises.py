@@ -35,7 +35,7 @@ from fkl.kernels import threads
 from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
-from fkl.tasks.run_samples import quiet
+from fkl.tasks.run_samples import without_output
 from fkl.wire import Channel
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
 from fkl.wire.ledger import UNITS, Ledger
@@ -108,7 +108,7 @@ def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[Wor
         told = experiment.task.shown(world, outcome)
         told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
         for r, rounds in enumerate(shown.values()):
-            rounds.append({name: digest(values[r]) for name, values in told.items()})
+            rounds.append({name: digest_of_array(values[r]) for name, values in told.items()})
         watch(world)
     return Trace(shown, outcome)
 
@@ -124,7 +124,7 @@ def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) 
                 raise BrokenPromiseError(f"{names} of replicate {replicate} differs in round {t + 1}: {why}")
 
 
-def digest(array: Any) -> str:
+def digest_of_array(array: Any) -> str:
     """Hash of an array's shape, type and bytes."""
     values = np.ascontiguousarray(array)
     return hashlib.blake2b(f"{values.shape} {values.dtype}".encode() + values.tobytes(), digest_size=16).hexdigest()
@@ -157,12 +157,12 @@ class Inputs:
         """Take note of arrays that were not there before."""
         for name, array in arrays_of(world):
             if id(array) not in self._known:
-                self._known[id(array)] = name, array, digest(array)
+                self._known[id(array)] = name, array, digest_of_array(array)
 
     @property
     def written(self) -> list[str]:
         """Names of arrays that are not what they were."""
-        return [name for name, array, before in self._known.values() if digest(array) != before]
+        return [name for name, array, before in self._known.values() if digest_of_array(array) != before]
 
 
 class Recorder(Channel):
@@ -185,20 +185,22 @@ class Recorder(Channel):
 
     def down(self, message: Any) -> Any:
         """As `Channel.down`."""
-        self._count("downlink", message, self._present)
+        self._count_messages("downlink", message, self._present)
         return super().down(message)
 
     def up(self, message: Any) -> Any:
         """As `Channel.up`."""
-        self._count("uplink", message, self._present)
+        self._count_messages("uplink", message, self._present)
         return super().up(message)
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
         """As `Channel.send_to_neighbours`."""
         passing = sends[:, topology.links[:, 1]] & (True if awake is None else awake.up)
         links = np.stack([np.bincount(topology.links[one, 1], minlength=topology.agents) for one in passing])
-        self._count("link", message, links)
-        self._count("broadcast", message, links if on_links(message) else sends & ((links > 0) | (awake is None)))
+        self._count_messages("link", message, links)
+        self._count_messages(
+            "broadcast", message, links if on_links(message) else sends & ((links > 0) | (awake is None))
+        )
         return super().send_to_neighbours(message, sends, topology, awake)
 
     def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
@@ -206,14 +208,14 @@ class Recorder(Channel):
         self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
         super().record_messages(kind, messages, scalars, size, timed)
 
-    def _count(self, direction: str, message: Any, times: NDArray[Any]) -> None:
+    def _count_messages(self, direction: str, message: Any, times: NDArray[Any]) -> None:
         """Count what would travel, client by client, each so many times."""
         self.forms.append((f"{direction} of round {self._t + 1}", form(message)))
         messages = np.broadcast_to(times, self.ledger.shape)
         for _, payloads in kinds(message):
             parts = [payload.dense() for payload in payloads]
             for r, k in np.argwhere(messages):
-                scalars, size = np.sum([_numbers(part, r, k, self._bytes) for part in parts], axis=0)
+                scalars, size = np.sum([_count_numbers(part, r, k, self._bytes) for part in parts], axis=0)
                 if scalars:
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
@@ -230,14 +232,14 @@ def form(message: Any) -> Any:
     return type(message).__name__, [(kind, [of_payload(part) for part in parts]) for kind, parts in kinds(message)]
 
 
-def _numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
+def _count_numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
     if isinstance(part, Padding):
         return -(-part.size // width), part.size
     if isinstance(part, Residues):
         return part.values[r, k].size, -(-part.values[r, k].size * part.bits // 8)
     if isinstance(part, OneCodeForAll):
-        return _numbers(part.code, r, 0, width)
+        return _count_numbers(part.code, r, 0, width)
     if isinstance(part, Sparse):
         scalars, entries = int(part.kept[r, k].sum()), part.kept[r, k].size
         positions = min(entries, scalars * int(np.ceil(np.log2(entries)))) if scalars else 0
@@ -288,7 +290,7 @@ class Conformance:
         given = prepare(run)
         # Somebody is absent now and then, where the method allows it, and nobody is yet.
         if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
-            with suppress(BadValue), quiet():
+            with suppress(BadValue), without_output():
                 thinned = scenario(*overrides, *ABSENCE, folder=folder)
                 of_some = prepare(thinned)
                 of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may refuse it, too
@@ -313,7 +315,7 @@ class Conformance:
     @cached_property
     def tables(self) -> dict[str, str]:
         """What a run leaves behind."""
-        return self._tables(simulate(self.experiment, None, CHUNK, _nobody))
+        return self._tables_as_text(simulate(self.experiment, None, CHUNK, _hear_nothing))
 
     def seeded_runs_repeat(self) -> None:
         """The same seed gives the same bytes, in every round."""
@@ -334,10 +336,12 @@ class Conformance:
 
     def threads_and_chunks_do_not_matter(self) -> None:
         """One thread and one replicate at a time give the tables that several of each do."""
-        self._require_tables(simulate(self.experiment, 1, 1, _nobody), "one thread, one replicate at a time")
+        self._require_tables(simulate(self.experiment, 1, 1, _hear_nothing), "one thread, one replicate at a time")
         worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # even the smallest work is shared
         try:
-            self._require_tables(simulate(self.experiment, 2, None, _nobody), "two threads that share every product")
+            self._require_tables(
+                simulate(self.experiment, 2, None, _hear_nothing), "two threads that share every product"
+            )
         finally:
             threads.ELEMENTS_A_THREAD = worth
 
@@ -362,7 +366,7 @@ class Conformance:
             if checkpoint.place() is None:
                 raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
             on = Checkpoint(file, None, "")
-            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _nobody, on)}
+            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _hear_nothing, on)}
         self._require_tables(ended.values(), "saved, loaded and played on")
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
@@ -381,10 +385,10 @@ class Conformance:
 
     def ledger_books_every_message(self) -> None:
         """By round, client and kind, the ledger has what was sent, and a message says nothing but by its numbers."""
-        recorder, ledger = self._recorded(self.everyone)
+        recorder, ledger = self._record_messages(self.everyone)
         # Classes, shapes and types of messages are not paid for: with other samples they have to be the same.
         one, other = (
-            self._recorded((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
+            self._record_messages((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
         )
         for (where, mine), (_, theirs) in zip(one, other, strict=True):
             if mine != theirs:
@@ -405,7 +409,7 @@ class Conformance:
                 books = [name for name, equal in zip(("rounds", "clients", "kinds"), same, strict=True) if not equal]
                 raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
 
-    def _recorded(self, replicates: Sequence[int], problem: Any = None) -> tuple[Recorder, Ledger]:
+    def _record_messages(self, replicates: Sequence[int], problem: Any = None) -> tuple[Recorder, Ledger]:
         """What is sent, of this experiment or with other data."""
         experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
         world, ledger = make_world(experiment, tuple(replicates))
@@ -430,13 +434,13 @@ class Conformance:
         if party is PartyObject and self.experiment.precision != doubles.precision:
             require_parties_agree(algorithm, lambda: make_world(self.experiment, (0,))[0], party)
 
-    def _tables(self, chunks: Iterable[Chunk]) -> dict[str, str]:
+    def _tables_as_text(self, chunks: Iterable[Chunk]) -> dict[str, str]:
         records = make_records(self.experiment, chunks, self.cache)
         without = {"columns": list(TIMING_COLUMNS), "errors": "ignore"}
         return {name: table.drop(**without).to_csv(index=False) for name, table in vars(records).items()}
 
     def _require_tables(self, chunks: Iterable[Chunk], why: str) -> None:
-        for name, text in self._tables(chunks).items():
+        for name, text in self._tables_as_text(chunks).items():
             pairs = zip(self.tables[name].splitlines(), text.splitlines(), strict=True)
             for line, (expected, found) in enumerate(pairs):
                 if expected != found:
@@ -462,7 +466,7 @@ class _InterruptedError(Exception):
     """What ends a run in the middle."""
 
 
-def _nobody(rounds: int) -> None:
+def _hear_nothing(rounds: int) -> None:
     """Hear how far a run is, and do nothing."""
 
 

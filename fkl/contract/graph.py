@@ -118,23 +118,23 @@ class Decentralized:
         else:
             samples = world.own_samples if self.own_features else world.samples
         turn = Turn(t, 0, world.streams, range(world.problem.clients))
-        awake = world.channel.awake(t, _graph(world), world.problem.present) if world.changes else None
+        awake = world.channel.awake(t, _topology_of(world), world.problem.present) if world.changes else None
         inbox = Inbox(self._known_graph(world), state.held, awake)
         own, outcome = self.learn(world.common, state.own, inbox, samples, turn)
         own, message, sends = self.send(world.common, own, inbox, samples, turn)
-        message, arrived = world.channel.send_to_neighbours(message, sends, _graph(world), awake)
+        message, arrived = world.channel.send_to_neighbours(message, sends, _topology_of(world), awake)
         own = self.sent(world.common, own, message, sends)
         inbox = inbox.after(message, arrived, self.keep)
         own, theta = self.receive(world.common, own, inbox, samples, turn)
         if world.changes:
-            own = _where(world.problem.present[t], own, state.own)
+            own = _where_present(world.problem.present[t], own, state.own)
             theta = None if self.online else self.learned(own)
         return Agents(own, inbox.held), theta if outcome is None else outcome
 
     def _known_graph(self, world: World) -> Topology | Neighbours:
         """What all agents together know of the graph: link by link where what they hold of one agent may differ."""
         differs = self.on_links or world.changes or world.channel.network.loss > 0
-        return _graph(world).neighbours if differs else _graph(world)
+        return _topology_of(world).neighbours if differs else _topology_of(world)
 
 
 class OnStreams(Decentralized):
@@ -165,16 +165,18 @@ class OnStreams(Decentralized):
         return self.hear(common, own, inbox, samples, turn), None
 
 
-def _where(here: NDArray[np.bool_], new: Any, old: Any) -> Any:
+def _where_present(here: NDArray[np.bool_], new: Any, old: Any) -> Any:
     """The new states of agents (K,) that are here, the old ones of the others."""
     if is_dataclass(new):
-        parts = {part.name: _where(here, getattr(new, part.name), getattr(old, part.name)) for part in fields(new)}
+        parts = {
+            part.name: _where_present(here, getattr(new, part.name), getattr(old, part.name)) for part in fields(new)
+        }
         return replace(new, **parts)  # type: ignore[type-var]
     if not isinstance(new, np.ndarray):
         return new
     return np.where(here.reshape(-1, *[1] * (new.ndim - 2)), new, old)
 
 
-def _graph(world: World) -> Topology:
+def _topology_of(world: World) -> Topology:
     assert world.topology is not None  # the configuration gives every decentralized method a graph
     return world.topology

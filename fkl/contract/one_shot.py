@@ -99,7 +99,7 @@ class OneShot(Federated):
 
     def step(self, world: World, state: Predictors, t: int) -> tuple[Predictors, Fitted]:  # type: ignore[override]
         """All exchanges of all parties, whose messages pass the channel; predictors are what is kept of them."""
-        common, samples, channel = common_of(world), owned(world), world.channel
+        common, samples, channel = common_with_classes(world), owned_samples(world), world.channel
         clients = world.problem.clients
         server, client = self.start(common, clients)
         shown: Any = None
@@ -112,7 +112,7 @@ class OneShot(Federated):
         return shown, Fitted(shown, *self.told(server, client))
 
 
-def common_of(world: World) -> CommonOfClasses:
+def common_with_classes(world: World) -> CommonOfClasses:
     """What all parties of a world know.
 
     Raises
@@ -129,7 +129,7 @@ def common_of(world: World) -> CommonOfClasses:
     return CommonOfClasses(**both, classes=classes)
 
 
-def owned(world: World) -> Owned:
+def owned_samples(world: World) -> Owned:
     """Training samples of all clients, in float64 whatever the run's precision."""
     x, y = [], []
     for r in world.streams.replicates:

@@ -213,9 +213,9 @@ class Learning(VerticalMethod):
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
         """The rows to learn from."""
-        split, rng = drawn(problem, common.streams, self.fold)
-        held = held_of(problem, split)
-        return held, dealt(held, self.generators(rng, len(held.groups), held.active[0]))
+        split, rng = draw_split_and_generator(problem, common.streams, self.fold)
+        held = held_for_training(problem, split)
+        return held, deal_features(held, self.generators(rng, len(held.groups), held.active[0]))
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
         """What is known before the first round, as arrays: it is saved with a run that is interrupted."""
@@ -262,20 +262,20 @@ class Learning(VerticalMethod):
             values = len(np.unique(problem.y))
             raise FklError(f"the target has {values} values, where {self.label} learns two classes")
         alone = map(world.streams.of, range(len(world.streams.replicates)))
-        splits, own = zip(*(drawn(problem, streams, self.fold) for streams in alone), strict=True)
-        held = [held_of(problem, split) for split in splits]
+        splits, own = zip(*(draw_split_and_generator(problem, streams, self.fold) for streams in alone), strict=True)
+        held = [held_for_training(problem, split) for split in splits]
         return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """One round of every replicate, and the f that there is then."""
         problem = world.problem
-        state.held = state.held or [held_of(problem, split) for split in state.splits]
+        state.held = state.held or [held_for_training(problem, split) for split in state.splits]
         booked: list[Booked] = [{} for _ in state.splits]
         models = []
         for r, (held, sent) in enumerate(zip(state.held, booked, strict=True)):
-            state.learned[r], model = self.advance(held, state.learned[r], counter(sent, problem.parties))
+            state.learned[r], model = self.advance(held, state.learned[r], counting_into(sent, problem.parties))
             models.append(model)
-        book(world, booked)
+        book_letters(world, booked)
         rows = tuple(split.test for split in state.splits)
 
         def tested(r: int) -> Array:
@@ -297,18 +297,20 @@ class Learning(VerticalMethod):
         return tuple(model.function for model in state.models)
 
 
-def drawn(problem: Vertical, streams: Streams, fold: int | None) -> tuple[Split, np.random.Generator]:
+def draw_split_and_generator(
+    problem: Vertical, streams: Streams, fold: int | None
+) -> tuple[Split, np.random.Generator]:
     """One replicate's rows, and the method's own generator."""
     [data], [own] = streams.generators(Role.DATA), streams.generators(Role.NETWORK_WEIGHTS)
     return problem.rows(data.spawn(1)[0], fold), own
 
 
-def held_of(problem: Vertical, split: Split) -> Held:
+def held_for_training(problem: Vertical, split: Split) -> Held:
     """What the parties hold of the rows to learn from."""
     return Held(problem.x[split.training], problem.y[split.training], problem.groups, problem.active)
 
 
-def dealt(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
+def deal_features(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
     """What each party holds."""
     return [
         Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
@@ -316,7 +318,7 @@ def dealt(held: Held, generators: Sequence[np.random.Generator | None]) -> list[
     ]
 
 
-def book(world: World, booked: list[Booked], timed: bool = True) -> None:
+def book_letters(world: World, booked: list[Booked], timed: bool = True) -> None:
     """Enter what the parties of each replicate sent."""
     nothing = np.zeros((world.problem.parties, 3), np.int64)
     for kind in sorted({kind for one in booked for kind in one}):
@@ -324,7 +326,7 @@ def book(world: World, booked: list[Booked], timed: bool = True) -> None:
         world.channel.record_messages(kind, sent[..., 0], sent[..., 1], sent[..., 2], timed)
 
 
-def counter(booked: Booked, parties: int) -> Count:
+def counting_into(booked: Booked, parties: int) -> Count:
     """A `Count` that enters into `booked`."""
 
     def count(kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:

@@ -145,14 +145,14 @@ class World:
     @cached_property
     def held(self) -> Held:
         """The clients' training samples, as clients of a star hold them."""
-        return self._part(True)
+        return self._part_of_samples(True)
 
     @cached_property
     def tested(self) -> Held:
         """The samples that clients are tested on."""
-        return self._part(False)
+        return self._part_of_samples(False)
 
-    def _part(self, training: bool) -> Held:
+    def _part_of_samples(self, training: bool) -> Held:
         x, y, client = self.problem.part(training)
         everyone = np.ones(self.problem.clients, np.bool_)
         return Held(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss)

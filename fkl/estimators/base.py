@@ -123,7 +123,7 @@ def chosen_kernels(kernels: Dictionary | None, default: Dictionary, x: Array) ->
     return replace(kernels)  # a parameter stays as it was given, also what it has remembered of itself
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of_random_state(random_state: Any) -> int:
     """An integer as it is, which is then the seed of `fkl run`; else one drawn as scikit-learn has it."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)

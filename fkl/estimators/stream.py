@@ -10,7 +10,7 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Streams
 from fkl.contract.world import World
 from fkl.engines.divergence import blame
-from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of
+from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of_random_state
 from fkl.kernels import Dictionary
 
 Array = NDArray[np.floating]
@@ -154,7 +154,7 @@ class StreamRegressor(IncrementalRegressor):
 
     def _begin(self, x: NDArray[np.float64], whole: bool) -> None:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
-        kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of(self.random_state)
+        kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of_random_state(self.random_state)
         rounds = self._rounds(len(x), whole)
         self._stream = Stream(self._method(), kernels, x.shape[1], seed, self.precision, rounds, self._keeps)
 

@@ -20,7 +20,7 @@ from fkl.data.store import Store
 from fkl.network import Topology
 
 
-def read(run: Run, generator: np.random.Generator) -> Table:
+def read_table(run: Run, generator: np.random.Generator) -> Table:
     """The part of the data set's table that is asked for, scaled."""
     with key_prefix("dataset"):
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
@@ -45,18 +45,18 @@ def _several_classes(algo: Any) -> bool:
     return getattr(algo, "several_classes", False)
 
 
-def split(run: Run, table: Table, generator: np.random.Generator) -> Any:
+def split_table(run: Run, table: Table, generator: np.random.Generator) -> Any:
     """What the partition makes of a table."""
     with key_prefix("partition"):
         return run.partition.split(table, generator)
 
 
-def split_anew(run: Run, shared: Table | None, generator: np.random.Generator) -> Any:
+def split_table_anew(run: Run, shared: Table | None, generator: np.random.Generator) -> Any:
     """One replicate's split of a table that all replicates share, or of its own."""
-    table = read(run, generator) if shared is None else shared
+    table = read_table(run, generator) if shared is None else shared
     if shared is None and not _simulated(run):  # whose site it is differs by replicate
         table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
-    return split(run, table, generator)
+    return split_table(run, table, generator)
 
 
 def in_precision(problem: Any, run: Run) -> Any:
@@ -64,7 +64,7 @@ def in_precision(problem: Any, run: Run) -> Any:
     return replace(problem, x=problem.x.astype(run.settings.precision))
 
 
-def drawn(run: Run) -> bool:
+def has_drawn_samples(run: Run) -> bool:
     """Whether a data set that is loaded once more has other samples."""
     return _simulated(run) or getattr(run.dataset, "drawn", False)
 
@@ -74,7 +74,7 @@ def _simulated(run: Run) -> bool:
     return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
 
 
-def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
+def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
     """Graph of a decentralized method; any other has a server, or is alone."""
     decentralized = getattr(run.algo, "on_a_graph", False)
     if run.topology is None:
@@ -89,7 +89,7 @@ def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | N
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def without_output() -> Iterator[None]:
     """Keep quiet in this block: what a data set tells of itself is told once."""
     with redirect_stdout(StringIO()):
         yield

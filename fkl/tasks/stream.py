@@ -22,7 +22,7 @@ from fkl.kernels.traceable import traced
 from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
-from fkl.tasks.participants import redrawn, thinned
+from fkl.tasks.participants import differs_by_replicate, present_in_replicate
 from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_lam, require_shape
 
 CLIENTS_AT_A_TIME = 4096
@@ -65,7 +65,7 @@ class StreamTask(Task):
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
         made = super().of(run)
-        return replace(made, redraw=partial(_redrawn, run, made.problem)) if redrawn(run) else made
+        return replace(made, redraw=partial(_thinned_stream, run, made.problem)) if differs_by_replicate(run) else made
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
         """One, where other clients take part in each; what it needs is rehearsed all the same."""
@@ -117,7 +117,7 @@ class StreamTask(Task):
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
         """Predictions, norms and losses, whose replicates and clients come first."""
-        return _shown(outcome, len(world.streams.replicates), world.problem.clients)
+        return _outcome_arrays(outcome, len(world.streams.replicates), world.problem.clients)
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets from a round on, before which nothing differs, nor does the prediction of that round."""
@@ -128,7 +128,7 @@ class StreamTask(Task):
         yield Probe(replace(problem, y=y), f"other targets from round {now + 1} on", rounds=now, hidden="y_hat")
 
 
-def _shown(outcome: Outcome, replicates: int, clients: int) -> dict[str, Any]:
+def _outcome_arrays(outcome: Outcome, replicates: int, clients: int) -> dict[str, Any]:
     """The arrays of an outcome by name.
 
     Raises
@@ -144,9 +144,9 @@ def _shown(outcome: Outcome, replicates: int, clients: int) -> dict[str, Any]:
     return told
 
 
-def _redrawn(run: Run, problem: Problem, replicate: int) -> tuple[Problem, None]:
+def _thinned_stream(run: Run, problem: Problem, replicate: int) -> tuple[Problem, None]:
     """One replicate's stream, without the rounds of whoever does not take part."""
-    return problem.thinned(thinned(run, problem.present, replicate)), None
+    return problem.thinned(present_in_replicate(run, problem.present, replicate)), None
 
 
 class Sums(NamedTuple):
@@ -259,7 +259,7 @@ class StreamJudge:
     def enter(self, t: int, outcome: Outcome) -> bool:
         """Book round t, and tell whether all is finite."""
         if t == 0:
-            _shown(outcome, *self.loss.shape)
+            _outcome_arrays(outcome, *self.loss.shape)
         y, present = self.problem.y[t], self.problem.present[t]
         self.sums = self.sums.after(outcome, y, present, self.lam)
         self.enter_variance(t, outcome.y_hat, outcome.variance)

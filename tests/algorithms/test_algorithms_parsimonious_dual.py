@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from fkl.algorithms.parsimonious import active, dual, interior, quadrature
 from fkl.algorithms.parsimonious.dual import RULES, Dual, representation, solve
 from fkl.algorithms.parsimonious.interior import bidual
-from fkl.algorithms.parsimonious.quadrature import Quadrature, box_of
+from fkl.algorithms.parsimonious.quadrature import Quadrature, smallest_box
 from fkl.basics.errors import BadValue, FklError
 from fkl.data.ellipses import BOX, RADII, A, Ellipses, labels
 
@@ -93,8 +93,8 @@ def test_grid_integrates_a_kernel_over_the_box():
 
 def test_box_of_samples():
     x = np.array([[0.0, 5.0, 7.0], [10.0, 6.0, 7.0]])
-    assert box_of(x).tolist() == [[0, 5, 6.5], [10, 6, 7.5]]
-    assert box_of(x, 0.1).tolist() == [[-1, 4.9, 6.5], [11, 6.1, 7.5]]
+    assert smallest_box(x).tolist() == [[0, 5, 6.5], [10, 6, 7.5]]
+    assert smallest_box(x, 0.1).tolist() == [[-1, 4.9, 6.5], [11, 6.1, 7.5]]
 
 
 def test_printed_iteration_is_the_paper_s():
@@ -372,12 +372,12 @@ def test_four_features():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (40, 4))
     y = np.where(x.sum(axis=1) > 0, 1.0, -1.0)
-    nodes = Quadrature.over(box_of(x), 500, (0.5, 1.0), rng)
+    nodes = Quadrature.over(smallest_box(x), 500, (0.5, 1.0), rng)
     solution = solved(x, y, grid=nodes, steps=20000)
     assert solution.finished.all()
     assert (np.sign(solution.model().predict(x)) == y).all()
     with pytest.raises(ValueError, match="takes a generator"):
-        Quadrature.over(box_of(x), 500, (0.5, 1.0))
+        Quadrature.over(smallest_box(x), 500, (0.5, 1.0))
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from fkl.algorithms.vertical.ciphers import Cipher, Operations, OperationTimes, Paillier, Plain, Sorting
-from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope
+from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope_of_loss
 from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
 from fkl.algorithms.vertical.messages import Groups
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
-from fkl.algorithms.vertical.sum_trees import rooted
+from fkl.algorithms.vertical.sum_trees import tree_rooted_at
 from fkl.basics.errors import BadValue, FklError
 from fkl.kernels.pointwise_losses import LOSSES as FDSKL_LOSSES
 
@@ -93,7 +93,7 @@ def test_fd_svrg_is_its_messages(
     held = [x[:, group] for group in groups]
     if intercept:
         held[active[0]] = np.column_stack([held[active[0]], np.ones(20)])
-    links = list(rooted(len(groups), active[0]).links)
+    links = list(tree_rooted_at(len(groups), active[0]).links)
     w, post = fd_svrg(held, y, active[0], links, loss, 1e-2, 0.05, indices)
 
     bias = w[active[0]][-1] if intercept else 0.0
@@ -121,7 +121,7 @@ def test_fd_svrg_finds_the_minimum_of_its_objective(loss: str) -> None:
 def test_fd_svrg_has_the_losses_of_fdskl(loss: str) -> None:
     assert LOSSES.keys() == FDSKL_LOSSES.keys()
     f, y = np.linspace(-800, 800, 65), np.tile([1.0, -1.0], 33)[:65]
-    ours = [_slope(*pair, LOSSES[loss]) for pair in zip(f, y, strict=True)]
+    ours = [_slope_of_loss(*pair, LOSSES[loss]) for pair in zip(f, y, strict=True)]
     np.testing.assert_allclose(ours, FDSKL_LOSSES[loss].derivative(f, y), rtol=1e-12, atol=1e-300)
 
 

@@ -158,7 +158,7 @@ def test_every_update_arrives_once_and_shares_sum_to_one(seed: int, most: int, d
 def test_delays_are_even_over_their_range() -> None:
     """From 0 to the most, each as often: 6000 draws, 5 standard deviations."""
     condition, streams = LateUpdates(3, "message"), Streams(1, (0,))
-    drawn = np.concatenate([condition._delays(Turn(t, 0, streams, range(1)), 60) for t in range(100)])
+    drawn = np.concatenate([condition._delays_of_senders(Turn(t, 0, streams, range(1)), 60) for t in range(100)])
     count = np.bincount(drawn, minlength=4)
     assert len(count) == 4
     assert (np.abs(count - 1500) < 5 * np.sqrt(6000 * 0.25 * 0.75)).all()

@@ -85,7 +85,9 @@ ABSENT = ("partition=quantity_skew", "partition.clients=3", "partition.rounds=14
 def test_promises_are_kept(name: str) -> None:
     """Parties on their own, some of them absent, come to what the simulation does, noise and all."""
     few = ("kernels.N=6",) if "perfedavg" not in name else ()
-    suite = Conformance.from_overrides(*WIRED[name], "privacy.clip=0.3", "privacy.noise=0.2", *ABSENT, *few, "replicates=3")
+    suite = Conformance.from_overrides(
+        *WIRED[name], "privacy.clip=0.3", "privacy.noise=0.2", *ABSENT, *few, "replicates=3"
+    )
     for promise in IN_ONE_PROCESS:
         promise(suite)
 

@@ -29,7 +29,7 @@ def told(paper: str) -> str:
 
 def test_ada_raker_s_steps_of_theta_are_half_to_0_7_of_ours_in_the_authors_program() -> None:
     authors = {1: 0.25, 2: 0.25, 16: 0.088, 256: 0.022}  # by |I|, in units of features with D^-1/2, D = 50
-    ratios = [step / AdaRaker(eta=0.5)._step(round(np.log2(length))) for length, step in authors.items()]
+    ratios = [step / AdaRaker(eta=0.5)._step_of_interval(round(np.log2(length))) for length, step in authors.items()]
     assert (min(ratios), max(ratios)) == (pytest.approx(0.5, abs=0.01), pytest.approx(0.71, abs=0.01))
     said = words(AdaRaker.__doc__)
     assert "Its steps of theta are 0.5 to 0.7 of these, since its features lack D^-1/2." in said

@@ -19,9 +19,9 @@ from fkl.algorithms.gaussian_processes import (
     Prediction,
     most_evident,
     posterior,
-    weights,
+    weights_of_active,
 )
-from fkl.algorithms.second_moments import symmetric, triangle
+from fkl.algorithms.second_moments import lower_triangle, symmetric_matrix
 from fkl.contract.graph import Agents, OnStreams
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
@@ -119,12 +119,12 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         z = common.bank.features(samples.x).swapaxes(1, 2).astype(np.float64)  # (R, K, N, P)
         mean, along = (own.theta * z).sum(axis=-1), xp.matmul(own.root, z[..., None])[..., 0]
         each = Prediction(mean, own.noise * (1 + (along**2).sum(axis=-1)))
-        w = weights(own.log_w if self.personal else own.evidence, xp.ones(mean.shape, bool))
+        w = weights_of_active(own.log_w if self.personal else own.evidence, xp.ones(mean.shape, bool))
         y_hat, variance = each.mixed(w)
         squared_norm = (own.theta**2).sum(axis=-1)
         loss = (mean - y[:, None]) ** 2 + self.lam * squared_norm
         outcome = Outcome(y_hat, loss, lambda: (w * squared_norm).sum(axis=-1), variance=variance)
-        news = xp.concatenate([triangle(z[..., None] * z[..., None, :]), y[:, None, None] * z], axis=-1)
+        news = xp.concatenate([lower_triangle(z[..., None] * z[..., None, :]), y[:, None, None] * z], axis=-1)
         count = xp.broadcast_to(xp.stack([xp.ones(len(y)), y**2], axis=-1), own.own_totals.shape)
         f = self.forget
         learned = replace(
@@ -163,10 +163,10 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Every agent's mixture of its kernels' means."""
         own: State = state.own
-        w = weights(own.log_w if self.personal else own.evidence, np.ones(own.noise.shape, np.bool_))
+        w = weights_of_active(own.log_w if self.personal else own.evidence, np.ones(own.noise.shape, np.bool_))
         return tuple(OnFeatures.of(world.bank, r, *both) for r, both in enumerate(zip(own.theta, w, strict=True)))
 
 
 def _matrices(moments: Array, P: int) -> tuple[Array, Array]:
     """S (R, K, N, P, P) and b (R, K, N, P)."""
-    return symmetric(moments[..., :-P]), moments[..., -P:]
+    return symmetric_matrix(moments[..., :-P]), moments[..., -P:]

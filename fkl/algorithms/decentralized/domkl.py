@@ -60,8 +60,8 @@ class Domkl(Odkla):
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:  # type: ignore[override]
         """Start from theta = gamma = 0 and w = 1."""
-        theta, gamma, theta_hat = (self._zeros(common, agents) for _ in range(3))
-        known = Message(SameForAll(self._zeros(common)), SameForAll(self._zeros(common)[..., 0]))
+        theta, gamma, theta_hat = (self._zero_theta(common, agents) for _ in range(3))
+        known = Message(SameForAll(self._zero_theta(common)), SameForAll(self._zero_theta(common)[..., 0]))
         return State(theta, gamma, theta_hat, theta[..., 0].copy()), known
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:  # type: ignore[override]

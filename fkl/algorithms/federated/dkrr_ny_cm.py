@@ -10,7 +10,15 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array
-from fkl.algorithms.federated.nystroem import Centres, Client, Nystroem, Vector, all_centres, product, pull
+from fkl.algorithms.federated.nystroem import (
+    Centres,
+    Client,
+    Nystroem,
+    Vector,
+    all_centres,
+    gram_product,
+    target_product,
+)
 from fkl.contract.held_samples import Held
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
@@ -71,10 +79,10 @@ class DkrrNyCm(Nystroem):
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
             rows = self.rows(common, client, samples)
-            return client, Vector(PerClient(_ridge(samples, rows, lam).solve(pull(rows)))), None
+            return client, Vector(PerClient(_ridge(samples, rows, lam).solve(target_product(rows)))), None
         rows = self.rows(common, client, samples)
         if down is None:
-            return client, Vector(PerClient(product(rows, client.theta) - pull(rows))), None
+            return client, Vector(PerClient(gram_product(rows, client.theta) - target_product(rows))), None
         told = np.repeat(down.vector.dense().values[:, None], K, axis=1)
         if turn.exchange == 2:
             return Client(client.centres, told, client.direction), None, told

@@ -135,12 +135,12 @@ def all_centres(message: Centres) -> Array:
     return np.stack([np.concatenate(of_clients) for of_clients in message.centres.values]).astype(np.float64)
 
 
-def product(rows: Rows, vector: Array) -> Array:
+def gram_product(rows: Rows, vector: Array) -> Array:
     """Phi_k'Phi_k v_k / n_k of each client, for v (R, K, m)."""
     return rows.weigh(rows.predict(vector[..., None])[..., 0]) / rows.count[:, None]
 
 
-def pull(rows: Rows) -> Array:
+def target_product(rows: Rows) -> Array:
     """Phi_k'y_k / n_k of each client, (R, K, m)."""
     return rows.weigh(rows.y) / rows.count[:, None]
 

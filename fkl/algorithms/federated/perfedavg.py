@@ -94,12 +94,14 @@ class PerFedAvg(Federated):
 
     def widths(self, dimension: int) -> list[int]:
         """Sizes of the layers, input and output included."""
-        least = _count([dimension, 1, 1]) + 1
+        least = _count_parameters([dimension, 1, 1]) + 1
         require(self.parameters >= least, "parameters", self.parameters, f"at least {least} for {dimension} features")
         neurons = min(self.neurons, (self.parameters - 2) // (dimension + 2))
         layers = 1
         if neurons == self.neurons:
-            layers += (self.parameters - 1 - _count([dimension, neurons, 1])) // _count([neurons, neurons])
+            layers += (self.parameters - 1 - _count_parameters([dimension, neurons, 1])) // _count_parameters(
+                [neurons, neurons]
+            )
         return [dimension, *[neurons] * layers, 1]
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
@@ -151,10 +153,10 @@ class PerFedAvg(Federated):
     ) -> tuple[Array, tuple[RankOne, ...]]:
         """Predictions (R, K), and grad l(w - alpha grad l(w)) of each layer."""
         alpha = self._rate(self.alpha, common)
-        a, y_hat = forward(layers, x)
-        delta = backward(layers, a, 2 * (y_hat - target))
-        personal_a, personal_y_hat = forward(layers, x, (alpha, a, delta))
-        personal_delta = backward(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
+        a, y_hat = forward_pass(layers, x)
+        delta = backward_pass(layers, a, 2 * (y_hat - target))
+        personal_a, personal_y_hat = forward_pass(layers, x, (alpha, a, delta))
+        personal_delta = backward_pass(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
         return y_hat, tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
@@ -179,12 +181,12 @@ without ever being formed, and K personal networks cost no memory.
 """
 
 
-def forward(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[list[Array], Array]:
+def forward_pass(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[list[Array], Array]:
     """Inputs of every layer (R, K, inputs + 1), a 1 appended for the bias, and the output (R, K)."""
     xp, inputs = namespace(x), []
     for number, layer in enumerate(layers):
         inputs.append(xp.concatenate([x, xp.ones_like(x[..., :1])], axis=-1))
-        x = product(inputs[-1], layer.swapaxes(1, 2))
+        x = product_by_tiles(inputs[-1], layer.swapaxes(1, 2))
         if shift is not None:
             alpha, a, delta = shift
             x = x - alpha * delta[number] * (a[number] * inputs[-1]).sum(axis=-1, keepdims=True)
@@ -193,12 +195,12 @@ def forward(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[
     return inputs, x[..., 0]
 
 
-def backward(layers: list[Array], inputs: list[Array], slope: Array, shift: Shift | None = None) -> list[Array]:
+def backward_pass(layers: list[Array], inputs: list[Array], slope: Array, shift: Shift | None = None) -> list[Array]:
     """Derivatives (R, K, outputs) of the loss before every layer's ReLU, from its slope (R, K) in the output."""
     delta = slope[..., None]
     deltas = [delta]
     for number in range(len(layers) - 1, 0, -1):
-        back = product(delta, layers[number][..., :-1])
+        back = product_by_tiles(delta, layers[number][..., :-1])
         if shift is not None:
             alpha, a, first = shift
             back = back - alpha * a[number][..., :-1] * (first[number] * delta).sum(axis=-1, keepdims=True)
@@ -207,7 +209,7 @@ def backward(layers: list[Array], inputs: list[Array], slope: Array, shift: Shif
     return deltas
 
 
-def product(rows: Array, matrix: Array) -> Array:
+def product_by_tiles(rows: Array, matrix: Array) -> Array:
     """Rows (R, K, m) times a matrix (R, m, n), tile by tile of clients: how BLAS rounds depends on how many there are.
 
     So a client's numbers are the same whatever rank has which tiles.
@@ -218,5 +220,5 @@ def product(rows: Array, matrix: Array) -> Array:
     return xp.concatenate([xp.matmul(rows[:, tile], matrix) for tile in tiles(rows.shape[1])], axis=1)
 
 
-def _count(widths: list[int]) -> int:
+def _count_parameters(widths: list[int]) -> int:
     return sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))

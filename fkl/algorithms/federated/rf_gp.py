@@ -11,17 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, squared_norms
-from fkl.algorithms.federated.descent import mixtures
+from fkl.algorithms.federated.descent import mixture_functions
 from fkl.algorithms.gaussian_processes import (
     FIRST_LEVEL,
     GaussianProcesses,
     Prediction,
-    best,
     most_evident,
+    most_evident_kernels,
     posterior,
-    weights,
+    weights_of_active,
 )
-from fkl.algorithms.second_moments import Moments, lower, outer_sum, symmetric, triangle
+from fkl.algorithms.second_moments import (
+    Moments,
+    from_lower_triangle,
+    lower_triangle,
+    sum_of_outer_products,
+    symmetric_matrix,
+)
 from fkl.basics.errors import require
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -189,7 +195,7 @@ class RfGp(GaussianProcesses, Federated):
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Posterior:
         """What is known of all kernels, or of those that are still learned."""
-        known = server.theta, triangle(server.root), server.noise, server.evidence
+        known = server.theta, lower_triangle(server.root), server.noise, server.evidence
         if self.M is None:
             return Posterior(*(SameForAll(values) for values in known))
         R, N = server.active.shape
@@ -203,9 +209,9 @@ class RfGp(GaussianProcesses, Federated):
         bank, xp, here = common.bank, common.xp, samples.present
         theta, noise, log_w = (payload.values for payload in (down.theta, down.noise, down.log_w))
         active = xp.ones(noise.shape, bool) if self.M is None else down.theta.chosen[:, 0]  # type: ignore[union-attr]
-        mean, spread = bank.gaussian(samples.x, theta, lower(down.root.values))
+        mean, spread = bank.gaussian(samples.x, theta, from_lower_triangle(down.root.values))
         own = Prediction(mean, noise[:, None] * (1 + spread))
-        w = weights(client.log_w if self.personal else log_w[:, None], active[:, None])
+        w = weights_of_active(client.log_w if self.personal else log_w[:, None], active[:, None])
         y_hat, variance = own.mixed(w)
         loss = (mean - samples.y[:, None]) ** 2 + self.lam * squared_norms(theta)[:, None]
         told = xp.where(active[..., None], theta, 0.0)
@@ -249,11 +255,11 @@ class RfGp(GaussianProcesses, Federated):
         t, P = turn.t, common.bank.width
         heard, decay = 1 / share.max(), self.forget ** (t - server.heard)
         if isinstance(up, Summary):
-            news = outer_sum(up.samples.dense().values, heard * share)
+            news = sum_of_outer_products(up.samples.dense().values, heard * share)
             told, along = news[..., :P, :P], news[..., :P, P]
         else:
             packed = heard * up.moments.mean(share)
-            told, along = symmetric(packed[..., :-P]), packed[..., -P:]
+            told, along = symmetric_matrix(packed[..., :-P]), packed[..., -P:]
         gram = decay[:, None, None, None] * server.gram + told
         pull = decay[:, None, None] * server.pull + along
         totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
@@ -267,7 +273,7 @@ class RfGp(GaussianProcesses, Federated):
         decided = common.xp.where(decides, t, decided)
         if self.M is not None and decides:
             half = -(-int(active[0].sum()) // 2)
-            active = best(known.evidence, active, max(self.M, half))
+            active = most_evident_kernels(known.evidence, active, max(self.M, half))
         now = common.xp.full_like(server.heard, t)
         return Server(gram, pull, totals, noise, *known, active, now, decided, server.clients)
 
@@ -275,4 +281,4 @@ class RfGp(GaussianProcesses, Federated):
         """Of every client its mixture of the kernels' means."""
         server: Server = state.server
         log_w = state.client.log_w if self.personal else server.evidence[:, None]
-        return mixtures(world.bank, server.theta, weights(log_w, server.active[:, None]))
+        return mixture_functions(world.bank, server.theta, weights_of_active(log_w, server.active[:, None]))

@@ -14,7 +14,7 @@ from fkl.algorithms.base import World
 from fkl.algorithms.online import omkl_sfg
 from fkl.algorithms.online.feedback_graph import divergence_ranks
 from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round, take_node
-from fkl.algorithms.online.selection import relative
+from fkl.algorithms.online.selection import relative_weights
 from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
@@ -63,7 +63,7 @@ class OmklSfgR(OmklSfg):
         theta = world.bank.split(state.theta)
         ways = self.rank, self.ways(rounds), self.draw == "next", self.divide_by == "observed"
         share(
-            _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
+            _play_replicates, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
             state.ranks, state.refined, state.good, state.node_draws, *ways, self.q_floor, self.p_floor, played.y_hat,
             played.squared_norm,
         )  # fmt: skip
@@ -75,18 +75,18 @@ class OmklSfgR(OmklSfg):
         assert state.refined is not None
         assert state.good is not None
         known = state.log_u, state.A, state.ranks, state.refined.copy(), state.good.copy()
-        S = _chosen(eta, way, self.draw == "next", self.rank, *known, state.node_draws[:, t])
+        S = _chosen_kernels(eta, way, self.draw == "next", self.rank, *known, state.node_draws[:, t])
         return self.mixtures(world, state.theta, state.log_w, S)
 
 
 @njit(nogil=True, cache=True)
-def _play(
+def _play_replicates(
     begin, end, block, first, theta, log_w, log_u, A, ranks, refined, good, draws, rank, ways, late, certain, q_floor,
     p_floor, y_hat, squared_norm,
 ):  # fmt: skip
     for r in range(begin, end):
         for b in range(block.y.size):
-            _refine(relative(log_u[r]), A, ranks, rank, refined[r], good[r])
+            _refine_graph(relative_weights(log_u[r]), A, ranks, rank, refined[r], good[r])
             y_hat[r, b], squared_norm[r, b] = play_round(
                 block, r, b, theta[r], log_w[r], log_u[r], refined[r], good[r], draws[r, first + b], ways[b], late,
                 certain, q_floor, p_floor,
@@ -94,17 +94,17 @@ def _play(
 
 
 @njit(nogil=True, cache=True)
-def _chosen(eta, way, late, rank, log_u, A, ranks, refined, good, draws):
+def _chosen_kernels(eta, way, late, rank, log_u, A, ranks, refined, good, draws):
     """Kernels (R, N) that a round takes; refined and good are written."""
     S = np.empty(log_u.shape, np.bool_)
     for r in range(len(S)):
-        _refine(relative(log_u[r]), A, ranks, rank, refined[r], good[r])
+        _refine_graph(relative_weights(log_u[r]), A, ranks, rank, refined[r], good[r])
         S[r] = refined[r, take_node(eta, way, late, log_u[r], good[r], draws[r])[1]]
     return S
 
 
 @njit
-def _refine(u, A, ranks, rank, refined, good):
+def _refine_graph(u, A, ranks, rank, refined, good):
     """D' = {i: u_i / U >= (beta - xi / N) / (1 - xi)}, eq. (44), and the edges (d_i, i) that it lacks, eq. (45)."""
     threshold = np.sort(u)[u.size - rank]  # which is what beta's definition leaves of the inequality
     for i in range(u.size):

@@ -109,13 +109,13 @@ class Stream(NamedTuple):
     lam: float
 
 
-def uniforms(world: World, size: int) -> NDArray[np.float64]:
+def uniform_numbers(world: World, size: int) -> NDArray[np.float64]:
     """Numbers in [0, 1) of shape (R, size), by which the replicates select in the whole run."""
     return np.stack([generator.random(size) for generator in world.streams.generators(Role.SELECTION)])
 
 
 @njit
-def drawn(pmf, u, late):
+def draw_index(pmf, u, late):
     """Index drawn from a probability mass function by its inverse at u in [0, 1); `late`: its right neighbour."""
     last = pmf.size - 1
     total = 0.0
@@ -127,7 +127,7 @@ def drawn(pmf, u, late):
 
 
 @njit
-def relative(log_weights):
+def relative_weights(log_weights):
     """exp(log_weights) over their sum."""
     largest = log_weights.max()
     weights = np.empty(log_weights.size)
@@ -140,7 +140,7 @@ def relative(log_weights):
 
 
 @njit(error_model="numpy")
-def learn(stream, r, b, S, q, theta, log_w):
+def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     """Predict with the chosen kernels, see the label, and update them: eqs. (14)-(17), (34)-(39a).
 
     Parameters

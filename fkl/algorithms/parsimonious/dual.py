@@ -191,13 +191,13 @@ class Dual:
 
     def kernel(self, problem: int) -> ascent.Kernel:
         """Kernel between one problem's samples and the nodes."""
-        if problem not in self._kernels:
+        if problem not in self._kernels_by_problem:
             x = np.ascontiguousarray(self.x[problem, self.present[problem]])
-            self._kernels[problem] = self.quadrature.kernel(x, FACTOR_BYTES)
-        return self._kernels[problem]
+            self._kernels_by_problem[problem] = self.quadrature.kernel(x, FACTOR_BYTES)
+        return self._kernels_by_problem[problem]
 
     @cached_property
-    def _kernels(self) -> dict[int, ascent.Kernel]:
+    def _kernels_by_problem(self) -> dict[int, ascent.Kernel]:
         return {}
 
 
@@ -407,13 +407,13 @@ def representation(quadrature: Quadrature, alpha: Array) -> Representation:
     beaten = np.concatenate([one[height[one] < height[other]], other[height[other] < height[one]]])
     # A level part is a peak only if no node of it has a higher neighbour.
     level = height[one] == height[other]
-    parts = _components(len(alpha), one[level], other[level])
+    parts = _connected_parts(len(alpha), one[level], other[level])
     peaks = np.setdiff1d(parts[active], parts[beaten])
-    regions = np.unique(_components(len(alpha), one, other)[active])
+    regions = np.unique(_connected_parts(len(alpha), one, other)[active])
     return Representation(int(active.sum()), len(regions), len(peaks))
 
 
-def _components(size: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int32]:
+def _connected_parts(size: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int32]:
     """Number of the connected part that each of the nodes is in."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.parsimonious.dual import Dual, Solution
-from fkl.algorithms.parsimonious.learner import Client, Parsimonious, labels_of
+from fkl.algorithms.parsimonious.learner import Client, Parsimonious, signed_labels
 from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.basics.random_streams import Role
 from fkl.contract.one_shot import CommonOfClasses, Owned, by_replicate
@@ -37,7 +37,7 @@ class Federated(Parsimonious):
             x, y, agent = samples.replicate(r)
             quadrature, _ = self.quadrature(common, client.box, r)
             local, mu = [], []
-            for function, label in enumerate(labels_of(common.classes[r], y)):
+            for function, label in enumerate(signed_labels(common.classes[r], y)):
                 problem = Dual.of_agents(quadrature, x, label, agent, self.gamma, self.eps)
                 # Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], of each agent's own seed.
                 start = np.zeros(problem.present.shape)
@@ -65,7 +65,7 @@ class Federated(Parsimonious):
         x, y, mu = (np.concatenate(payload.values[r]) for payload in up.samples)
         quadrature, _ = self.quadrature(common, box, r)
         final = []
-        for label, of_function in zip(labels_of(common.classes[r], y), mu.T, strict=True):
+        for label, of_function in zip(signed_labels(common.classes[r], y), mu.T, strict=True):
             union = Dual.single(quadrature, x, label, self.gamma, self.eps)
             # Lemma 2 weighs the agents' problems so that mu = lambda / N stays: lambda_F = mu N_F.
             final.append(self.ascend(union, of_function[None] * union.N))

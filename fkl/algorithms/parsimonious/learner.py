@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.dual import RULES, Dual, Model, Solution, representation, solve
-from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, box_of
+from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, smallest_box
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role
@@ -181,7 +181,7 @@ class Parsimonious(OneShot, HoldOut):
         for r, classes in enumerate(common.classes):
             quadrature, _ = self.quadrature(common, client.box, r)
             function, node = np.divmod(nodes.values[r][0], quadrature.size)
-            of = [function == number for number in range(len(labels_of(classes, classes)))]
+            of = [function == number for number in range(len(signed_labels(classes, classes)))]
             models = [Model(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
             made.append(Classifier(classes, tuple(models)))
         return client, None, tuple(made)
@@ -191,7 +191,9 @@ class Parsimonious(OneShot, HoldOut):
     ) -> Server:
         """The box around all corners, then the solution on what was sent."""
         if turn.exchange == BOX and up is not None:
-            return replace(server, box=np.stack([box_of(one.reshape(-1, common.dimension)) for one in up.box.values]))
+            return replace(
+                server, box=np.stack([smallest_box(one.reshape(-1, common.dimension)) for one in up.box.values])
+            )
         if turn.exchange == SAMPLES:
             final = by_replicate(lambda r: self.solve(common, server.box, up, r), len(server.box))
             return replace(server, final=tuple(final))
@@ -284,7 +286,7 @@ class Classifier:
         return Classes.gaussian(nodes.nodes[kept], 1 / width, coefficients, np.zeros(len(self.models)), *known)
 
 
-def labels_of(classes: Array, y: Array) -> list[Array]:
+def signed_labels(classes: Array, y: Array) -> list[Array]:
     """Labels -1 and 1 of a target (n,), for each function to be learned."""
     chosen = classes[1:] if len(classes) == 2 else classes
     return [np.where(y == value, 1.0, -1.0) for value in chosen]

@@ -102,7 +102,7 @@ class Decision:
 
         rows = max(1, BLOCK // max(1, len(self.support)))
         x = np.asarray(x, np.float64)
-        ends = np.cumsum([0, *self._counts()]).astype(np.int64)
+        ends = np.cumsum([0, *self._support_by_class()]).astype(np.int64)
         votes = np.zeros((len(x), len(self.classes)), np.int64)
         for start in range(0, len(x), rows):
             kernel = rbf_kernel(x[start : start + rows], self.support, gamma=float(self.scale[0]))
@@ -118,7 +118,7 @@ class Decision:
     @property
     def function(self) -> Classes:
         """As arrays that a model keeps."""
-        ends = np.cumsum([0, *self._counts()]).astype(np.int64)
+        ends = np.cumsum([0, *self._support_by_class()]).astype(np.int64)
         coefficients = np.zeros((len(self.bias), 1, len(self.support)))
         for pair, (i, j) in enumerate(combinations(range(len(self.classes)), 2)):
             mine, theirs = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
@@ -127,7 +127,7 @@ class Decision:
         known = self.classes, np.array(True)
         return Classes.gaussian(self.support, np.sqrt(2 * self.scale), coefficients, self.bias, *known)
 
-    def _counts(self) -> Array:
+    def _support_by_class(self) -> Array:
         first = np.count_nonzero(self.weight[:, 0] > 0)
         return self.count if len(self.count) else np.array([first, len(self.weight) - first])
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.boosting_letters import Choice, Key, Left, Statistics, Sums
-from fkl.algorithms.vertical.boosting_trees import Tree, binned, starts_of
+from fkl.algorithms.vertical.boosting_trees import Tree, bin_features, first_bins_of
 from fkl.algorithms.vertical.ciphers import Cipher, Keys, Sorting
 from fkl.algorithms.vertical.messages import Array, Count, Groups, Integers, uncounted
 
@@ -62,8 +62,8 @@ class Pooled:
         owner = np.zeros(x.shape[1], np.int64)
         for party, features in enumerate(groups):
             owner[features] = party
-        edges, sorted_in = binned(x, bins)
-        starts = starts_of(edges)
+        edges, sorted_in = bin_features(x, bins)
+        starts = first_bins_of(edges)
         own, others = (Summed.from_bins(sorted_in, starts, some) for some in (owner == root, owner != root))
         sizes = tuple(2 * int(np.diff(starts)[groups[party]].sum()) for party in numbers[1:])
         return cls(numbers, edges, starts, owner, sorted_in, own, others, sizes, cipher.keys())

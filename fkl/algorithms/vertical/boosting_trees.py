@@ -45,7 +45,7 @@ class Tree:
     def decision(self, x: Array, rows: Integers | None = None) -> Array:
         """What the tree adds to f of samples (n, d), shape (n,), or of some rows of them, (m,)."""
         rows = np.arange(len(x)) if rows is None else rows
-        return self.value[_leaves(x, rows, self.feature, self.threshold, self.left, self.right)]
+        return self.value[_leaf_of_rows(x, rows, self.feature, self.threshold, self.left, self.right)]
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,13 @@ class Binned(NamedTuple):
     @classmethod
     def from_samples(cls, x: Array, most: int) -> "Binned":
         """Of samples (n, d_j), in at most so many bins a feature."""
-        edges, bins = binned(x, most)
-        return cls(edges, Sorting.from_bins(np.asfortranarray(bins), starts_of(edges)))  # a sample's bins are taken together
+        edges, bins = bin_features(x, most)
+        return cls(
+            edges, Sorting.from_bins(np.asfortranarray(bins), first_bins_of(edges))
+        )  # a sample's bins are taken together
 
 
-def binned(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
+def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
     """Edges as in `Binned`, and bins (d, n), of samples (n, d) in at most so many bins a feature."""
     edges: tuple[Array, ...] = ()
     for column in x.T:
@@ -148,7 +150,7 @@ def binned(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
     return edges, np.array(columns, np.uint8).reshape(len(edges), len(x))
 
 
-def starts_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
+def first_bins_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
     """Where the bins of each feature begin in a histogram, and their number."""
     return np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
 
@@ -189,7 +191,7 @@ def best_split(
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _leaves(
+def _leaf_of_rows(
     x: Array,
     rows: Integers,
     feature: NDArray[np.int64],

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import TURN
 from fkl.algorithms.vertical.fdskl_letters import FunctionPart, Index, MaskedSum, MaskSum, Shrink
-from fkl.algorithms.vertical.sum_trees import Tree, all_masks_tree, mask_trees, rooted
-from fkl.algorithms.vertical.sums import Part, gathered, told
+from fkl.algorithms.vertical.sum_trees import Tree, all_masks_tree, mask_trees, tree_rooted_at
+from fkl.algorithms.vertical.sums import Part, gather_at_root, pass_down_tree
 from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common
 from fkl.kernels.pointwise_losses import LOSSES
@@ -88,9 +88,9 @@ class Worker:
         """Algorithm 1, one iteration: rows are sent as their numbers, followed by the seed."""
         method, own, s = self.method, self.own, t % self.method.draws
         root = int(own.duties[t, 0])
-        tree, asks = rooted(own.parties, root), own.number == root
+        tree, asks = tree_rooted_at(own.parties, root), own.number == root
         index = np.array([*own.batches[t], t], np.float64) if asks and own.batches is not None else None
-        told_rows = yield from told(tree, own, self.wire, Index, index)  # line 3
+        told_rows = yield from pass_down_tree(tree, own, self.wire, Index, index)  # line 3
         rows = told_rows[:-1].astype(np.int64)
         before = sorted(self.known)  # features that have coefficients
         angle = yield from self.asked(s, rows)  # lines 4 and 5
@@ -99,7 +99,7 @@ class Worker:
         pull = yield from self.pull(s, angle, slope)  # line 8
         gamma = method.gamma_at(t)
         shrink = np.array([1 - gamma * method.lam]) if asks else None
-        [factor] = yield from told(tree, own, self.wire, Shrink, shrink)  # line 10
+        [factor] = yield from pass_down_tree(tree, own, self.wire, Shrink, shrink)  # line 10
         self.alpha = {number: factor * old for number, old in self.alpha.items()}
         if asks:
             self.alpha[s] = self.alpha.get(s, 0) - gamma * pull / (len(rows) * method.features)  # line 9
@@ -116,7 +116,9 @@ class Worker:
             angle = yield from self.asked(s, rows)
             if angle is not None:
                 part += np.sqrt(2) * np.cos(angle) @ self.alpha[s]  # Algorithm 2
-        total = yield from gathered(rooted(self.own.parties, root), self.own, self.wire, FunctionPart, part)
+        total = yield from gather_at_root(
+            tree_rooted_at(self.own.parties, root), self.own, self.wire, FunctionPart, part
+        )
         return total
 
     def asked(self, s: int, rows: Rows) -> Part:
@@ -152,8 +154,10 @@ class Worker:
         if fresh and own.number == apart:
             value = value + self.phases(s)  # in the other cases its b is not in T2, and so stays
         t1, t2 = self.trees(root, apart)
-        xi = yield from gathered(t1, own, self.wire, MaskedSum, self._travelling(value + b), about)  # lines 3 and 5
-        masks = yield from gathered(t2, own, self.wire, MaskSum, self._travelling(b), about)
+        xi = yield from gather_at_root(
+            t1, own, self.wire, MaskedSum, self._travelling(value + b), about
+        )  # lines 3 and 5
+        masks = yield from gather_at_root(t2, own, self.wire, MaskSum, self._travelling(b), about)
         return self._travelling(xi - masks) if own.number == root else None  # line 7
 
     def partial(self, s: int, rows: Rows) -> Array:

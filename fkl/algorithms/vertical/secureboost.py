@@ -28,7 +28,7 @@ from fkl.algorithms.vertical.boosting_trees import (
 from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, require_key_bits
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
-from fkl.algorithms.vertical.sums import Part, received
+from fkl.algorithms.vertical.sums import Part, values_of_letter
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
 
@@ -124,7 +124,7 @@ class SecureBoost(Learning):
         world = replace(learned.world, count=count)
         if not learned.trees:
             world.send_key()
-        tree, gain = self._grow(world, held.y, learned.f)
+        tree, gain = self._grow_tree(world, held.y, learned.f)
         trees = (*learned.trees, tree)
         return Boosting(learned.world, learned.f + gain, trees), Forest(trees, replace(world.keys.operations))
 
@@ -141,7 +141,9 @@ class SecureBoost(Learning):
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """The active party's part, or a passive one's."""
-        return (Active if own.number == own.root else Passive)(self, own, wire, Binned.from_samples(own.x, self.bins)).play()
+        return (Active if own.number == own.root else Passive)(
+            self, own, wire, Binned.from_samples(own.x, self.bins)
+        ).play()
 
     def assembled(self, parts: list[Any], held: Held) -> Forest:
         """The active party's trees, with the thresholds that each party knows of its own features."""
@@ -156,7 +158,7 @@ class SecureBoost(Learning):
             trees.append(replace(tree, threshold=threshold))
         return Forest(tuple(trees), Operations())
 
-    def _grow(self, world: Pooled, y: Array, f: Array) -> tuple[Tree, Array]:
+    def _grow_tree(self, world: Pooled, y: Array, f: Array) -> tuple[Tree, Array]:
         """A tree, and its value (n,) for each sample."""
         statistics = coded_statistics(y, f)
         sealed = world.send_statistics(statistics)
@@ -206,12 +208,12 @@ class Active:
         for party in self._passive if public else ():
             self._wire.send(party, Key(np.array([public], f"V{len(public)}")))
         for _ in range(self._method.trees):
-            tree, gain = yield from self._grow(f)
+            tree, gain = yield from self._grow_tree(f)
             trees.append(tree)
             f = f + gain
         return trees, self._binned.edges
 
-    def _grow(self, f: Array) -> Part:
+    def _grow_tree(self, f: Array) -> Part:
         """A tree, whose thresholds are numbers of edges, and its value (n,) for each sample."""
         method, statistics = self._method, coded_statistics(self._own.labels, f)
         sealed = self._keys.words(self._keys.encrypt(statistics)) if self._passive else np.zeros(0)
@@ -236,7 +238,7 @@ class Active:
                 left = self._binned.sorting.bins[local, rows] <= edge
             else:
                 self._wire.send(owner, Choice(np.array([local, edge]), (node,)))
-                letter = yield from self._letter(owner, Left, node)
+                letter = yield from self._awaited_letter(owner, Left, node)
                 left = letter.values
             for party in self._passive:
                 if depth + 1 < method.depth and party != owner:
@@ -251,7 +253,7 @@ class Active:
         own = sorting.sums(statistics, rows)[0]
         sums, begins = {self._own.number: own}, {self._own.number: sorting.starts}
         for party in self._passive:
-            letter = yield from self._letter(party, Sums, node)
+            letter = yield from self._awaited_letter(party, Sums, node)
             sums[party], begins[party] = (
                 self._keys.decrypt(self._keys.of_words(letter.values)),
                 np.array(letter.about[1:]),
@@ -262,7 +264,7 @@ class Active:
                 pieces[feature] = sums[party][begins[party][number] : begins[party][number + 1]]
         return np.concatenate(pieces), np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
 
-    def _letter(self, sender: int, kind: type[Letter], node: int) -> Part:
+    def _awaited_letter(self, sender: int, kind: type[Letter], node: int) -> Part:
         """A party's letter of this kind about a node; others that come before it are kept."""
         while (sender, kind, node) not in self._early:
             letter = yield sender
@@ -289,7 +291,7 @@ class Passive:
                 continue
             if isinstance(letter, Statistics):
                 self._sealed, self._nodes, self._last = self._keys.of_words(letter.values), {}, -1
-                self._open(np.arange(len(self._own.x)), 0)
+                self._send_sums_of_node(np.arange(len(self._own.x)), 0)
                 continue
             [node] = letter.about
             rows, depth = self._nodes.pop(node)
@@ -298,13 +300,13 @@ class Passive:
                 left = self._binned.sorting.bins[feature, rows] <= edge
                 self._wire.send(self._own.root, Left(left, (node,)))
             else:
-                left = received(letter, Left)
+                left = values_of_letter(letter, Left)
             if depth + 1 < self._method.depth:  # nodes are split in the order of their numbers
                 for child in (rows[left], rows[~left]):
-                    self._open(child, depth + 1)
+                    self._send_sums_of_node(child, depth + 1)
         return self._binned.edges
 
-    def _open(self, rows: Integers, depth: int) -> None:
+    def _send_sums_of_node(self, rows: Integers, depth: int) -> None:
         """Send the sums of a new node."""
         self._last += 1
         self._nodes[self._last] = rows, depth
