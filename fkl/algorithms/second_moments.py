@@ -62,13 +62,13 @@ class Moments(Travelling):
     leading = {"chosen": "R"}  # noqa: RUF012
 
     def as_received(self, axes: Axes, width: int) -> "Moments":
-        """As `Travelling.as_received`: the samples stay, and only what is made of them travels."""
+        """Unchanged: the samples stay, and only what is made of them travels."""
         shape = self.bank.replicates, *self.x.shape[1:]
         require_leading(shape[:2], "RK", axes, "Moments")
         return super().as_received(axes, width)
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes of each client's sums, (R, K)."""
         bank, P = self.bank, self.bank.width
         shape = bank.replicates, self.x.shape[1], bank.kernels, P * (P + 1) // 2 + P
         return PerClient(np.broadcast_to(0.0, shape), self._chosen_by_client()).wire_size(width)
@@ -83,12 +83,12 @@ class Moments(Travelling):
         return self.times(share)._sums_of_samples()
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """As `PerClient.squared_norm`, one client after another: all at once need not fit."""
+        """Squared length of each client's sums, one client after another: all at once need not fit."""
         every = [PerClient(self.client(k)._sums_of_samples()[:, None]) for k in range(self.x.shape[1])]
         return np.concatenate([one.squared_norm() for one in every], axis=1)
 
     def times(self, factor: Array) -> "Moments":
-        """As `PerClient.times`, by the weights: of factors (K,) or (R, K) >= 0."""
+        """Each client's sums times a factor >= 0, (K,) or (R, K): the samples' weights are multiplied."""
         return replace(self, weight=factor[..., None] * self.weight)
 
     def client(self, k: int) -> "Moments":
@@ -96,7 +96,7 @@ class Moments(Travelling):
         mine = slice(k, k + 1)
         return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
 
-    def summed_up(self, rank: int) -> PerClient:
+    def low_rank_samples(self, rank: int) -> PerClient:
         """Samples (R, K, N, rank, P + 1) whose outer products add up to those of (z, y), or to what is nearest.
 
         Those of the largest eigenvalues of sum_b w_b (z, y) (z, y)', of which no other matrix of this rank is as near
@@ -120,7 +120,7 @@ class Moments(Travelling):
         return PerClient(samples if chosen is None else samples * chosen[..., None, None], chosen)
 
     def _chosen_by_client(self) -> NDArray[np.bool_] | None:
-        """As `PerClient` has what is chosen."""
+        """Which kernels travel, (R, K, N): the same of every client; None for all."""
         if self.chosen is None:
             return None
         R, N = self.chosen.shape

@@ -216,7 +216,7 @@ class Uniform(Compression):
         return self.rounding == "stochastic"
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
-        """As `Compression.code`."""
+        """Whole numbers of steps, and one unit for each vector."""
         if self.unbiased:
             return Quantised.stochastic(values, self.bits, draw(), chosen, adds)
         return Quantised.nearest(values, self.bits, chosen, adds)
@@ -252,7 +252,7 @@ class TopK(Compression):
         return self.share == 1
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Sparse:
-        """As `Compression.code`; of those that would have travelled."""
+        """The largest of the entries that would have travelled."""
         R, K = values.shape[:2]
         travels = np.broadcast_to(True if chosen is None else _with_axes_of(chosen, values), values.shape).reshape(
             R, K, -1
@@ -281,7 +281,7 @@ class Sign(Compression):
     """
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
-        """As `Compression.code`."""
+        """The signs, and the mean magnitude of each vector."""
         travels = np.broadcast_to(True if chosen is None else _with_axes_of(chosen, values), values.shape)
         codes = (np.where(values >= 0, 1, -1) * travels).astype(np.int16)
         d = np.maximum(travels.sum(axis=-1, keepdims=True), 1)

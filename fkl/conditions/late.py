@@ -65,7 +65,7 @@ class Together:
     parts: tuple[Part, ...]
 
     def wire_size(self, width: int) -> Size:
-        """As of one message; nothing is booked of it."""
+        """Scalars and bytes of all values together; nothing is booked of it."""
         return self.dense().wire_size(width)
 
     def dense(self) -> PerClient:

@@ -211,7 +211,7 @@ class Server:
             total += from_bits(words, self.bits, self.size)
         for one in self._shared:
             secret = recovered_secret(self._shares_of_secret(one, unmasking), self.threshold)
-            if one in self._masked:
+            if one in self._masked:  # its secret is the seed of its own mask; else the key of its masks with others
                 total -= pseudorandom_words(secret, self.size)
                 continue
             key = X25519PrivateKey.from_private_bytes(secret)

@@ -47,7 +47,7 @@ class ActorInSight(LoneActor):
         self._actor, self._wire = actor, wire
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """As `PartyObject.ask`."""
+        """Call a method of the party, which is no copy."""
         return getattr(self, name)(*arguments)
 
 
@@ -111,7 +111,7 @@ class Watched(Channel):
         self._parties = parties
 
     def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """As `Channel.record_messages`."""
+        """Keep what is booked, and book it."""
         of_kind = self.booked.setdefault(kind, np.zeros((self._parties, 3), np.int64))
         of_kind += np.stack([messages[0], scalars[0], size[0]], axis=-1)
         super().record_messages(kind, messages, scalars, size, timed)

@@ -153,14 +153,14 @@ class Inputs:
     def __init__(self) -> None:
         self._known: dict[int, tuple[str, NDArray[Any], str]] = {}
 
-    def look(self, world: World) -> None:
+    def note_new_arrays(self, world: World) -> None:
         """Take note of arrays that were not there before."""
         for name, array in arrays_of(world):
             if id(array) not in self._known:
                 self._known[id(array)] = name, array, digest_of_array(array)
 
     @property
-    def written(self) -> list[str]:
+    def changed_arrays(self) -> list[str]:
         """Names of arrays that are not what they were."""
         return [name for name, array, before in self._known.values() if digest_of_array(array) != before]
 
@@ -184,17 +184,17 @@ class Recorder(Channel):
         self.forms: list[tuple[str, Any]] = []
 
     def down(self, message: Any) -> Any:
-        """As `Channel.down`."""
+        """Count a message of the server to all clients, and pass it."""
         self._count_messages("downlink", message, self._present)
         return super().down(message)
 
     def up(self, message: Any) -> Any:
-        """As `Channel.up`."""
+        """Count a message of every client to the server, and pass it."""
         self._count_messages("uplink", message, self._present)
         return super().up(message)
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
-        """As `Channel.send_to_neighbours`."""
+        """Count what goes over each link, and pass it."""
         passing = sends[:, topology.links[:, 1]] & (True if awake is None else awake.up)
         links = np.stack([np.bincount(topology.links[one, 1], minlength=topology.agents) for one in passing])
         self._count_messages("link", message, links)
@@ -204,13 +204,13 @@ class Recorder(Channel):
         return super().send_to_neighbours(message, sends, topology, awake)
 
     def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """As `Channel.record_messages`."""
+        """Count messages between parties, and book them."""
         self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
         super().record_messages(kind, messages, scalars, size, timed)
 
     def _count_messages(self, direction: str, message: Any, times: NDArray[Any]) -> None:
         """Count what would travel, client by client, each so many times."""
-        self.forms.append((f"{direction} of round {self._t + 1}", form(message)))
+        self.forms.append((f"{direction} of round {self._t + 1}", form_of_message(message)))
         messages = np.broadcast_to(times, self.ledger.shape)
         for _, payloads in kinds(message):
             parts = [payload.dense() for payload in payloads]
@@ -220,7 +220,7 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def form(message: Any) -> Any:
+def form_of_message(message: Any) -> Any:
     """All that is known of a message without its numbers: classes, shapes but for rows of `Ragged`, types."""
 
     def of_payload(payload: Any) -> Any:
@@ -324,9 +324,9 @@ class Conformance:
     def inputs_stay_as_they_are(self) -> None:
         """Nothing is written into the data, the kernels, the drawn features or the graph."""
         inputs = Inputs()
-        play(self.experiment, self.everyone, inputs.look)
-        if inputs.written:
-            raise BrokenPromiseError(f"written to: {', '.join(inputs.written)}")
+        play(self.experiment, self.everyone, inputs.note_new_arrays)
+        if inputs.changed_arrays:
+            raise BrokenPromiseError(f"written to: {', '.join(inputs.changed_arrays)}")
 
     def replicates_are_independent(self) -> None:
         """A replicate's bytes are the same alone, beside others, and beside others in another order."""

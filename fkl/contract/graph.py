@@ -122,6 +122,7 @@ class Decentralized:
         inbox = Inbox(self._known_graph(world), state.held, awake)
         own, outcome = self.learn(world.common, state.own, inbox, samples, turn)
         own, message, sends = self.send(world.common, own, inbox, samples, turn)
+        # What travels may be another message than was meant (noise, few bits), and `sent` lets the agent know.
         message, arrived = world.channel.send_to_neighbours(message, sends, _topology_of(world), awake)
         own = self.sent(world.common, own, message, sends)
         inbox = inbox.after(message, arrived, self.keep)

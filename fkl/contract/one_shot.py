@@ -134,6 +134,7 @@ def owned_samples(world: World) -> Owned:
     x, y = [], []
     for r in world.streams.replicates:
         features, target, client = world.problem.batches[r].part(True)
+        # Samples lie client after client.
         begins = np.searchsorted(client, np.arange(1, world.problem.clients))
         x.append(tuple(np.split(features.astype(np.float64), begins)))
         y.append(tuple(np.split(target, begins)))

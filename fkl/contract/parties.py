@@ -269,6 +269,7 @@ class Learning(VerticalMethod):
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """One round of every replicate, and the f that there is then."""
         problem = world.problem
+        # A state that was loaded has no samples: see `State.__getstate__`.
         state.held = state.held or [held_for_training(problem, split) for split in state.splits]
         booked: list[Booked] = [{} for _ in state.splits]
         models = []

@@ -200,6 +200,7 @@ class Federated:
             up = channel.up(up)
             heard = channel.answered(share)
             anyone = channel.any_answer(heard, here)
+            # Whoever is too late is not heard: shares are of those whose answers are there.
             if self.called_without_messages:
                 server = self.server(common, server, up if anyone else None, heard, alone)
             else:

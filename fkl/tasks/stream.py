@@ -60,7 +60,7 @@ class StreamTask(Task):
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """As of every task; a file of its own to be tested on is refused."""
+        """Read, scale and partition the data; a file of its own to be tested on is refused."""
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
@@ -233,7 +233,7 @@ class StreamJudge:
     replicates : int
     lam : float
     added : callable
-        As of `World`: other processes may judge some of the clients.
+        Adds up over all clients, of whom other processes may judge some.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class StreamJudge:
         if variance is None:
             return
         if self.calibration is None:
-            self.calibration = Calibration.nothing(self.problem.rounds, *self.loss.shape)
+            self.calibration = Calibration.before_any_round(self.problem.rounds, *self.loss.shape)
         error = y_hat - self.problem.y[t]
         self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t])
 

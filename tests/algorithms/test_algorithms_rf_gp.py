@@ -242,7 +242,7 @@ def test_a_summary_is_as_near_as_its_rank_allows(seed: int, rank: int) -> None:
     rng = np.random.default_rng(seed)
     x, y, weight = rng.normal(size=(1, 3, 8, 2)), rng.normal(size=(1, 3, 8)), rng.random((1, 3, 8))
     bank = Dictionary(N=2, D=3).bank(2, Streams(seed, (0, 1)), "float64")
-    made = Moments(bank, x, y, weight).summed_up(rank).values
+    made = Moments(bank, x, y, weight).low_rank_samples(rank).values
     for k in range(3):
         z = bank.features(x[0, k])
         rows = np.sqrt(weight[0, k])[:, None] * np.concatenate([z, np.broadcast_to(y[0, k, :, None], (2, 2, 8, 1))], -1)

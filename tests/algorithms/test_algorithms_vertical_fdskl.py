@@ -152,8 +152,8 @@ def test_literal_protocol_fast_path_and_dsg_are_one(
         assert_close(found, expected, 1e-9, f"alpha of the {name}")
     tested = {
         "protocol": f,
-        "fast path": method.test(common, problem, fast),
-        "DSG": method.test(common, problem, pooled),
+        "fast path": method.values_on_tests(common, problem, fast),
+        "DSG": method.values_on_tests(common, problem, pooled),
     }
     for name, values in tested.items():
         assert_close(values, sum(phi[t] @ expected[t] for t in T), 1e-9, f"f of the {name}")
@@ -203,7 +203,7 @@ def test_with_a_bank_too_they_are_one_and_nothing_is_asked_for_twice(
     for s, one in held.items():
         assert_close(one, alpha[s :: method.draws].sum(axis=0), 1e-9, "alpha of the protocol")
     expected = sum(cosine_features(problem.x[fast.split.test], *drawn[t]) @ alpha[t] for t in T)
-    assert_close(method.test(common, problem, fast), expected, 1e-9, "f of the fast path")
+    assert_close(method.values_on_tests(common, problem, fast), expected, 1e-9, "f of the fast path")
     assert_close(f, expected, 1e-9, "f of the protocol")
 
     nothing = np.zeros((q, 2), np.int64)
@@ -244,8 +244,8 @@ def test_dsg_does_not_depend_on_the_partition_nor_on_the_blocks(monkeypatch: pyt
         learner = method.learner(common, problem)
         for until in (1, 11, 30):
             method.advance(common, problem, learner, until)
-            method.test(common, problem, learner)
-        found.append(method.test(common, problem, learner))
+            method.values_on_tests(common, problem, learner)
+        found.append(method.values_on_tests(common, problem, learner))
     assert_close(found[1], found[0], 1e-12, "f")
     assert_close(found[2], found[0], 1e-12, "f")
 
@@ -262,7 +262,7 @@ def test_fdskl_learns_what_no_linear_function_tells() -> None:
         common = known(problem, kernel(0.5), precision)
         learner = method.learner(common, problem)
         method.advance(common, problem, learner, method.iterations)
-        found.append(method.test(common, problem, learner))
+        found.append(method.values_on_tests(common, problem, learner))
         assert np.mean(found[-1] * problem.y[learner.split.test] <= 0) < 0.1
     assert_close(found[1], found[0], 1e-3, "f in float32")
 
@@ -309,7 +309,7 @@ def test_rows_of_few_features_and_rows_alike_give_the_numbers_of_dense_ones_apar
         assert 35 <= len(learner.rows) <= rows
         for until in (17, 40):
             method.advance(common, these, learner, until)
-            tested = method.test(common, these, learner)
+            tested = method.values_on_tests(common, these, learner)
         found.append((learner.alpha, tested))
     for (alpha, f), tolerance in zip(found[1:], (1e-12, 1e-5), strict=True):
         assert_close(alpha, found[0][0], tolerance, "alpha")
@@ -323,8 +323,8 @@ def test_a_sparse_table_gives_the_same_numbers() -> None:
     one, other = method.learner(common, problem), method.learner(common, sparse)
     method.advance(common, problem, one, 12)
     method.advance(common, sparse, other, 12)
-    expected = method.test(common, problem, one)
-    assert_close(method.test(common, sparse, other), expected, 1e-9, "fast path")
+    expected = method.values_on_tests(common, problem, one)
+    assert_close(method.values_on_tests(common, sparse, other), expected, 1e-9, "fast path")
     assert_close(played(method, common, sparse)[1], expected, 1e-9, "protocol")
 
 

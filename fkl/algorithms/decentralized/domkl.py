@@ -35,7 +35,7 @@ class Message:
 
 @dataclass
 class State(odkla.State):
-    """As of ODKLA, and what an agent weighs its kernels with, log w (R, K, N)."""
+    """The state of ODKLA, and the weights of an agent's kernels, log w (R, K, N)."""
 
     log_w: Array
 

@@ -107,6 +107,7 @@ class Odkla(OnStreams):
         near, d = self.proximal(common), inbox.degree[:, None, None]
         gradient = 2 * residual[..., None] * z + 2 * self.lam * own.theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
+        # The loss is linearised at theta_t, so that the minimum has this closed form.
         theta: Array = (near * own.theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
         return theta
 

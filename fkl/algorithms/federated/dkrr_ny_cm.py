@@ -72,7 +72,7 @@ class DkrrNyCm(Nystroem):
         self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
     ) -> tuple[Client, Centres | Vector | None, Array | None]:
         """Give centres, or the gradient; solve by itself; and be told of theta."""
-        lam = self.lam / turn.together
+        lam = self.lam / turn.together  # a client's share of the regulariser, which is of all together
         if down is None and turn.t == 0:
             return client, self.given_centres(samples, turn), None
         K = len(samples.count)
@@ -100,6 +100,7 @@ class DkrrNyCm(Nystroem):
         mean = up.vector.mean(share)
         if turn.exchange == 0:
             return Server(server.centres, server.theta, mean + self.lam / len(share) * server.theta)
+        # In the first round the clients send solutions, later what is to be taken off theta.
         theta = server.theta - mean if turn.t else mean
         return Server(server.centres, theta, server.gradient)
 

@@ -71,6 +71,7 @@ class Falkon(Nystroem):
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
             return client, Vector(PerClient(target_product(self.rows(common, client, samples)))), client.theta
+        # Clients are told p, and in the second exchange the step along it.
         told = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
         if turn.exchange == 0:
             sent = Vector(PerClient(gram_product(self.rows(common, client, samples), told)))
@@ -91,11 +92,12 @@ class Falkon(Nystroem):
             zeros, one = np.zeros((R, m)), np.zeros((R, 1))
             return Server(centres, np.linalg.inv(curvature), zeros, zeros, one, one)
         assert isinstance(up.vector, PerClient)
-        summed = up.vector.mean(share) * len(share)
+        summed = up.vector.mean(share) * len(share)  # all clients are needed in every round, with equal shares
         if turn.t == 0:
             direction = np.einsum("rij,rj->ri", server.inverse, summed)
             squared = (summed * direction).sum(axis=1, keepdims=True)
             return Server(server.centres, server.inverse, summed, direction, squared, np.zeros_like(squared))
+        # Conjugate gradients: H p = sum_k Phi_k'Phi_k p / n_k + lam p, then r, M^-1 r and the next direction.
         along = summed + self.lam * server.direction
         curved = (server.direction * along).sum(axis=1, keepdims=True)
         step = _quotient_or_zero(server.squared, curved)

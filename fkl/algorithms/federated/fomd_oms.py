@@ -83,6 +83,7 @@ class FomdOms(ModelSelection):
         f = bank.predict(samples.x, theta)
         residual = f - samples.y[:, None]
         seen = xp.where(chosen, residual, 0.0)
+        # The loss that is learned has no regulariser: balls of radius U_i bound theta, so the gradient is 2 (f - y) z.
         gradients = FeatureGradients(bank, samples.x, 2 * seen, xp.zeros_like(theta), chosen=chosen)
         squared_norm = xp.broadcast_to(squared_norms(theta)[:, None], f.shape)
         y_hat, of_first = (xp.take_along_axis(of_all, index, axis=-1)[..., 0] for of_all in (f, squared_norm))
@@ -98,6 +99,7 @@ class FomdOms(ModelSelection):
         N, K = common.bank.kernels, server.clients
         P = self.chances(server.log_p)
         steps = common.xp.asarray(self.steps(N, turn.t, K))
+        # 1 / P_i makes the means unbiased: a kernel is drawn for a client with probability P_i
         theta = server.theta - (steps / P)[..., None] * up.theta.mean(share)
         c, eta = up.losses.mean(share) / P, self.rate(N, common.rounds, K)
         log_p = mirror_step(server.log_p, c, eta, common.xp.asarray(self.complexities(N)))

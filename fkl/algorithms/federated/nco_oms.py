@@ -56,6 +56,7 @@ class NcoOms(ModelSelection):
         index, chosen = self.draw(client.log_p, turn.vectors(Role.SELECTION, 1 + N))
         P = self.chances(client.log_p)
         here = samples.present.astype(np.float64)
+        # What was not drawn keeps its theta: its step is 0. 1 / P_i makes the others' steps unbiased.
         steps = xp.where(chosen, xp.asarray(self.steps(N, turn.t, 1)) / P, 0.0)
         f, squared_norm, theta = bank.descend(samples.x, samples.y, here, client.theta, steps, 0.0)
         loss = (f - samples.y[:, None]) ** 2

@@ -69,7 +69,7 @@ class PofMkl(Descent):
 
     @property
     def message_of_one_sample(self) -> bool:  # type: ignore[override]
-        """As `uses_sample_once`: bins that are drawn by weights are of all samples so far."""
+        """Bins that are drawn by weights depend on all samples so far."""
         return not self.choices_reveal_data
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:

@@ -94,7 +94,7 @@ class Pooled(Federated, Learner):
         if down is None:
             return None, Features(PerClient(np.broadcast_to(samples.x, (R, *samples.x.shape)))), None
         y_hat = down.prediction.values
-        unknown = np.full_like(y_hat, np.nan)
+        unknown = np.full_like(y_hat, np.nan)  # |f|^2: the function stays at the server
         return None, Target(PerClient(np.broadcast_to(samples.y, y_hat.shape))), Outcome(y_hat, None, lambda: unknown)
 
     def server(self, common: Common, server: Serving, up: Any, share: Array, turn: Turn) -> Serving:
@@ -102,6 +102,7 @@ class Pooled(Federated, Learner):
         now = slice(server.count, server.count + 1)
         if isinstance(up, Features):
             x = up.features.values[0]
+            # A guess on a copy: the learner plays a round at once, and its target is not there yet.
             guess = self.play(_world_of_learner(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
             return replace(server, x=x, y_hat=guess.played.y_hat)
         world = _world_of_learner(common, server.total, server.x, up.target.values[0])

@@ -67,7 +67,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Summary:
-    """As `Statistics`, of which no more travels than has a budget.
+    """A few made-up samples with nearly the sums of `Statistics`, where these are too many to send.
 
     Parameters
     ----------
@@ -90,7 +90,8 @@ class Server:
     gram, pull, totals : (R, N, P, P), (R, N, P), (R, 2)
         S and b of each kernel, n and q.
     noise : (R, N)
-    root, theta, evidence : as of `fkl.algorithms.gaussian_processes.Posterior`
+    root, theta, evidence : (R, N, P, P), (R, N, P), (R, N)
+        With root'root = A^-1, the mean of theta, and the logarithm of the evidence.
     active : (R, N) bool
         Kernels that are still learned.
     heard, decided : (R,) int64
@@ -212,7 +213,7 @@ class RfGp(GaussianProcesses, Federated):
         mean, spread = bank.gaussian(samples.x, theta, from_lower_triangle(down.root.values))
         own = Prediction(mean, noise[:, None] * (1 + spread))
         w = weights_of_active(client.log_w if self.personal else log_w[:, None], active[:, None])
-        y_hat, variance = own.mixed(w)
+        y_hat, variance = own.mixture_moments(w)
         loss = (mean - samples.y[:, None]) ** 2 + self.lam * squared_norms(theta)[:, None]
         told = xp.where(active[..., None], theta, 0.0)
         outcome = Outcome(y_hat, loss, lambda: xp.broadcast_to(mixture_norm(w, told), y_hat.shape), variance=variance)
@@ -230,7 +231,7 @@ class RfGp(GaussianProcesses, Federated):
             mine, place = xp.flatnonzero(here), (at[0] >= 0).sum(axis=-1)[here]
             x[:, mine, place], y[:, mine, place], at[:, mine, place] = samples.x[here], samples.y[here], t
             client = replace(client, x=x, y=y, at=at)
-        if not self.tells(t):
+        if not self.sends_in_round(t):
             return client, None, outcome
 
         # The message: sums over all samples that the server has not heard of, by how long ago they were.
@@ -241,7 +242,7 @@ class RfGp(GaussianProcesses, Federated):
         client = replace(client, at=xp.where(here[:, None], -1, client.at))
         if self.rank is None:
             return client, Statistics(moments, sent), outcome
-        return client, Summary(moments.summed_up(min(self.rank, t + 1)), sent), outcome
+        return client, Summary(moments.low_rank_samples(min(self.rank, t + 1)), sent), outcome
 
     def server(
         self, common: Common, server: Server, up: Statistics | Summary | None, share: Array, turn: Turn
@@ -253,6 +254,7 @@ class RfGp(GaussianProcesses, Federated):
         if up is None:
             return server
         t, P = turn.t, common.bank.width
+        # A mean over who is heard, times how many these are, is their sum; what was summed before has faded meanwhile.
         heard, decay = 1 / share.max(), self.forget ** (t - server.heard)
         if isinstance(up, Summary):
             news = sum_of_outer_products(up.samples.dense().values, heard * share)
@@ -265,7 +267,7 @@ class RfGp(GaussianProcesses, Federated):
         totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
         noise: Array = server.noise
         active, decided = server.active, server.decided
-        decides = self.due(t, decided)[0]  # all replicates have had as many rounds
+        decides = self.decides_in_round(t, decided)[0]  # all replicates have had as many rounds
         if self.noise is None:
             kept = noise
             noise = cond(decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept)

@@ -71,6 +71,7 @@ class VmKofl(Descent):
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
         theta = super().server(common, server, up, share, turn).theta
+        # Weights stay in logarithms: over many rounds they fall below all floating-point numbers.
         return Server(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:

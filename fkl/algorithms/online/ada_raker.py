@@ -88,6 +88,7 @@ class AdaRaker(Learner):
         f, squared_norm = np.zeros((R, len(y), J)), np.zeros((R, len(y), J))
         for j in range(J):
             own, step = np.ascontiguousarray(theta[:, j]), self._step_of_interval(j)
+            # A block may hold the end of one interval, several whole ones, and the beginning of the next.
             for part, begins in _parts_by_interval(j, rounds):
                 if begins and self.restart:
                     own[:], log_w[:, j] = 0, 0
@@ -102,6 +103,7 @@ class AdaRaker(Learner):
         y_hat, norm = np.empty((R, len(y))), np.empty((R, len(y)))
         steps = np.array([self._step_of_interval(j) for j in range(J)])
         for b, t in enumerate(range(rounds.start, rounds.stop)):
+            # h_I = eta_I where an interval begins; lengths that have not begun have log h = -inf, and so no weight.
             log_h[:, _intervals_begin(J, t)] = np.log(steps[_intervals_begin(J, t)])
             h = softmax(log_h)
             y_hat[:, b], norm[:, b] = (h * f[:, b]).sum(axis=1), (h * squared_norm[:, b]).sum(axis=1)

@@ -84,7 +84,7 @@ class OmklSfg(Selective):
         bank = world.bank
         R, N = bank.replicates, bank.kernels
         require(self.M <= N, "M", self.M, f"at most kernels.N={N}")
-        A = similarity_graph(self.log_inner(world), self.M)
+        A = similarity_graph(self.log_inner_products_of(world), self.M)
         return State(
             theta=np.zeros((R, N, bank.width), bank.precision),
             log_w=np.zeros((R, N)),
@@ -94,7 +94,7 @@ class OmklSfg(Selective):
             node_draws=uniform_numbers(world, world.problem.rounds + 1),
         )
 
-    def log_inner(self, world: World) -> NDArray[np.float64]:
+    def log_inner_products_of(self, world: World) -> NDArray[np.float64]:
         """Logarithms of the kernels' inner products (N, N); the lowest graph's are 0, and so are its divergences."""
         if self.graph == "lowest":
             return np.full((world.dictionary.N, world.dictionary.N), -np.inf)
@@ -105,7 +105,7 @@ class OmklSfg(Selective):
         """Algorithm 5, all replicates side by side."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
-        how = self.ways(rounds), self.draw == "next", self.divide_by == "observed", self.q_floor, self.p_floor
+        how = self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed", self.q_floor, self.p_floor
         share(
             _play_replicates, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A, state.D,
             state.node_draws, *how, played.y_hat, played.squared_norm,
@@ -114,11 +114,11 @@ class OmklSfg(Selective):
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The kernels of the node that round t takes."""
-        [eta], [way] = self.rates(slice(t, t + 1)), self.ways(slice(t, t + 1))
+        [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         S = _chosen_kernels(eta, way, self.draw == "next", state.log_u, state.A, state.D, state.node_draws[:, t])
         return self.mixtures(world, state.theta, state.log_w, S)
 
-    def ways(self, rounds: slice) -> NDArray[np.int64]:
+    def nodes_taken_by(self, rounds: slice) -> NDArray[np.int64]:
         """How each round of a block takes its node (B,)."""
         settled = {"best": BEST, "first": FIRST, "never": DRAWN}[self.settle]
         return np.where(np.arange(rounds.start, rounds.stop) < self.exploring, DRAWN, settled)

@@ -50,18 +50,20 @@ class OmklSfgR(OmklSfg):
         require(self.rank >= 1, "rank", self.rank, "an integer >= 1")
 
     def init(self, world: World) -> State:
-        """As OMKL-SFG; refined graphs come with the first round."""
+        """theta_i = 0, w_i = u_i = 1, and the graph; refined graphs come with the first round."""
         state = super().init(world)
         R, N = state.log_w.shape
         require(self.rank <= N, "rank", self.rank, f"at most kernels.N={N}")
         refined, good = np.zeros((R, N, N), np.bool_), np.zeros((R, N), np.bool_)
-        return State(**vars(state), ranks=divergence_ranks(self.log_inner(world)), refined=refined, good=good)
+        return State(
+            **vars(state), ranks=divergence_ranks(self.log_inner_products_of(world)), refined=refined, good=good
+        )
 
     def play(self, world: World, state: State, rounds: slice) -> State:  # type: ignore[override]  # its own State
         """Algorithm 6, all replicates side by side."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
-        ways = self.rank, self.ways(rounds), self.draw == "next", self.divide_by == "observed"
+        ways = self.rank, self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed"
         share(
             _play_replicates, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
             state.ranks, state.refined, state.good, state.node_draws, *ways, self.q_floor, self.p_floor, played.y_hat,
@@ -71,7 +73,7 @@ class OmklSfgR(OmklSfg):
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:  # type: ignore[override]
         """The kernels of the node that round t takes, in the graph that it refines."""
-        [eta], [way] = self.rates(slice(t, t + 1)), self.ways(slice(t, t + 1))
+        [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         assert state.refined is not None
         assert state.good is not None
         known = state.log_u, state.A, state.ranks, state.refined.copy(), state.good.copy()

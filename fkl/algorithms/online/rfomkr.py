@@ -47,7 +47,7 @@ class Rfomkr(Learner):
         x, y = samples(world, rounds)
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)
         loss = (f - y[:, None]) ** 2
-        log_w, after = falling_weights(state.log_w, np.log(2) * loss)
+        log_w, after = falling_weights(state.log_w, np.log(2) * loss)  # w_i 0.5^loss, in logarithms
         w = self._weights(log_w)
         return State(theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
 

@@ -169,6 +169,7 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     angle32, angle64 = np.empty((1, D), stream.narrow.dtype), np.empty((1, D), stream.wide.dtype)
     z = np.empty((maps, 1, D), theta.dtype)
     narrow = theta.dtype.type
+    # Weights over the largest of those chosen: their sum is then never 0.
     largest = -np.inf
     for i in range(N):
         if S[i] and log_w[i] > largest:
@@ -177,7 +178,7 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     for i in range(N):
         if not S[i]:
             continue
-        if i < n:
+        if i < n:  # the first n kernels have their angles in float32, the others in float64
             project(stream.x32[b], stream.narrow[r, i], angle32[0])
             feature_map(angle32, angle32.dtype.type(1), stream.phase[r, i], z)
         else:

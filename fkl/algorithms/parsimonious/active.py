@@ -129,7 +129,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         worst = int(outside.argmin())
         if outside[worst] >= level * (1 - BREACH * tolerance):
             break
-        if place[worst] < 0:
+        if place[worst] < 0:  # columns of Q are made once, also for samples that leave and come back
             place[worst] = place.max() + 1
             if place[worst] == columns.shape[1]:
                 columns = np.concatenate([columns, np.empty_like(columns)], axis=1)
@@ -163,6 +163,7 @@ def _rise_inside(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
         if not falls.any():
             mu[kept] = to
             return mu, steps
+        # Go only as far as the first mu that comes down to 0, and leave that sample out from then on.
         shares = mu[kept][falls] / (mu[kept][falls] - to[falls])
         first = kept[falls][shares.argmin()]
         mu[kept] += shares.min() * (to - mu[kept])

@@ -214,7 +214,7 @@ class Parsimonious(OneShot, HoldOut):
         widths = [share * longest for share in FALLBACK_WIDTHS] if self.widths is None else self.widths
         nodes = self.centres * len(widths)
         require_memory(nodes * NODE_BYTES, f"{nodes} centres and widths", "algo.centres or the number of algo.widths")
-        return Quadrature.over(box[r], self.centres, widths, rng), rng
+        return Quadrature.over_box(box[r], self.centres, widths, rng), rng
 
     def ascend(self, problem: Dual, start: Array) -> Solution:
         """Solve a problem with the keys' rule, budget of steps and tolerance."""

@@ -48,7 +48,7 @@ class Quadrature:
     shape: tuple[int, ...] = ()
 
     @classmethod
-    def over(
+    def over_box(
         cls, box: Array, centres: int, widths: Sequence[float], rng: np.random.Generator | None = None
     ) -> "Quadrature":
         """Quadrature over a box of centres and a list of widths.

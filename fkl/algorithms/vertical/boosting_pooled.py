@@ -105,7 +105,7 @@ class Pooled:
             histogram[self.others.places] = self.keys.decrypt(self.keys.sums(sealed, rows, self.others.sorting))
         return histogram
 
-    def divide(self, rows: Integers, feature: int, edge: int, told: bool) -> NDArray[np.bool_]:
+    def divide_rows(self, rows: Integers, feature: int, edge: int, told: bool) -> NDArray[np.bool_]:
         """Which rows go left: the owner says so, and the other parties are told where children may be split.
 
         Samples are named by one bit each.

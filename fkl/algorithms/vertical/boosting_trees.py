@@ -94,7 +94,7 @@ class Nodes:
         self.rows.append((LEAF, 0.0, LEAF, LEAF, LEAF, 0.0))
         return len(self.rows) - 1
 
-    def close(self, node: int, value: float) -> float:
+    def make_leaf(self, node: int, value: float) -> float:
         """Make it a leaf of this value."""
         self.rows[node] = (LEAF, 0.0, LEAF, LEAF, LEAF, value)
         return value

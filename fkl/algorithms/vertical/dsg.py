@@ -176,7 +176,7 @@ class Dsg(VerticalMethod):
         """Steps: iterations from one mark to the next."""
         return min(self.marks, self.iterations)
 
-    def until(self, t: int) -> int:
+    def iterations_after(self, t: int) -> int:
         """Iterations done after step t."""
         return round(self.iterations * (t + 1) / self.rounds)
 
@@ -196,10 +196,10 @@ class Dsg(VerticalMethod):
         """Iterations up to the next mark, and the f that there is then."""
         common = [world.common.replicate(r) for r in range(len(state.learners))]
         for one, learner in zip(common, state.learners, strict=True):
-            self.advance(one, world.problem, learner, self.until(t))
+            self.advance(one, world.problem, learner, self.iterations_after(t))
         each = zip(common, state.learners, strict=True)
-        f = tuple(partial(self.test, one, world.problem, learner) for one, learner in each)
-        return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.until(t))
+        f = tuple(partial(self.values_on_tests, one, world.problem, learner) for one, learner in each)
+        return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.iterations_after(t))
 
     def learner(self, common: Common, problem: Vertical) -> Any:
         """One replicate before its first iteration.
@@ -305,6 +305,7 @@ class Dsg(VerticalMethod):
             phi = cosine_features(problem.quick_x[rows.ravel()], w, b).reshape(*rows.shape, -1)
             f, y = learner.f[learner.place[rows]], problem.y[rows]
             alpha, shrunk = np.zeros(len(b)), 1.0
+            # Coefficients of earlier blocks shrink by one factor, which is multiplied in at the end of this one.
             for k in range(end - first):
                 gamma = self.gamma_at(first + k)
                 before, own = slice(0, k * D), slice(k * D, (k + 1) * D)
@@ -321,7 +322,7 @@ class Dsg(VerticalMethod):
             again = learner.still_needed(end)
             _add_features(x[:again], learner.f[:again], shrunk, w, b, alpha)
 
-    def test(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
+    def values_on_tests(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
         """Values f of the rows that are tested on: the features drawn since they were last asked for are added."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0

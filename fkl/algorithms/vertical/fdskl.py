@@ -63,7 +63,7 @@ class Fdskl(Dsg):
         """One replicate before its first iteration."""
         pooled = super().learner(common, problem)
         duties = self.duties(problem, common.streams)
-        if self.masks == "split":
+        if self.masks == "split":  # l, l' and a dealer that is neither
             require(problem.parties >= 3, "masks", self.masks, f"another one with {problem.parties} parties")
             duties = np.column_stack([duties, self.dealers(problem, common.streams)])
         kind = SplitTraffic if self.masks == "split" else Traffic
@@ -74,7 +74,7 @@ class Fdskl(Dsg):
         """Iterations up to the next mark; `sent` of the state has what they sent."""
         done, before = state.learners[0].t, state.learners[0].traffic.angles
         for r, learner in enumerate(state.learners):
-            state.sent[r] = learner.sent(self.until(t))
+            state.sent[r] = learner.sent(self.iterations_after(t))
         booked = [
             {kind: np.column_stack([sent, SCALAR_BYTES[kind] * sent[:, 1]]) for kind, sent in of_one.items()}
             for of_one in state.sent
@@ -83,7 +83,9 @@ class Fdskl(Dsg):
         cost = world.channel.network.cost
         if cost is not None:
             angles = state.learners[0].traffic.angles - before if self.bank else None
-            world.channel.took(seconds(self, world.problem.parties, done, self.until(t), cost, SCALAR, angles))
+            world.channel.took(
+                seconds(self, world.problem.parties, done, self.iterations_after(t), cost, SCALAR, angles)
+            )
         return super().step(world, state, t)
 
     @property

@@ -88,7 +88,7 @@ class Traffic:
         return np.stack([calls + begun, scalars + size * D * begun], axis=2)  # Algorithm 1, line 5, begins a feature
 
     def _sums_of_bank(self, first: int, until: int) -> NDArray[np.int64]:
-        """As `_sums_of_new_features`, of all features drawn so far that are not saved for some row of the batch."""
+        """The same calls and scalars of a bank: of all features so far that are not saved for some row of the batch."""
         sums = np.zeros((2, self.workers, 2), np.int64)
         for t, batch in enumerate(self.batches[first:until], start=first):
             drawn = min(t + 1, self.method.draws)
@@ -134,7 +134,7 @@ class SplitTraffic(Traffic):
     """
 
     def iterate(self, first: int, until: int) -> Counts:
-        """As of `Traffic`."""
+        """What the workers send in these iterations: sums along T2 alone, and factors of products."""
         counts = super().iterate(first, until)
         if first == until:
             return counts

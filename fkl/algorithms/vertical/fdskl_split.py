@@ -97,6 +97,7 @@ class SplitWorker(Worker):
             wire.send(root, DealtProduct(summed_words(r * p) - split, (s,)))
         if factor is None:
             return None
+        # l and l' send each other factors under the dealer's masks, and end up with shares whose sum is u'v.
         whole = whole_of(factor)
         if own.number == root:
             r = self.first_mask(s, shape)

@@ -28,11 +28,11 @@ class Holder(Own):
     common : Common
         Of one replicate, with streams that give it its own phases and no others.
     duties : (T, 2) int
-        As of `Dsg.duties`.
+        Workers l and l' of each iteration, `Dsg.duties`.
     batches : (T, B) int or None
         Rows of the iterations that a worker may ask in; None for one that is not active.
     dealers : (T,) int
-        As of `Fdskl.dealers`.
+        Dealer of each iteration, `Fdskl.dealers`.
     pairs : dict of (str, int, int) to numpy.random.Generator
         Of seeds that this worker and one other share.
     """

@@ -101,7 +101,7 @@ class SecureBoost(Learning):
         return self.trees
 
     @property
-    def lock(self) -> Cipher:
+    def cipher_in_use(self) -> Cipher:
         """The cipher as an object."""
         return CIPHERS[self.cipher](self.key_bits) if isinstance(self.cipher, str) else self.cipher
 
@@ -116,7 +116,7 @@ class SecureBoost(Learning):
         if len(held.x) > MOST_SAMPLES:
             raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(held.x)}")
         require_memory(self.trees * TREE_BYTES, f"{self.trees} trees", "algo.trees")
-        world = Pooled.from_parties(held.x, held.groups, held.active[0], self.bins, self.lock)
+        world = Pooled.from_parties(held.x, held.groups, held.active[0], self.bins, self.cipher_in_use)
         return Boosting(world, np.zeros(len(held.x)), ())
 
     def advance(self, held: Held, learned: Boosting, count: Count) -> tuple[Boosting, Forest]:
@@ -168,11 +168,11 @@ class SecureBoost(Learning):
             node, rows, depth, total = waiting.popleft()
             split = None
             if depth < self.depth:  # Algorithm 2
-                split = self.best(world.histogram(statistics, sealed, rows), world.starts, total)
+                split = self.best_split_of_node(world.histogram(statistics, sealed, rows), world.starts, total)
             if split is None:
-                gain[rows] = nodes.close(node, self.leaf(*total * UNIT))
+                gain[rows] = nodes.make_leaf(node, self.value_of_leaf(*total * UNIT))
                 continue
-            left = world.divide(rows, *split, told=depth + 1 < self.depth)
+            left = world.divide_rows(rows, *split, told=depth + 1 < self.depth)
             feature, edge = split
             children = nodes.split(node, feature, float(world.edges[feature][edge]), int(world.owner[feature]))
             parts = rows[left], rows[~left]
@@ -181,14 +181,14 @@ class SecureBoost(Learning):
             waiting.extend(zip(children, parts, (depth + 1, depth + 1), totals, strict=True))
         return nodes.tree(), gain
 
-    def best(
+    def best_split_of_node(
         self, histogram: NDArray[np.int64], starts: NDArray[np.int64], total: NDArray[np.int64]
     ) -> tuple[int, int] | None:
         """Feature and edge of a node's best split, from sums over all bins and over the node; None where none gains."""
         feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
         return None if feature == LEAF else (feature, edge)
 
-    def leaf(self, g: float, h: float) -> float:
+    def value_of_leaf(self, g: float, h: float) -> float:
         """Value of a leaf, -G / (H + lambda) times the learning rate."""
         return -self.learning_rate * g / (h + self.lam) if h + self.lam > 0 else 0.0
 
@@ -199,7 +199,7 @@ class Active:
     def __init__(self, method: SecureBoost, own: Own, wire: Wire, binned: Binned) -> None:
         self._method, self._own, self._wire, self._binned = method, own, wire, binned
         self._passive = [party for party in range(own.parties) if party != own.number]
-        self._keys = method.lock.keys()
+        self._keys = method.cipher_in_use.keys()
         self._early: dict[tuple[int, type[Letter], int], Letter] = {}
 
     def play(self) -> Actor:
@@ -227,9 +227,9 @@ class Active:
             split = None
             if depth < method.depth:
                 histogram, starts = yield from self._histogram(statistics, rows, node)
-                split = method.best(histogram, starts, total)
+                split = method.best_split_of_node(histogram, starts, total)
             if split is None:
-                gain[rows] = nodes.close(node, method.leaf(*total * UNIT))
+                gain[rows] = nodes.make_leaf(node, method.value_of_leaf(*total * UNIT))
                 continue
             feature, edge = split
             owner = next(j for j, group in enumerate(self._own.groups) if feature in group)
@@ -278,16 +278,16 @@ class Passive:
 
     def __init__(self, method: SecureBoost, own: Own, wire: Wire, binned: Binned) -> None:
         self._method, self._own, self._wire, self._binned = method, own, wire, binned
-        self._keys = method.lock.keys_of(b"")
+        self._keys = method.cipher_in_use.keys_of(b"")
         self._sealed: Any = None
         self._nodes: dict[int, tuple[Integers, int]] = {}
-        self._last = 0
+        self._last = 0  # the newest node; both sides number nodes in the order in which these are opened
 
     def play(self) -> Actor:
         """Answer until the active party has ended; the own edges."""
         while (letter := (yield self._own.root)) is not None:
             if isinstance(letter, Key):
-                self._keys = self._method.lock.keys_of(letter.values[0].tobytes())
+                self._keys = self._method.cipher_in_use.keys_of(letter.values[0].tobytes())
                 continue
             if isinstance(letter, Statistics):
                 self._sealed, self._nodes, self._last = self._keys.of_words(letter.values), {}, -1
