@@ -90,7 +90,8 @@ class Federated:
     on new data), and the facts below, which say what conditions and engines may take for granted.
 
     R are replicates, K clients, N kernels, P parameters of a kernel. States are dataclasses of arrays, R first;
-    messages are dataclasses of payloads, see `fkl.wire.payloads`. Example, plain descent on the mean of all kernels::
+    messages are dataclasses of payloads, see `fkl.wire.payloads`. Example, plain descent on the mean of all kernels,
+    where `Theta` (of an array), `Down` and `Up` (of a payload) are dataclasses with the one field theta::
 
         @dataclass(frozen=True)
         class Plain(Federated):
