@@ -124,14 +124,15 @@ class Federated:
 
     label: ClassVar[str]
     exchanges: ClassVar[int] = 1
+    """How many times a round goes down to the clients and up again."""
     called_without_messages: ClassVar[bool] = False
     """Whether `server` is called, with no message, in an exchange in which nobody has answered; nothing is learned."""
     in_turn: ClassVar[bool] = False
     """Whether the server serves one client after another, all exchanges of a round with each."""
     uses_sample_once: ClassVar[bool] = False
-    """Whether a message follows from what a client was told and its newest sample: each sample is in one round's."""
+    """Whether a client's messages follow from its newest sample and what it was told: no sample is in two rounds'."""
     message_of_one_sample: ClassVar[bool] = False
-    """Whether nothing is in a message but one sample: without it the message is not sent. False is on the safe side."""
+    """Whether a message follows from one sample alone, and is not sent without it. False is on the safe side."""
     silent: ClassVar[bool] = False
     """Whether nobody sends anything."""
     draws_for_clients: ClassVar[bool] = False

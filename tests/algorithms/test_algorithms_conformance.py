@@ -345,7 +345,7 @@ def test_who_keeps_all_promises_is_not_blamed(promise: Promise) -> None:
 
 @pytest.mark.parametrize("promise", [Conformance.seeded_runs_repeat, LABELS, LEDGER], ids=lambda one: one.__name__)
 def test_the_example_of_the_contract_keeps_its_promises(promise: Promise) -> None:
-    """The text in its docstring is a method that runs; it is of no module, and so cannot be pickled."""
+    """The text in the docstring of `Federated` runs; the class is of no module, so that it cannot be pickled."""
     _, _, text = inspect.getdoc(Federated).partition("::\n")  # type: ignore[union-attr]
     code = dedent("\n".join(line for line in text.splitlines() if not line or line.startswith("    ")))
     known = {**vars(star), **vars(payloads), "Outcome": Outcome, "mixture_norm": mixture_norm, "np": np}
