@@ -22,7 +22,7 @@ from fkl.engines.experiment import make_world
 from fkl.engines.mpi import OnRanks, Ranks, hush, started
 from fkl.kernels.client_tiles import CLIENT_TILE
 from fkl.runs.prepare import prepare
-from fkl.tasks.run_samples import quiet
+from fkl.tasks.run_samples import without_output
 
 ROUNDS, TIMES = 12, 2000
 KERNELS, FEATURES = 51, 10
@@ -62,7 +62,7 @@ def seconds_a_round(ranks: Ranks, clients: int) -> tuple[float, float]:
     """Of one replicate, without the judge; and of the processor, without the exchange, in which ranks spin."""
     words = ("algo=pof_mkl", "dataset=synthetic", f"dataset.rows={clients * ROUNDS}", "dataset.dimension=10")
     words += (f"partition.clients={clients}", f"partition.rounds={ROUNDS}", f"kernels.D={FEATURES}", "engine=mpi")
-    with quiet():
+    with without_output():
         whole = prepare(load(compose(*words, "replicates=1")))
     experiment = OnRanks(ranks).own_part(whole, lambda: whole)
     assert experiment is not None

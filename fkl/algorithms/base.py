@@ -101,7 +101,7 @@ class Batched(HoldOut):
         return self.iterations
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
-        """As `HoldOut.batch`, with labels -1 and 1 for the logistic loss."""
+        """All clients' samples at once; labels are -1 and 1 for the logistic loss."""
         batch = super().batch(problem, rng)
         return batch if self.loss == "square" else batch.of_two_classes()
 

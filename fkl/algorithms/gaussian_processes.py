@@ -75,7 +75,7 @@ class Prediction(NamedTuple):
         density: Array = -0.5 * (log(2 * np.pi * self.variance) + (y[:, None] - self.mean) ** 2 / self.variance)
         return density
 
-    def mixed(self, w: Array) -> tuple[Array, Array]:
+    def mixture_moments(self, w: Array) -> tuple[Array, Array]:
         """Mean and variance (R, K) of the mixture with weights w (R, K or 1, N), 0 of kernels that are not known."""
         known, where = w > 0, namespace(w).where
         mean, variance = (where(known, values, 0.0) for values in self)
@@ -124,13 +124,13 @@ class GaussianProcesses:
         P = dictionary.D * (1 if dictionary.map == "cosine" else 2)
         return 4 * 8 * dictionary.N * P**2
 
-    def tells(self, t: int) -> bool:
+    def sends_in_round(self, t: int) -> bool:
         """Whether parties send what they have in round t."""
         if self.flush == 1:
             return True
         return (t + 1) & t == 0 if self.flush is None else (t + 1) % self.flush == 0
 
-    def due(self, t: int, last: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def decides_in_round(self, t: int, last: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether in round t it is time to decide anew what was decided in rounds `last`, -1 for never.
 
         After as many rounds as make them `GROWTH` times as many, or as forgetting takes.
@@ -182,7 +182,7 @@ def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]
     return xp.where(off, xp.maximum(LEVELS[-1], 2 * least), level)  # type: ignore[no-any-return]
 
 
-def best(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+def most_evident_kernels(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
     """So many of the active kernels (R, N) that have most evidence; of those with as much the first."""
     known = np.where(active, np.round(evidence, DIGITS), -np.inf)
     order = np.argsort(-known, axis=-1, kind="stable")
@@ -191,6 +191,6 @@ def best(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.b
     return kept & active
 
 
-def weights(log_w: Array, active: NDArray[np.bool_]) -> Array:
+def weights_of_active(log_w: Array, active: NDArray[np.bool_]) -> Array:
     """exp(log_w), normalised over the active kernels, 0 of the others."""
     return softmax(namespace(log_w).where(active, log_w, -np.inf))

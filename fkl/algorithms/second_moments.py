@@ -10,26 +10,26 @@ from fkl.kernels.traceable import namespace
 from fkl.wire.payloads import Array, Axes, PerClient, Size, Travelling, require_leading
 
 
-def triangle(gram: Array) -> Array:
+def lower_triangle(gram: Array) -> Array:
     """The lower triangles of matrices (..., P, P), row by row: (..., P (P + 1) / 2)."""
     P = gram.shape[-1]
     rows, columns = np.tril_indices(P)
     return namespace(gram).take(gram.reshape(*gram.shape[:-2], P * P), rows * P + columns, axis=-1)  # type: ignore[no-any-return]
 
 
-def lower(packed: Array) -> Array:
-    """The lower triangular matrices of which `triangle` gave these."""
-    return namespace(packed).tril(symmetric(packed))  # type: ignore[no-any-return]
+def from_lower_triangle(packed: Array) -> Array:
+    """The lower triangular matrices of which `lower_triangle` gave these."""
+    return namespace(packed).tril(symmetric_matrix(packed))  # type: ignore[no-any-return]
 
 
-def symmetric(packed: Array) -> Array:
-    """The symmetric matrices of which `triangle` gave these."""
+def symmetric_matrix(packed: Array) -> Array:
+    """The symmetric matrices of which `lower_triangle` gave these."""
     P = int(np.sqrt(2 * packed.shape[-1]))
     low, high = np.sort(np.indices((P, P)), axis=0)
     return namespace(packed).take(packed, high * (high + 1) // 2 + low, axis=-1)  # type: ignore[no-any-return]
 
 
-def outer_sum(samples: Array, share: Array) -> Array:
+def sum_of_outer_products(samples: Array, share: Array) -> Array:
     """Sum of share_k a a' over clients and their samples a, (R, K, N, r, m) and (K,): (R, N, m, m)."""
     R, _, N, _, m = samples.shape
     rows = (np.sqrt(share)[:, None, None, None] * samples).swapaxes(1, 2).reshape(R, N, -1, m)
@@ -62,41 +62,41 @@ class Moments(Travelling):
     leading = {"chosen": "R"}  # noqa: RUF012
 
     def as_received(self, axes: Axes, width: int) -> "Moments":
-        """As `Travelling.as_received`: the samples stay, and only what is made of them travels."""
+        """Unchanged: the samples stay, and only what is made of them travels."""
         shape = self.bank.replicates, *self.x.shape[1:]
         require_leading(shape[:2], "RK", axes, "Moments")
         return super().as_received(axes, width)
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes of each client's sums, (R, K)."""
         bank, P = self.bank, self.bank.width
         shape = bank.replicates, self.x.shape[1], bank.kernels, P * (P + 1) // 2 + P
-        return PerClient(np.broadcast_to(0.0, shape), self._each()).wire_size(width)
+        return PerClient(np.broadcast_to(0.0, shape), self._chosen_by_client()).wire_size(width)
 
     def dense(self) -> PerClient:
         """The moments themselves, (R, K, N, L)."""
-        every = [self.of(k)._summed() for k in range(self.x.shape[1])]
-        return PerClient(np.stack(every, axis=1), self._each())
+        every = [self.client(k)._sums_of_samples() for k in range(self.x.shape[1])]
+        return PerClient(np.stack(every, axis=1), self._chosen_by_client())
 
     def mean(self, share: Array) -> NDArray[np.float64]:
         """Sum over clients, weighted by their share (K,): (R, N, L)."""
-        return self.times(share)._summed()
+        return self.times(share)._sums_of_samples()
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """As `PerClient.squared_norm`, one client after another: all at once need not fit."""
-        every = [PerClient(self.of(k)._summed()[:, None]) for k in range(self.x.shape[1])]
+        """Squared length of each client's sums, one client after another: all at once need not fit."""
+        every = [PerClient(self.client(k)._sums_of_samples()[:, None]) for k in range(self.x.shape[1])]
         return np.concatenate([one.squared_norm() for one in every], axis=1)
 
     def times(self, factor: Array) -> "Moments":
-        """As `PerClient.times`, by the weights: of factors (K,) or (R, K) >= 0."""
+        """Each client's sums times a factor >= 0, (K,) or (R, K): the samples' weights are multiplied."""
         return replace(self, weight=factor[..., None] * self.weight)
 
-    def of(self, k: int) -> "Moments":
-        """That of client k alone."""
+    def client(self, k: int) -> "Moments":
+        """The moments of client k alone."""
         mine = slice(k, k + 1)
         return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
 
-    def summed_up(self, rank: int) -> PerClient:
+    def low_rank_samples(self, rank: int) -> PerClient:
         """Samples (R, K, N, rank, P + 1) whose outer products add up to those of (z, y), or to what is nearest.
 
         Those of the largest eigenvalues of sum_b w_b (z, y) (z, y)', of which no other matrix of this rank is as near
@@ -107,28 +107,28 @@ class Moments(Travelling):
         samples = np.zeros((R, self.x.shape[1], self.bank.kernels, rank, P + 1))
         matrix = np.empty((R, self.bank.kernels, P + 1, P + 1))
         for k in range(self.x.shape[1]):
-            packed = self.of(k)._summed()
+            packed = self.client(k)._sums_of_samples()
             matrix[..., :P, :P], matrix[..., :P, P], matrix[..., P, P] = (
-                symmetric(packed[..., :-P]), packed[..., -P:], square[:, k, None],
+                symmetric_matrix(packed[..., :-P]), packed[..., -P:], square[:, k, None],
             )  # fmt: skip
             matrix[..., P, :P] = matrix[..., :P, P]
             values, vectors = np.linalg.eigh(matrix)
             few = min(rank, P + 1)
             made = np.sqrt(np.maximum(values[..., -few:], 0))[..., None] * vectors.swapaxes(-1, -2)[..., -few:, :]
             samples[:, k, :, :few] = np.where(made[..., -1:] < 0, -made, made)
-        chosen = self._each()
+        chosen = self._chosen_by_client()
         return PerClient(samples if chosen is None else samples * chosen[..., None, None], chosen)
 
-    def _each(self) -> NDArray[np.bool_] | None:
-        """As `PerClient` has what is chosen."""
+    def _chosen_by_client(self) -> NDArray[np.bool_] | None:
+        """Which kernels travel, (R, K, N): the same of every client; None for all."""
         if self.chosen is None:
             return None
         R, N = self.chosen.shape
         return np.broadcast_to(self.chosen[:, None], (R, self.x.shape[1], N))
 
-    def _summed(self) -> NDArray[np.float64]:
+    def _sums_of_samples(self) -> NDArray[np.float64]:
         """Over all clients and samples, (R, N, L)."""
         rows = self.x.shape[1] * self.x.shape[2]
         x, y, weight = (part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight))
         gram, pull = self.bank.moments(x, y, weight, self.chosen)
-        return namespace(gram).concatenate([triangle(gram), pull], axis=-1)  # type: ignore[no-any-return]
+        return namespace(gram).concatenate([lower_triangle(gram), pull], axis=-1)  # type: ignore[no-any-return]

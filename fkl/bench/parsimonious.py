@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.parsimonious.dual import Dual, solve
-from fkl.algorithms.parsimonious.quadrature import Quadrature, box_of
+from fkl.algorithms.parsimonious.quadrature import Quadrature, smallest_box
 from fkl.bench.case import Case
 from fkl.bench.floor import seconds
 from fkl.data.ellipses import BOX, Ellipses
@@ -24,7 +24,7 @@ GAMMA, EPS = 25.0, 0.01
 def ellipses() -> dict[str, Dual]:
     """Problems of the simulated set at its largest: the nine agents', and the centralized learner's."""
     table = Ellipses(rows=900, test_rows=0).load(Store(Path()), np.random.default_rng(0))
-    quadrature = Quadrature.over(BOX, 576, (1.0, 2.0, 4.0))
+    quadrature = Quadrature.over_box(BOX, 576, (1.0, 2.0, 4.0))
     return {
         "9 agents, 100 samples each": Dual.of_agents(quadrature, table.x, table.y, table.site, GAMMA, EPS),
         "one learner, 900 samples": Dual.single(quadrature, table.x, table.y, GAMMA, EPS),
@@ -36,7 +36,7 @@ def three_features() -> dict[str, Dual]:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1100, 3))
     y = np.where(x[:, 0] + np.sin(3 * x[:, 1]) > 0, 1.0, -1.0)
-    quadrature = Quadrature.over(box_of(x), 1728, (0.25, 0.5, 1.0))
+    quadrature = Quadrature.over_box(smallest_box(x), 1728, (0.25, 0.5, 1.0))
     return {"one learner, 1100 samples of 3 features": Dual.single(quadrature, x, y, 100.0, 0.5)}
 
 

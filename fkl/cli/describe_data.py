@@ -46,8 +46,8 @@ def describe(words: tuple[str, ...]) -> str:
     run = load(compose(*of_a_set))
     generator = shared_generator(run.settings.seed, Role.DATA)
     with limited_to_free_memory():
-        table = samples.read(run, generator)
-        given = samples.split(run, table, generator)
+        table = samples.read_table(run, generator)
+        given = samples.split_table(run, table, generator)
     parts = [_of_table(run, table), _of_features(table)]
     of_features = getattr(run.partition, "of_features", False)
     held = ["\n".join(_parties(table, given))] if of_features else _of_partition(run, given)

@@ -38,12 +38,12 @@ def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[
         Where dp-accounting is not installed.
     """
     counts, place = np.unique(times, return_inverse=True)
-    told = np.array([_epsilon(noise, int(count), delta) for count in counts])
+    told = np.array([_epsilon_of_count(noise, int(count), delta) for count in counts])
     return told[place].reshape(times.shape)
 
 
 @cache  # the same for every chunk of replicates
-def _epsilon(noise: float, times: int, delta: float) -> float:
+def _epsilon_of_count(noise: float, times: int, delta: float) -> float:
     from dp_accounting import get_epsilon_gaussian
 
     return float(get_epsilon_gaussian(noise / np.sqrt(times), delta)) if times else 0.0

@@ -9,6 +9,7 @@ remains in the next change, whatever the rounding (as in CHOCO-SGD, Koloskova et
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,13 +89,13 @@ class Compression(OnMessages):
         """With what was left of those before; who is absent sends nothing, and keeps it."""
         if not self.up:
             return memory, message
-        return self._feedback(common, memory, message, samples.present, turn, Role.COMPRESSION)
+        return self._with_error_feedback(common, memory, message, samples.present, turn, Role.COMPRESSION)
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
         """What is for all clients."""
         if not self.down:
             return memory, message
-        return self._feedback(common, memory, message, np.ones(1, np.bool_), turn, Role.COMPRESSION_DOWN)
+        return self._with_error_feedback(common, memory, message, np.ones(1, np.bool_), turn, Role.COMPRESSION_DOWN)
 
     def agent_starts(self, known: Any, agents: int) -> Any:
         """What all neighbours hold of each agent."""
@@ -108,20 +109,20 @@ class Compression(OnMessages):
         held = dict(memory.held)
 
         def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Sparse:
-            change = self._received(common, values - held[name], None, True, draw)
-            held[name] = np.where(_wide(sends, values), change.added_to(held[name]), held[name])
+            change = self._code_received(common, values - held[name], None, True, draw)
+            held[name] = np.where(_with_axes_of(sends, values), change.added_to(held[name]), held[name])
             return change
 
-        return Memory(held), self._coded(message, turn, Role.COMPRESSION, coded, ""), sends
+        return Memory(held), self._coded_message(message, turn, Role.COMPRESSION, coded, ""), sends
 
-    def _received(
+    def _code_received(
         self, common: Common, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
     ) -> Quantised | Sparse:
         """The code as it arrives, which the sender has to know to make up for what is missing."""
         axes = dict(zip("RK", values.shape, strict=False))
         return self.code(values, chosen, adds, draw).as_received(axes, np.dtype(common.precision).itemsize)
 
-    def _feedback(
+    def _with_error_feedback(
         self, common: Common, memory: Memory | None, message: Any, present: NDArray[np.bool_], turn: Turn, role: Role
     ) -> tuple[Memory | None, Any]:
         """A message (K,) who are present send, and what is then left."""
@@ -131,48 +132,46 @@ class Compression(OnMessages):
             name: str, values: Array, chosen: NDArray[np.bool_] | None, draw: Callable[[], Array]
         ) -> Quantised | Sparse:
             if self.unbiased:
-                return self._received(common, values, chosen, False, draw)
+                return self._code_received(common, values, chosen, False, draw)
             left = held.get(name, np.zeros_like(values))
-            sent = _wide(np.broadcast_to(present, values.shape[:2]), values)
-            travels = np.ones_like(sent) if chosen is None else _wide(chosen, values)
+            sent = _with_axes_of(np.broadcast_to(present, values.shape[:2]), values)
+            travels = np.ones_like(sent) if chosen is None else _with_axes_of(chosen, values)
             p = np.where(travels, values + left, 0)  # Algorithm 1, line 4, the step gamma being the server's
-            code = self._received(common, p, chosen, False, draw)  # line 5
+            code = self._code_received(common, p, chosen, False, draw)  # line 5
             held[name] = np.where(travels & sent, p - code.values, left)  # line 7
             return code
 
-        message = self._coded(message, turn, role, coded, f"{turn.exchange} ")
+        message = self._coded_message(message, turn, role, coded, f"{turn.exchange} ")
         return (Memory(held) if held else memory), message
 
-    def _coded(self, message: Any, turn: Turn, role: Role, coded: Any, prefix: str) -> Any:
+    def _coded_message(self, message: Any, turn: Turn, role: Role, coded: Any, prefix: str) -> Any:
         """The message with codes in place of the payloads that are to be short."""
         if self.full or message is None:
             return message
+
+        def numbers(shape: tuple[int, ...], draw: int) -> Array:
+            return turn.vectors(role, int(np.prod(shape[2:])), draw).reshape(shape)
+
         short: dict[str, Any] = {}
-        draw = turn.exchange * ANOTHER_EXCHANGE
+        draw = turn.exchange * ANOTHER_EXCHANGE - 1
         for kind, payloads in kinds(message):
             new = []
             for j, payload in enumerate(payloads):
-                new.append(self._short(payload, turn, role, draw, coded, f"{prefix}{kind} {j}", kind))
-                draw += 1
+                draw += 1  # also of those that travel as they are, so that a payload's numbers are its own
+                new.append(payload)
+                if self.kinds is not None and kind not in self.kinds:
+                    continue
+                dense = payload.dense()
+                if not isinstance(dense, SameForAll if role == Role.COMPRESSION_DOWN else PerClient):
+                    continue
+                values = dense.values[:, None] if isinstance(dense, SameForAll) else dense.values
+                if values.dtype.kind != "f" or values.ndim < 3:
+                    continue
+                draws = partial(numbers, values.shape, draw)
+                code = coded(f"{prefix}{kind} {j}", values, getattr(dense, "chosen", None), draws)
+                new[-1] = OneCodeForAll(code) if isinstance(dense, SameForAll) else code
             short[kind] = tuple(new) if isinstance(getattr(message, kind), tuple) else new[0]
         return replace(message, **short)
-
-    def _short(self, payload: Any, turn: Turn, role: Role, draw: int, coded: Any, name: str, kind: str) -> Any:
-        """A payload's code, or itself."""
-        if self.kinds is not None and kind not in self.kinds:
-            return payload
-        dense = payload.dense()
-        if not isinstance(dense, SameForAll if role == Role.COMPRESSION_DOWN else PerClient):
-            return payload
-        values = dense.values[:, None] if isinstance(dense, SameForAll) else dense.values
-        if values.dtype.kind != "f" or values.ndim < 3:
-            return payload
-
-        def numbers() -> Array:
-            return turn.vectors(role, values[0, 0].size, draw).reshape(values.shape)
-
-        code = coded(name, values, getattr(dense, "chosen", None), numbers)
-        return OneCodeForAll(code) if isinstance(dense, SameForAll) else code
 
 
 @dataclass(frozen=True)
@@ -217,7 +216,7 @@ class Uniform(Compression):
         return self.rounding == "stochastic"
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
-        """As `Compression.code`."""
+        """Whole numbers of steps, and one unit for each vector."""
         if self.unbiased:
             return Quantised.stochastic(values, self.bits, draw(), chosen, adds)
         return Quantised.nearest(values, self.bits, chosen, adds)
@@ -253,9 +252,11 @@ class TopK(Compression):
         return self.share == 1
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Sparse:
-        """As `Compression.code`; of those that would have travelled."""
+        """The largest of the entries that would have travelled."""
         R, K = values.shape[:2]
-        travels = np.broadcast_to(True if chosen is None else _wide(chosen, values), values.shape).reshape(R, K, -1)
+        travels = np.broadcast_to(True if chosen is None else _with_axes_of(chosen, values), values.shape).reshape(
+            R, K, -1
+        )
         k = np.ceil(self.share * travels.sum(axis=2, keepdims=True) - 1e-9)  # 0.1 * 30 is a little above 3
         size = np.where(travels, np.abs(values.reshape(R, K, -1)), -1)
         rank = np.argsort(np.argsort(-size, axis=2, kind="stable"), axis=2)
@@ -280,14 +281,14 @@ class Sign(Compression):
     """
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
-        """As `Compression.code`."""
-        travels = np.broadcast_to(True if chosen is None else _wide(chosen, values), values.shape)
+        """The signs, and the mean magnitude of each vector."""
+        travels = np.broadcast_to(True if chosen is None else _with_axes_of(chosen, values), values.shape)
         codes = (np.where(values >= 0, 1, -1) * travels).astype(np.int16)
         d = np.maximum(travels.sum(axis=-1, keepdims=True), 1)
         unit = (np.abs(values).sum(axis=-1, keepdims=True) / d).astype(values.dtype)
         return Quantised(codes, unit, 1, chosen, adds)
 
 
-def _wide(flags: NDArray[np.bool_], values: Array) -> NDArray[np.bool_]:
+def _with_axes_of(flags: NDArray[np.bool_], values: Array) -> NDArray[np.bool_]:
     """Of (R, K) or (R, K, n), with as many axes as the values have."""
     return flags.reshape(flags.shape + (1,) * (values.ndim - flags.ndim))

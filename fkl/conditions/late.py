@@ -65,7 +65,7 @@ class Together:
     parts: tuple[Part, ...]
 
     def wire_size(self, width: int) -> Size:
-        """As of one message; nothing is booked of it."""
+        """Scalars and bytes of all values together; nothing is booked of it."""
         return self.dense().wire_size(width)
 
     def dense(self) -> PerClient:
@@ -129,8 +129,15 @@ class LateUpdates(OnMessages):
         """What arrives now, of this and of earlier rounds."""
         sent = () if memory is None else memory.sent
         if message is not None and share.any():
-            sent = (*sent, Sent(turn.t, message, share, turn.t + self._delays(turn, len(share))))
-        late = OnTheWay(tuple(_put_away(one) for one in sent if (one.due > turn.t).any()))
+            sent = (*sent, Sent(turn.t, message, share, turn.t + self._delays_of_senders(turn, len(share))))
+        # The bank of the run is in every gradient: it is left out of what is kept, and put back into what arrives.
+        late = OnTheWay(
+            tuple(
+                replace(one, message=_with_replaced(one.message, FeatureBank, NoBank()))
+                for one in sent
+                if (one.due > turn.t).any()
+            )
+        )
         arrived = [one for one in sent if (one.due == turn.t).any() and one.share[one.due == turn.t].any()]
         if not arrived:
             return late, None, np.zeros_like(share)
@@ -140,10 +147,22 @@ class LateUpdates(OnMessages):
             own * (int((one.share > 0).sum()) / count) * (1.0 + turn.t - one.t) ** -self.staleness
             for one, own in zip(arrived, there, strict=True)
         ]
-        messages = [_taken_out(one.message, common) for one in arrived]
-        return late, _beside(messages, [len(own) for own in shares]), np.concatenate(shares)
+        messages = [_with_replaced(one.message, NoBank, common) for one in arrived]
+        if len(messages) == 1:
+            return late, messages[0], shares[0]
 
-    def _delays(self, turn: Turn, clients: int) -> NDArray[np.int64]:
+        # One message of several rounds' messages: their payloads one beside the other.
+        joined = {}
+        for name, payloads in kinds(messages[0]):
+            of_each = [dict(kinds(message))[name] for message in messages]
+            parts = tuple(
+                Together(tuple(Part(payload[j], len(own)) for payload, own in zip(of_each, shares, strict=True)))
+                for j in range(len(payloads))
+            )
+            joined[name] = parts if isinstance(getattr(messages[0], name), tuple) else parts[0]
+        return late, type(messages[0])(**joined), np.concatenate(shares)
+
+    def _delays_of_senders(self, turn: Turn, clients: int) -> NDArray[np.int64]:
         """Rounds that the update of each sender is late, (n,)."""
         if self.drawn == "all":
             return np.full(clients, self.rounds)
@@ -203,35 +222,12 @@ def require_one_exchange(condition: OnMessages, method: Any) -> None:
     require(method.exchanges == 1, "late", type(condition).__name__, within)
 
 
-def _put_away(one: Sent) -> Sent:
-    return replace(one, message=_replaced(one.message, FeatureBank, NoBank()))
-
-
-def _taken_out(message: Any, common: Common) -> Any:
-    return _replaced(message, NoBank, common)
-
-
-def _replaced(value: Any, kind: type, by: Any) -> Any:
+def _with_replaced(value: Any, kind: type, by: Any) -> Any:
     """A copy of a message with what is of this kind replaced; by the bank of all, where `by` knows it."""
     if isinstance(value, kind):
         return by.bank if isinstance(by, Common) else by
     if isinstance(value, tuple):
-        return tuple(_replaced(part, kind, by) for part in value)
+        return tuple(_with_replaced(part, kind, by) for part in value)
     if not is_dataclass(value) or isinstance(value, type):
         return value
-    return replace(value, **{one.name: _replaced(getattr(value, one.name), kind, by) for one in fields(value)})
-
-
-def _beside(messages: list[Any], clients: list[int]) -> Any:
-    """One message of several rounds' messages of so many clients each."""
-    if len(messages) == 1:
-        return messages[0]
-    joined = {}
-    for name, payloads in kinds(messages[0]):
-        of_each = [dict(kinds(message))[name] for message in messages]
-        parts = tuple(
-            Together(tuple(Part(payload[j], n) for payload, n in zip(of_each, clients, strict=True)))
-            for j in range(len(payloads))
-        )
-        joined[name] = parts if isinstance(getattr(messages[0], name), tuple) else parts[0]
-    return type(messages[0])(**joined)
+    return replace(value, **{one.name: _with_replaced(getattr(value, one.name), kind, by) for one in fields(value)})

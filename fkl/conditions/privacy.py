@@ -154,11 +154,11 @@ class NoisyMean:
         raise BadValue("privacy", "Central", "null, or local, for a method whose server reads what each client sent")
 
     def wire_size(self, width: int) -> Any:
-        """As the payload's."""
+        """Scalars and bytes of the payload, which is what travels."""
         return self.payload.wire_size(width)
 
     def dense(self) -> Any:
-        """As `values`."""
+        """Refused: the server sees noisy sums alone."""
         return self.values
 
 
@@ -181,7 +181,7 @@ class Local(Noise):
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """As a client's."""
+        """The message, clipped, with noise on it."""
         return memory, self._noisy(self.clipped(message), turn), sends
 
     def _noisy(self, message: Any, turn: Turn) -> Any:

@@ -148,11 +148,11 @@ class SumAlone:
         raise BadValue("secure", "Pairwise", "null for a method whose server reads what each client sent")
 
     def wire_size(self, width: int) -> Any:
-        """As it travelled."""
+        """Scalars and bytes of the codes, which is what travels."""
         return self.codes.wire_size(width)
 
     def dense(self) -> Any:
-        """As `values`."""
+        """Refused: the server sees sums alone."""
         return self.values
 
 

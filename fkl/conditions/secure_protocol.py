@@ -29,7 +29,9 @@ PRIME = 2**256 + 297
 """The smallest above all seeds and keys of 256 bits; a share is a number below it."""
 
 
-def shamir(secret: bytes, places: Sequence[int], threshold: int, random: Callable[[int], bytes]) -> dict[int, bytes]:
+def shamir_shares(
+    secret: bytes, places: Sequence[int], threshold: int, random: Callable[[int], bytes]
+) -> dict[int, bytes]:
     """Shares of a secret of 32 bytes, at these places > 0, any `threshold` of which make it and fewer say nothing.
 
     Shamir, How to Share a Secret (1979): a random polynomial of degree threshold - 1 whose value at 0 is the secret.
@@ -39,7 +41,7 @@ def shamir(secret: bytes, places: Sequence[int], threshold: int, random: Callabl
     return {x: (sum(a * x**j for j, a in enumerate(polynomial)) % PRIME).to_bytes(SHARE, "big") for x in places}
 
 
-def recovered(shares: Mapping[int, bytes], threshold: int) -> bytes:
+def recovered_secret(shares: Mapping[int, bytes], threshold: int) -> bytes:
     """The secret, by Lagrange's interpolation at 0.
 
     Raises
@@ -59,13 +61,13 @@ def recovered(shares: Mapping[int, bytes], threshold: int) -> bytes:
     return (secret % PRIME).to_bytes(KEY, "big")
 
 
-def agreed(own: X25519PrivateKey, other: bytes, use: bytes) -> bytes:
+def agreed_seed(own: X25519PrivateKey, other: bytes, use: bytes) -> bytes:
     """A seed that two parties have in common, for one use."""
     both = own.exchange(X25519PublicKey.from_public_bytes(other))
     return HKDF(SHA256(), KEY, None, use).derive(both)
 
 
-def stream(seed: bytes, size: int) -> Words:
+def pseudorandom_words(seed: bytes, size: int) -> Words:
     """Pseudorandom words of 64 bits that follow from a seed: ChaCha20."""
     cipher = Cipher(algorithms.ChaCha20(seed, bytes(16)), None).encryptor()
     return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
@@ -112,22 +114,23 @@ class Client:
 
     def share(self, keys: bytes) -> bytes:
         """Round 1, told the neighbours' keys: shares of the mask key and of b, for each neighbour to read alone."""
-        for record in records(keys, NUMBER + 2 * KEY):
+        for record in records_of_message(keys, NUMBER + 2 * KEY):
             self._neighbours[number(record)] = record[NUMBER : NUMBER + KEY], record[NUMBER + KEY :]
         self._seed = self.random(KEY)
         places = [one + 1 for one in self._neighbours]
-        of_key = shamir(self._mask.private_bytes_raw(), places, self.threshold, self.random)
-        of_seed = shamir(self._seed, places, self.threshold, self.random)
+        of_key = shamir_shares(self._mask.private_bytes_raw(), places, self.threshold, self.random)
+        of_seed = shamir_shares(self._seed, places, self.threshold, self.random)
         return b"".join(
-            named(one) + self._cipher(one).encrypt(nonce(self.number), of_key[one + 1] + of_seed[one + 1], None)
+            number_in_bytes(one)
+            + self._cipher_with(one).encrypt(nonce_of_sender(self.number), of_key[one + 1] + of_seed[one + 1], None)
             for one in self._neighbours
         )
 
     def masked(self, shares: bytes, vector: Words) -> bytes:
         """Round 2, told the neighbours' shares: x + PRG(b) + sum over v of +-PRG(s_uv), modulo 2^k."""
-        for record in records(shares, NUMBER + CIPHERTEXT):
+        for record in records_of_message(shares, NUMBER + CIPHERTEXT):
             one = number(record)
-            both = self._cipher(one).decrypt(nonce(one), record[NUMBER:], None)
+            both = self._cipher_with(one).decrypt(nonce_of_sender(one), record[NUMBER:], None)
             self._shares[one] = both[:SHARE], both[SHARE:]
         if len(self._shares) < self.threshold:
             raise FklError(f"client {self.number} hears of {len(self._shares)} neighbours and needs {self.threshold}")
@@ -135,9 +138,11 @@ class Client:
 
     def mask(self, size: int) -> Words:
         """What hides a vector: of those who are still there, all pairs' masks cancel."""
-        total = stream(self._seed, size)
+        total = pseudorandom_words(self._seed, size)
         for one in self._shares:
-            total += signed(stream(agreed(self._mask, self._neighbours[one][1], b"mask"), size), self.number, one)
+            total += signed_mask(
+                pseudorandom_words(agreed_seed(self._mask, self._neighbours[one][1], b"mask"), size), self.number, one
+            )
         return total
 
     def unmask(self, survivors: bytes) -> bytes:
@@ -148,8 +153,8 @@ class Client:
         there = np.unpackbits(np.frombuffer(survivors, np.uint8), count=len(self._shares))
         return b"".join(self._shares[one][int(here)] for one, here in zip(sorted(self._shares), there, strict=True))
 
-    def _cipher(self, one: int) -> ChaCha20Poly1305:
-        return ChaCha20Poly1305(agreed(self._talk, self._neighbours[one][0], b"talk"))
+    def _cipher_with(self, one: int) -> ChaCha20Poly1305:
+        return ChaCha20Poly1305(agreed_seed(self._talk, self._neighbours[one][0], b"talk"))
 
 
 @dataclass
@@ -175,7 +180,9 @@ class Server:
         """To each, its neighbours' keys."""
         self._public = dict(advertised)
         return {
-            one: b"".join(named(other) + advertised[other] for other in self.graph[one] if other in advertised)
+            one: b"".join(
+                number_in_bytes(other) + advertised[other] for other in self.graph[one] if other in advertised
+            )
             for one in advertised
         }
 
@@ -183,16 +190,19 @@ class Server:
         """To each, what its neighbours wrote to it."""
         letters: dict[int, list[bytes]] = {one: [] for one in shares}
         for sender in sorted(shares):
-            for record in records(shares[sender], NUMBER + CIPHERTEXT):
+            for record in records_of_message(shares[sender], NUMBER + CIPHERTEXT):
                 if (to := number(record)) in letters:
-                    letters[to].append(named(sender) + record[NUMBER:])
+                    letters[to].append(number_in_bytes(sender) + record[NUMBER:])
         self._shared = sorted(shares)
         return {one: b"".join(found) for one, found in letters.items()}
 
     def survivors(self, masked: Mapping[int, bytes]) -> dict[int, bytes]:
         """To each, which of its neighbours' masked vectors came, a bit each."""
         self._masked = dict(masked)
-        return {one: np.packbits([other in masked for other in self._heard(one)]).tobytes() for one in sorted(masked)}
+        return {
+            one: np.packbits([other in masked for other in self._neighbours_heard(one)]).tobytes()
+            for one in sorted(masked)
+        }
 
     def total(self, unmasking: Mapping[int, bytes]) -> Words:
         """The sum of the vectors that came, modulo 2^k, once masks are off that nothing cancels."""
@@ -200,26 +210,26 @@ class Server:
         for words in self._masked.values():
             total += from_bits(words, self.bits, self.size)
         for one in self._shared:
-            secret = recovered(self._of(one, unmasking), self.threshold)
-            if one in self._masked:
-                total -= stream(secret, self.size)
+            secret = recovered_secret(self._shares_of_secret(one, unmasking), self.threshold)
+            if one in self._masked:  # its secret is the seed of its own mask; else the key of its masks with others
+                total -= pseudorandom_words(secret, self.size)
                 continue
             key = X25519PrivateKey.from_private_bytes(secret)
-            for other in set(self._heard(one)) & set(self._masked):
-                pair = stream(agreed(key, self._public[other][KEY:], b"mask"), self.size)
-                total -= signed(pair, other, one)
+            for other in set(self._neighbours_heard(one)) & set(self._masked):
+                pair = pseudorandom_words(agreed_seed(key, self._public[other][KEY:], b"mask"), self.size)
+                total -= signed_mask(pair, other, one)
         return total & np.uint64(2**self.bits - 1)
 
-    def _heard(self, one: int) -> list[int]:
+    def _neighbours_heard(self, one: int) -> list[int]:
         """Neighbours whose shares a client has."""
         return [other for other in self.graph[one] if other in self._shared]
 
-    def _of(self, one: int, unmasking: Mapping[int, bytes]) -> dict[int, bytes]:
+    def _shares_of_secret(self, one: int, unmasking: Mapping[int, bytes]) -> dict[int, bytes]:
         """Shares of a client's secret, by their places."""
         found = {}
-        for other in self._heard(one):
+        for other in self._neighbours_heard(one):
             if other in unmasking:
-                found[other + 1] = records(unmasking[other], SHARE)[self._heard(other).index(one)]
+                found[other + 1] = records_of_message(unmasking[other], SHARE)[self._neighbours_heard(other).index(one)]
         return found
 
 
@@ -261,17 +271,17 @@ def play(
     return server.total(up), sizes
 
 
-def signed(mask: Words, one: int, other: int) -> Words:
+def signed_mask(mask: Words, one: int, other: int) -> Words:
     """A pair's mask as one of the two adds it: the other's is its opposite."""
     return mask if one > other else np.zeros_like(mask) - mask
 
 
-def records(message: bytes, length: int) -> list[bytes]:
+def records_of_message(message: bytes, length: int) -> list[bytes]:
     """A message's parts of equal length."""
     return [message[start : start + length] for start in range(0, len(message), length)]
 
 
-def named(one: int) -> bytes:
+def number_in_bytes(one: int) -> bytes:
     """A client's number."""
     return one.to_bytes(NUMBER, "big")
 
@@ -281,6 +291,6 @@ def number(record: bytes) -> int:
     return int.from_bytes(record[:NUMBER], "big")
 
 
-def nonce(sender: int) -> bytes:
+def nonce_of_sender(sender: int) -> bytes:
     """One for each direction of a pair, whose key is used once in each."""
-    return named(sender).rjust(12, b"\0")
+    return number_in_bytes(sender).rjust(12, b"\0")

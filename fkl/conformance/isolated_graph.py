@@ -55,15 +55,17 @@ class LoneAgent(LoneParty):
         """What goes to all neighbours, or one after another to each; None for nothing."""
         self._inbox, samples = replace(self._inbox, awake=awake), self.samples_of_round(t)
         with self._unchanged(own := self._own, self._inbox.held, self._samples):
-            self._own, outcome = self._method.learn(self._common, own, self._inbox, samples, self._turn(t))
+            self._own, outcome = self._method.learn(self._common, own, self._inbox, samples, self._turn_of_party(t))
         self._shown = {} if outcome is None else shown_arrays(outcome)
         with self._unchanged(own := self._own, self._inbox.held, self._samples):
-            self._own, message, sends = self._method.send(self._common, own, self._inbox, samples, self._turn(t))
+            self._own, message, sends = self._method.send(
+                self._common, own, self._inbox, samples, self._turn_of_party(t)
+            )
         message = received_message(message, {"R": 1, "K": 1, "L": self._inbox.graph.copies}, self._width)
         with self._unchanged(own := self._own, message, sends):
             self._own = self._method.sent(self._common, own, message, sends)
         messages = self._inbox.graph.copies if on_links(message) else 1
-        return [self._packed(message, place) if sends[0, 0] else None for place in range(messages)]
+        return [self._packet_of(message, place) if sends[0, 0] else None for place in range(messages)]
 
     def receive(self, t: int, packets: list[Packet | None]) -> Shown:
         """Hear what came in on each link, and tell what was shown: theta (P,), or what a prediction shows."""
@@ -74,7 +76,7 @@ class LoneAgent(LoneParty):
             self._inbox = self._inbox.after(message, arrived, self._method.keep)
         samples = self.samples_of_round(t)
         with self._unchanged(own := self._own, self._inbox.held, self._samples):
-            self._own, theta = self._method.receive(self._common, own, self._inbox, samples, self._turn(t))
+            self._own, theta = self._method.receive(self._common, own, self._inbox, samples, self._turn_of_party(t))
         return self._shown or shown_by_agents(theta)
 
 
@@ -84,7 +86,7 @@ class LoneBatchAgent(LoneAgent):
     def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
         super().__init__(method, common, number, neighbours)
         x, y, loss, agents = own
-        self._batch = BatchSamples.of(self._common.bank, x, y, LOSSES[loss], agents)
+        self._batch = BatchSamples.from_samples(self._common.bank, x, y, LOSSES[loss], agents)
 
     def samples_of_round(self, t: int) -> BatchSamples:
         """All of them."""
@@ -97,7 +99,7 @@ class LoneFeatureAgent(LoneAgent):
     def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
         super().__init__(method, common, number, neighbours)
         x, y, _, _ = own
-        self._batch = OwnSamples.of(x, y, np.array([len(y)]))
+        self._batch = OwnSamples.from_samples(x, y, np.array([len(y)]))
 
     def samples_of_round(self, t: int) -> OwnSamples:
         """All of them."""
@@ -120,7 +122,11 @@ def play_apart(method: Decentralized, world: World, party: Apart) -> Played:
     problem, common = world.problem, replace(world.common)  # without features that were drawn already
     with_batch = LoneFeatureAgent if method.own_features else LoneBatchAgent
     kind: type[LoneAgent] = LoneStreamAgent if method.online else with_batch
-    samples = samples_of_rounds(world) if method.online else _of_agents(problem)
+    if method.online:
+        samples = samples_of_rounds(world)
+    else:
+        x, y, client = problem.part(True)
+        samples = [(x[client == k], y[client == k], problem.loss, problem.clients) for k in range(problem.clients)]
     with ExitStack() as ends:
         agents = []
         for k, own in enumerate(samples):
@@ -128,12 +134,6 @@ def play_apart(method: Decentralized, world: World, party: Apart) -> Played:
             agents.append(ends.enter_context(closing(party(kind, method, common, k, known, *own))))
         network = Graph(world, topology, agents)
         return Played([network.round(t) for t in range(problem.rounds)], network.by_round, network.by_client)
-
-
-def _of_agents(problem: Any) -> list[tuple[Any, ...]]:
-    """What each agent holds of a batch."""
-    x, y, client = problem.part(True)
-    return [(x[client == k], y[client == k], problem.loss, problem.clients) for k in range(problem.clients)]
 
 
 class Graph(Carrier):

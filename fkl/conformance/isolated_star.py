@@ -14,7 +14,7 @@ from fkl.conformance.played import Carrier, Played, samples_of_rounds
 from fkl.contract.batches import OnBatches
 from fkl.contract.held_samples import Held
 from fkl.contract.lone_party import LoneClient, LoneServer, Shown, shown_arrays
-from fkl.contract.one_shot import OneShot, Owned, common_of, owned
+from fkl.contract.one_shot import OneShot, Owned, common_with_classes, owned_samples
 from fkl.contract.star import Federated
 from fkl.contract.world import World
 from fkl.kernels.losses import LOSSES
@@ -79,7 +79,12 @@ def play_apart(method: Federated, family: Federated, world: World, party: Apart)
     common: Any = replace(world.common)
     own: list[tuple[Any, ...]]
     if isinstance(family, OneShot):
-        client, common, samples, points = LoneOneShotClient, common_of(world), owned(world), _test_points(world)
+        client, common, samples, points = (
+            LoneOneShotClient,
+            common_with_classes(world),
+            owned_samples(world),
+            _test_points(world),
+        )
         own = [(Owned(*(Ragged(((part.values[0][k],),)) for part in samples)), points) for k in range(problem.clients)]
     elif isinstance(family, OnBatches):
         x, y, _ = problem.part(True)
@@ -116,28 +121,25 @@ class Star(Carrier):
         seen: dict[int, Shown] = {}
         for some in [here[[j]] for j in range(len(here))] if self._method.in_turn else [here]:
             for exchange in range(self._method.exchanges):
-                self._exchange(t, exchange, some, seen)
+                up, senders = [], []
+                for k, down in zip(some, self._server.ask("broadcast", t, exchange, some.tolist()), strict=True):
+                    self.weigh("downlink", t, k, down, exchange)
+                    sent, of_client = self._clients[k].ask("play", t, exchange, down, len(some))
+                    self.weigh("uplink", t, k, sent, exchange)
+                    seen |= {} if of_client is None else {k: of_client}
+                    if self._answers_in_time(t, k, down, sent):
+                        senders.append(k)
+                        up += [] if sent is None else [sent]
+                if senders or self._method.called_without_messages:
+                    share = np.full(len(senders), 1 / max(len(senders), 1))
+                    self._server.ask("take", t, exchange, up, share, np.array(senders, np.int64))
         if not seen:  # nobody is there, and nothing is shown
             return {}
         empty = {name: np.full(part.shape, np.nan) for name, part in seen[here[0]].items()}
         every = [seen.get(k, empty) for k in range(len(self._clients))]
         return {name: np.concatenate([one[name] for one in every]) for name in empty}
 
-    def _exchange(self, t: int, exchange: int, some: NDArray[np.int64], seen: dict[int, Shown]) -> None:
-        up, senders = [], []
-        for k, down in zip(some, self._server.ask("broadcast", t, exchange, some.tolist()), strict=True):
-            self.weigh("downlink", t, k, down, exchange)
-            sent, of_client = self._clients[k].ask("play", t, exchange, down, len(some))
-            self.weigh("uplink", t, k, sent, exchange)
-            seen |= {} if of_client is None else {k: of_client}
-            if self._in_time(t, k, down, sent):
-                senders.append(k)
-                up += [] if sent is None else [sent]
-        if senders or self._method.called_without_messages:
-            share = np.full(len(senders), 1 / max(len(senders), 1))
-            self._server.ask("take", t, exchange, up, share, np.array(senders, np.int64))
-
-    def _in_time(self, t: int, k: int, *packets: Packet | None) -> bool:
+    def _answers_in_time(self, t: int, k: int, *packets: Packet | None) -> bool:
         """Whether the answer of client k is there before the server goes on."""
         if self._times is None:
             return True

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart, PartyError
 from fkl.conformance.played import TOLERANCE
-from fkl.contract.parties import Actor, Booked, Own, VerticalMethod, Wire
+from fkl.contract.parties import Actor, Booked, Own, Scored, VerticalMethod, Wire
 from fkl.contract.world import World
 from fkl.wire import Channel
 from fkl.wire.letters import Posted, read
@@ -47,7 +47,7 @@ class ActorInSight(LoneActor):
         self._actor, self._wire = actor, wire
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """As `PartyObject.ask`."""
+        """Call a method of the party, which is no copy."""
         return getattr(self, name)(*arguments)
 
 
@@ -74,20 +74,21 @@ class Mail:
     def deliver(self) -> list[Any]:
         """Let all parties work until they have ended; what each has learned."""
         for party in range(len(self._parties)):
-            self._go_on(party, None)
+            self._let_party_work(party, None)
         while len(self._learned) < len(self._parties):
-            ready = [party for party, sender in self._waits_for.items() if self._ready(party, sender)]
+            ready = [
+                party
+                for party, sender in self._waits_for.items()
+                if self._waiting[sender, party] or sender in self._learned
+            ]
             if not ready:
                 raise BrokenPromiseError(f"parties wait for one another for ever: {self._waits_for}")
             for party in ready:
                 letters = self._waiting[self._waits_for.pop(party), party]
-                self._go_on(party, letters.popleft() if letters else None)
+                self._let_party_work(party, letters.popleft() if letters else None)
         return [self._learned[party] for party in range(len(self._parties))]
 
-    def _ready(self, party: int, sender: int) -> bool:
-        return bool(self._waiting[sender, party]) or sender in self._learned
-
-    def _go_on(self, party: int, post: Posted | None) -> None:
+    def _let_party_work(self, party: int, post: Posted | None) -> None:
         posts, waits_for, learned = self._parties[party].ask("work", post)
         for one in posts:
             size = self.sent.setdefault(one.kind.kind, np.zeros((len(self._parties), 3), np.int64))
@@ -110,7 +111,7 @@ class Watched(Channel):
         self._parties = parties
 
     def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """As `Channel.record_messages`."""
+        """Keep what is booked, and book it."""
         of_kind = self.booked.setdefault(kind, np.zeros((self._parties, 3), np.int64))
         of_kind += np.stack([messages[0], scalars[0], size[0]], axis=-1)
         super().record_messages(kind, messages, scalars, size, timed)
@@ -143,7 +144,14 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     here = world()
     problem = replace(here.problem, x=here.problem.x / (abs(here.problem.x).max() or 1.0))
     channel = Watched(here.channel, problem.parties)
-    f, scored = _pooled(method, replace(here, channel=channel, problem=problem))
+    # The pooled path, to its last values f of the rows that are tested on.
+    path: Any = method
+    pooled = replace(here, channel=channel, problem=problem)
+    state, f, scored = path.init(pooled), np.zeros(0), Scored((), (), 0)
+    for t in range(problem.rounds):
+        channel.open_round(t, problem.present[t])
+        state, scored = path.step(pooled, state, t)
+        f = scored.f[0]()
     if method.pooled:
         if channel.booked:
             raise BrokenPromiseError(f"{method.label} is on pooled data, and yet books {', '.join(channel.booked)}")
@@ -158,16 +166,6 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     if not np.allclose(f, found, rtol=tolerance, atol=tolerance):
         raise BrokenPromiseError(f"f is another where parties are {party.apart}: the pooled path is not the protocol's")
     require_sent(channel.booked, sent)
-
-
-def _pooled(method: Any, world: World) -> tuple[Any, Any]:
-    """The pooled path's last values f of the rows that are tested on."""
-    state, f, scored = method.init(world), None, None
-    for t in range(world.problem.rounds):
-        world.channel.open_round(t, world.problem.present[t])
-        state, scored = method.step(world, state, t)
-        f = scored.f[0]()
-    return f, scored
 
 
 def require_sent(booked: Booked, sent: Booked) -> None:

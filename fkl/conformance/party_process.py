@@ -29,7 +29,7 @@ class PartyObject:
 
     def __init__(self, kind: Callable[..., Any], *arguments: Any) -> None:
         self._folder = TemporaryDirectory(prefix="fkl-party-")
-        made_of = pickle.loads(_pickled(arguments))
+        made_of = pickle.loads(_pickled_or_refused(arguments))
         with chdir(self._folder.name):
             self._party = kind(*made_of)
 
@@ -39,7 +39,7 @@ class PartyObject:
             with chdir(self._folder.name):
                 return getattr(self._party, name)(*arguments)
         except Exception as error:
-            raise _failed(self._party.who, name, error) from error
+            raise _error_of_party(self._party.who, name, error) from error
 
     def close(self) -> None:
         """Remove the folder."""
@@ -56,11 +56,16 @@ class PartyProcess:
         self._who = getattr(kind, "who", "a party")
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
-        made_of = _pickled((kind, arguments))
+        made_of = _pickled_or_refused((kind, arguments))
         self._pipe, theirs = context.Pipe()
         self._folder = TemporaryDirectory(prefix="fkl-party-")
-        given = theirs, _search_path(arguments[0]), self._folder.name
-        self._process = context.Process(target=_live, args=given, daemon=True)
+        # Modules are found there as they are here, the method's own among them.
+        module = type(arguments[0]).__module__
+        file = getattr(sys.modules.get(module), "__file__", None)
+        own = [] if file is None else [str(Path(file).resolve().parents[module.count(".")])]
+        search_path = [*(str(Path(folder).resolve()) for folder in sys.path), *own]
+        given = theirs, search_path, self._folder.name
+        self._process = context.Process(target=_answer_until_closed, args=given, daemon=True)
         self._process.start()
         theirs.close()
         try:
@@ -96,7 +101,7 @@ Apart = type[PartyObject] | type[PartyProcess]
 """How parties are kept apart."""
 
 
-def _live(pipe: Any, search_path: list[str], folder: str) -> None:
+def _answer_until_closed(pipe: Any, search_path: list[str], folder: str) -> None:
     """Be a party until the pipe is closed."""
     sys.path[:] = search_path
     os.chdir(folder)
@@ -115,16 +120,16 @@ def _live(pipe: Any, search_path: list[str], folder: str) -> None:
                 what, answer = asked, getattr(party, asked)(*arguments)
             said = pickle.dumps(answer)
         except Exception as error:
-            said = pickle.dumps(_failed(getattr(party, "who", "a party"), what, error))
+            said = pickle.dumps(_error_of_party(getattr(party, "who", "a party"), what, error))
         pipe.send_bytes(said)
 
 
-def _failed(who: str, what: str, error: Exception) -> PartyError:
+def _error_of_party(who: str, what: str, error: Exception) -> PartyError:
     first, *_ = [*str(error).splitlines(), ""]
     return PartyError(f"{who}, alone with messages, cannot {what}: {type(error).__name__}: {first}")
 
 
-def _pickled(parts: Any) -> bytes:
+def _pickled_or_refused(parts: Any) -> bytes:
     """What a party is made of, as bytes.
 
     Raises
@@ -137,11 +142,3 @@ def _pickled(parts: Any) -> bytes:
     except Exception as error:
         said = f"a party cannot be on its own, since what it is made of cannot be pickled: {error}"
         raise PartyError(said) from None
-
-
-def _search_path(method: Any) -> list[str]:
-    """Where modules are found, the method's own among them."""
-    module = type(method).__module__
-    file = getattr(sys.modules.get(module), "__file__", None)
-    own = [] if file is None else [str(Path(file).resolve().parents[module.count(".")])]
-    return [*(str(Path(folder).resolve()) for folder in sys.path), *own]

@@ -4,14 +4,14 @@
 
 Each promise is a method of `Conformance` that raises `BrokenPromiseError`, so a test of your own is as short:
 
-    Conformance.of("algo=mine", folder="my_conf").replicates_are_independent()
+    Conformance.from_overrides("algo=mine", folder="my_conf").replicates_are_independent()
 """
 
 import hashlib
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,8 +35,7 @@ from fkl.kernels import threads
 from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
-from fkl.tasks.run_samples import quiet
-from fkl.tasks.task import Probe
+from fkl.tasks.run_samples import without_output
 from fkl.wire import Channel
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
 from fkl.wire.ledger import UNITS, Ledger
@@ -109,7 +108,7 @@ def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[Wor
         told = experiment.task.shown(world, outcome)
         told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
         for r, rounds in enumerate(shown.values()):
-            rounds.append({name: digest(values[r]) for name, values in told.items()})
+            rounds.append({name: digest_of_array(values[r]) for name, values in told.items()})
         watch(world)
     return Trace(shown, outcome)
 
@@ -125,7 +124,7 @@ def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) 
                 raise BrokenPromiseError(f"{names} of replicate {replicate} differs in round {t + 1}: {why}")
 
 
-def digest(array: Any) -> str:
+def digest_of_array(array: Any) -> str:
     """Hash of an array's shape, type and bytes."""
     values = np.ascontiguousarray(array)
     return hashlib.blake2b(f"{values.shape} {values.dtype}".encode() + values.tobytes(), digest_size=16).hexdigest()
@@ -154,16 +153,16 @@ class Inputs:
     def __init__(self) -> None:
         self._known: dict[int, tuple[str, NDArray[Any], str]] = {}
 
-    def look(self, world: World) -> None:
+    def note_new_arrays(self, world: World) -> None:
         """Take note of arrays that were not there before."""
         for name, array in arrays_of(world):
             if id(array) not in self._known:
-                self._known[id(array)] = name, array, digest(array)
+                self._known[id(array)] = name, array, digest_of_array(array)
 
     @property
-    def written(self) -> list[str]:
+    def changed_arrays(self) -> list[str]:
         """Names of arrays that are not what they were."""
-        return [name for name, array, before in self._known.values() if digest(array) != before]
+        return [name for name, array, before in self._known.values() if digest_of_array(array) != before]
 
 
 class Recorder(Channel):
@@ -185,60 +184,62 @@ class Recorder(Channel):
         self.forms: list[tuple[str, Any]] = []
 
     def down(self, message: Any) -> Any:
-        """As `Channel.down`."""
-        self._count("downlink", message, self._present)
+        """Count a message of the server to all clients, and pass it."""
+        self._count_messages("downlink", message, self._present)
         return super().down(message)
 
     def up(self, message: Any) -> Any:
-        """As `Channel.up`."""
-        self._count("uplink", message, self._present)
+        """Count a message of every client to the server, and pass it."""
+        self._count_messages("uplink", message, self._present)
         return super().up(message)
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
-        """As `Channel.send_to_neighbours`."""
+        """Count what goes over each link, and pass it."""
         passing = sends[:, topology.links[:, 1]] & (True if awake is None else awake.up)
         links = np.stack([np.bincount(topology.links[one, 1], minlength=topology.agents) for one in passing])
-        self._count("link", message, links)
-        self._count("broadcast", message, links if on_links(message) else sends & ((links > 0) | (awake is None)))
+        self._count_messages("link", message, links)
+        self._count_messages(
+            "broadcast", message, links if on_links(message) else sends & ((links > 0) | (awake is None))
+        )
         return super().send_to_neighbours(message, sends, topology, awake)
 
     def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """As `Channel.record_messages`."""
+        """Count messages between parties, and book them."""
         self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
         super().record_messages(kind, messages, scalars, size, timed)
 
-    def _count(self, direction: str, message: Any, times: NDArray[Any]) -> None:
+    def _count_messages(self, direction: str, message: Any, times: NDArray[Any]) -> None:
         """Count what would travel, client by client, each so many times."""
-        self.forms.append((f"{direction} of round {self._t + 1}", form(message)))
+        self.forms.append((f"{direction} of round {self._t + 1}", form_of_message(message)))
         messages = np.broadcast_to(times, self.ledger.shape)
         for _, payloads in kinds(message):
             parts = [payload.dense() for payload in payloads]
             for r, k in np.argwhere(messages):
-                scalars, size = np.sum([_numbers(part, r, k, self._bytes) for part in parts], axis=0)
+                scalars, size = np.sum([_count_numbers(part, r, k, self._bytes) for part in parts], axis=0)
                 if scalars:
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def form(message: Any) -> Any:
+def form_of_message(message: Any) -> Any:
     """All that is known of a message without its numbers: classes, shapes but for rows of `Ragged`, types."""
-    return type(message).__name__, [(kind, [_form(part) for part in parts]) for kind, parts in kinds(message)]
+
+    def of_payload(payload: Any) -> Any:
+        arrays = arrays_of(payload)
+        if isinstance(payload, Ragged):
+            return "Ragged", [(array.dtype.str, array.shape[1:]) for _, array in arrays]
+        return type(payload).__name__, [(name, array.dtype.str, array.shape) for name, array in arrays]
+
+    return type(message).__name__, [(kind, [of_payload(part) for part in parts]) for kind, parts in kinds(message)]
 
 
-def _form(payload: Any) -> Any:
-    arrays = arrays_of(payload)
-    if isinstance(payload, Ragged):
-        return "Ragged", [(array.dtype.str, array.shape[1:]) for _, array in arrays]
-    return type(payload).__name__, [(name, array.dtype.str, array.shape) for name, array in arrays]
-
-
-def _numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
+def _count_numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
     """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
     if isinstance(part, Padding):
         return -(-part.size // width), part.size
     if isinstance(part, Residues):
         return part.values[r, k].size, -(-part.values[r, k].size * part.bits // 8)
     if isinstance(part, OneCodeForAll):
-        return _numbers(part.code, r, 0, width)
+        return _count_numbers(part.code, r, 0, width)
     if isinstance(part, Sparse):
         scalars, entries = int(part.kept[r, k].sum()), part.kept[r, k].size
         positions = min(entries, scalars * int(np.ceil(np.log2(entries)))) if scalars else 0
@@ -283,9 +284,17 @@ class Conformance:
     cache: Path | None = None
 
     @classmethod
-    def of(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
+    def from_overrides(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
         """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
-        run, given = _with_absence(overrides, folder)
+        run = scenario(*overrides, folder=folder)
+        given = prepare(run)
+        # Somebody is absent now and then, where the method allows it, and nobody is yet.
+        if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
+            with suppress(BadValue), without_output():
+                thinned = scenario(*overrides, *ABSENCE, folder=folder)
+                of_some = prepare(thinned)
+                of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may refuse it, too
+                run, given = thinned, of_some
         if given.redraw is not None:  # of replicates that run together all have what is drawn for the first
             problem, topology = given.redraw(0)
             given = replace(
@@ -306,7 +315,7 @@ class Conformance:
     @cached_property
     def tables(self) -> dict[str, str]:
         """What a run leaves behind."""
-        return self._tables(simulate(self.experiment, None, CHUNK, _nobody))
+        return self._tables_as_text(simulate(self.experiment, None, CHUNK, _hear_nothing))
 
     def seeded_runs_repeat(self) -> None:
         """The same seed gives the same bytes, in every round."""
@@ -315,9 +324,9 @@ class Conformance:
     def inputs_stay_as_they_are(self) -> None:
         """Nothing is written into the data, the kernels, the drawn features or the graph."""
         inputs = Inputs()
-        play(self.experiment, self.everyone, inputs.look)
-        if inputs.written:
-            raise BrokenPromiseError(f"written to: {', '.join(inputs.written)}")
+        play(self.experiment, self.everyone, inputs.note_new_arrays)
+        if inputs.changed_arrays:
+            raise BrokenPromiseError(f"written to: {', '.join(inputs.changed_arrays)}")
 
     def replicates_are_independent(self) -> None:
         """A replicate's bytes are the same alone, beside others, and beside others in another order."""
@@ -327,24 +336,37 @@ class Conformance:
 
     def threads_and_chunks_do_not_matter(self) -> None:
         """One thread and one replicate at a time give the tables that several of each do."""
-        self._require_tables(simulate(self.experiment, 1, 1, _nobody), "one thread, one replicate at a time")
-        with _all_threads_awake():
-            self._require_tables(simulate(self.experiment, 2, None, _nobody), "two threads that share every product")
+        self._require_tables(simulate(self.experiment, 1, 1, _hear_nothing), "one thread, one replicate at a time")
+        worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # even the smallest work is shared
+        try:
+            self._require_tables(
+                simulate(self.experiment, 2, None, _hear_nothing), "two threads that share every product"
+            )
+        finally:
+            threads.ELEMENTS_A_THREAD = worth
 
     def state_survives_save_and_load(self) -> None:
         """A run that is interrupted, and goes on from its checkpoint in a new world, leaves the same tables."""
-        rounds = self.experiment.replicates * self.experiment.problem.rounds
+        most = INTERRUPTED * self.experiment.replicates * self.experiment.problem.rounds
+        done = 0
+
+        def advance(more: int) -> None:
+            nonlocal done
+            done += more
+            if done > most:
+                raise _InterruptedError
+
         with TemporaryDirectory() as scratch:
             file = Path(scratch) / "checkpoint"
             checkpoint = Checkpoint(file, 0.0, "")
             ended: dict[int, Chunk] = {}
             with suppress(_InterruptedError):
-                for chunk in simulate(self.experiment, None, CHUNK, _interrupting(INTERRUPTED * rounds), checkpoint):
+                for chunk in simulate(self.experiment, None, CHUNK, advance, checkpoint):
                     ended[chunk.first] = chunk
             if checkpoint.place() is None:
                 raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
             on = Checkpoint(file, None, "")
-            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _nobody, on)}
+            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _hear_nothing, on)}
         self._require_tables(ended.values(), "saved, loaded and played on")
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
@@ -354,12 +376,25 @@ class Conformance:
             before = self.together if probe.replicates is None else play(self.experiment, some)
             after = play(replace(self.experiment, problem=probe.problem), some)
             require_same(before, after, probe.why, probe.rounds)
-            self._require_hidden(probe, before, after)
+            if probe.hidden is None or probe.rounds is None:
+                continue
+            for mine, theirs in zip(before.shown.values(), after.shown.values(), strict=True):
+                if mine[probe.rounds][probe.hidden] != theirs[probe.rounds][probe.hidden]:
+                    begins = f"round {probe.rounds + 1}"
+                    raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
     def ledger_books_every_message(self) -> None:
         """By round, client and kind, the ledger has what was sent, and a message says nothing but by its numbers."""
-        recorder, ledger = self._recorded(self.everyone)
-        self._require_known_forms()
+        recorder, ledger = self._record_messages(self.everyone)
+        # Classes, shapes and types of messages are not paid for: with other samples they have to be the same.
+        one, other = (
+            self._record_messages((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
+        )
+        for (where, mine), (_, theirs) in zip(one, other, strict=True):
+            if mine != theirs:
+                raise BrokenPromiseError(
+                    f"{where}: other samples give a message of another form: {mine}, then {theirs}"
+                )
         for direction, tally in ledger.tallies.items():
             counted = recorder.counted.get(direction)
             if counted is None or direction == "lost":  # which messages are lost is the channel's own business
@@ -374,7 +409,7 @@ class Conformance:
                 books = [name for name, equal in zip(("rounds", "clients", "kinds"), same, strict=True) if not equal]
                 raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
 
-    def _recorded(self, replicates: Sequence[int], problem: Any = None) -> tuple[Recorder, Ledger]:
+    def _record_messages(self, replicates: Sequence[int], problem: Any = None) -> tuple[Recorder, Ledger]:
         """What is sent, of this experiment or with other data."""
         experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
         world, ledger = make_world(experiment, tuple(replicates))
@@ -382,17 +417,6 @@ class Conformance:
         for _ in outcomes(experiment, replace(world, channel=recorder)):
             pass
         return recorder, ledger
-
-    def _require_known_forms(self) -> None:
-        """Messages of other samples have the same classes, shapes and types: none of these is paid for."""
-        one, other = (
-            self._recorded((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
-        )
-        for (where, mine), (_, theirs) in zip(one, other, strict=True):
-            if mine != theirs:
-                raise BrokenPromiseError(
-                    f"{where}: other samples give a message of another form: {mine}, then {theirs}"
-                )
 
     def parties_see_what_they_hold_alone(self) -> None:
         """Each party as an object with its own data, and messages as bytes, shows and sends what all at once do."""
@@ -410,22 +434,13 @@ class Conformance:
         if party is PartyObject and self.experiment.precision != doubles.precision:
             require_parties_agree(algorithm, lambda: make_world(self.experiment, (0,))[0], party)
 
-    @staticmethod
-    def _require_hidden(probe: Probe, before: Trace, after: Trace) -> None:
-        """What may not differ in the round in which the probe begins."""
-        if probe.hidden is not None and probe.rounds is not None:
-            for mine, theirs in zip(before.shown.values(), after.shown.values(), strict=True):
-                if mine[probe.rounds][probe.hidden] != theirs[probe.rounds][probe.hidden]:
-                    begins = f"round {probe.rounds + 1}"
-                    raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
-
-    def _tables(self, chunks: Iterable[Chunk]) -> dict[str, str]:
+    def _tables_as_text(self, chunks: Iterable[Chunk]) -> dict[str, str]:
         records = make_records(self.experiment, chunks, self.cache)
         without = {"columns": list(TIMING_COLUMNS), "errors": "ignore"}
         return {name: table.drop(**without).to_csv(index=False) for name, table in vars(records).items()}
 
     def _require_tables(self, chunks: Iterable[Chunk], why: str) -> None:
-        for name, text in self._tables(chunks).items():
+        for name, text in self._tables_as_text(chunks).items():
             pairs = zip(self.tables[name].splitlines(), text.splitlines(), strict=True)
             for line, (expected, found) in enumerate(pairs):
                 if expected != found:
@@ -447,47 +462,12 @@ PROMISES = (
 )
 
 
-def _with_absence(overrides: Sequence[str], folder: str | Path | None) -> tuple[Run, Experiment]:
-    """A scenario in which somebody is absent now and then, where its method allows it; as it is where somebody is."""
-    run = scenario(*overrides, folder=folder)
-    given = prepare(run)
-    if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
-        with suppress(BadValue), quiet():
-            thinned = scenario(*overrides, *ABSENCE, folder=folder)
-            of_some = prepare(thinned)
-            of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may refuse it, too
-            return thinned, of_some
-    return run, given
-
-
 class _InterruptedError(Exception):
     """What ends a run in the middle."""
 
 
-def _interrupting(most: float) -> Callable[[int], None]:
-    done = 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        if done > most:
-            raise _InterruptedError
-
-    return advance
-
-
-def _nobody(rounds: int) -> None:
+def _hear_nothing(rounds: int) -> None:
     """Hear how far a run is, and do nothing."""
-
-
-@contextmanager
-def _all_threads_awake() -> Iterator[None]:
-    """Share even the smallest work among threads."""
-    worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1
-    try:
-        yield
-    finally:
-        threads.ELEMENTS_A_THREAD = worth
 
 
 def main() -> None:
@@ -497,8 +477,16 @@ def main() -> None:
     parser.add_argument("--config-dir", "-cd", help="a configuration folder beside fkl's own")
     arguments = parser.parse_args()
     try:
-        conformance = Conformance.of(*arguments.overrides, folder=arguments.config_dir)
-        broken = sum([not _kept(conformance, promise) for promise in PROMISES])
+        conformance = Conformance.from_overrides(*arguments.overrides, folder=arguments.config_dir)
+        broken = 0
+        for promise in PROMISES:
+            name = promise.__name__.replace("_", " ")
+            try:
+                promise(conformance)
+                print(f"  {name:44} ok")
+            except BrokenPromiseError as error:
+                print(f"  {name:44} BROKEN: {error}")
+                broken += 1
     except FklError as error:
         print(f"fkl: {error}", file=sys.stderr)
         sys.exit(2)
@@ -506,14 +494,3 @@ def main() -> None:
     pooled = ", on pooled data: it has no parties" if getattr(algorithm, "pooled", False) else ""
     print(f"{algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept{pooled}")
     sys.exit(broken > 0)
-
-
-def _kept(conformance: Conformance, promise: Callable[[Conformance], None]) -> bool:
-    name = promise.__name__.replace("_", " ")
-    try:
-        promise(conformance)
-    except BrokenPromiseError as error:
-        print(f"  {name:44} BROKEN: {error}")
-        return False
-    print(f"  {name:44} ok")
-    return True

@@ -12,9 +12,13 @@ from fkl.contract.world import World
 
 
 class OnBatches(Federated):
-    """As `Federated`, but that `client` is given `Held` samples, and shows theta (R, K, P) once a round.
+    """Base class of methods with a server whose clients have all their samples from the start.
 
-    Its task is `fkl.tasks.batch.BatchTask`: it is judged as agents on a graph are, in the same columns.
+    You write `label`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, but that `client` gets
+    `Held` samples (all that a client has: x (n, d), y (n,), count (K,)), and returns theta (R, K, P), once a round, as
+    its outcome. You may write `judged_in` (where theta is of other features than the random ones) and `exchanges_up`.
+
+    Its task is `fkl.tasks.batch.BatchTask`, which judges it in the same columns as agents on a graph.
     """
 
     exchanges_up: ClassVar[int | None] = None
@@ -22,7 +26,7 @@ class OnBatches(Federated):
     not_traceable: ClassVar[str] = "its equations are factored on the host, by what clients have sent so far"
 
     def given(self, world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
-        """All samples in every round, and an equal share for each client that is present."""
+        """All samples in every round, and an equal share of each client that is present."""
         here = world.problem.present[t]
         return replace(world.held, present=here), here / max(int(here.sum()), 1)
 

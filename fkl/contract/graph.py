@@ -25,23 +25,32 @@ class Agents:
 
 
 class Decentralized:
-    """A method whose agents speak to their neighbours on a graph, as functions of what an agent holds.
+    """Base class of methods whose agents speak to their neighbours on a graph: a frozen dataclass of keys.
 
-    Both functions are given the agents that play here: in a simulation all of them at once, as the axis K of their
-    arrays, and on a machine of its own one, K = 1. What they do for an agent must not depend on the others. They see
-    the agents' own states and samples; the inbox has what the neighbours sent, and of the graph the agents' degrees and
-    the weights that these and their neighbours' degrees make. States are dataclasses of arrays, the replicate first.
-    What follows from the samples, as their factorizations, is no part of a state: `BatchSamples` keeps it. No function
-    changes what it is given.
+    You write `label`, a field `lam` (weight of the regulariser of all agents together), and
 
-    An iteration is: `send`, the exchange of messages, `receive`. These are two functions, not one, because papers have
-    steps on both sides of the exchange: in DKLA's iteration k eq. (18a) has the neighbours' theta of k - 1, and
-    eq. (18b) that of k. So a method's equations stand in the paper's order, and after an iteration nothing is pending.
+    - ``start(common, agents) -> (own, known)``: states before the first iteration, and the message of `SameForAll` that
+      everyone holds of every neighbour until that one sends.
+    - ``send(common, own, inbox, samples, turn) -> (own, message, sends)``: a message to all neighbours, `PerClient`
+      arrays (R, K, P), and whether an agent sends it in this iteration, bool (R, K).
+    - ``receive(common, own, inbox, samples, turn) -> (own, theta)``: learn from what came; theta is (R, K, P).
+
+    `samples` are `BatchSamples`, which know their gradients and minimisers; `inbox.sum(kind)`, `inbox.mix(kind, own)`
+    and `inbox.degree` say what the neighbours sent and how many they are. You may write `sent` (the state once the
+    message is known as it really travels), `keep` (what to hold of a neighbour), `learned` (theta, if the state names
+    it otherwise), and the facts below.
+
+    An iteration is `send`, the exchange of messages, `receive`: two functions, because papers have steps on both sides
+    of the exchange. In DKLA's iteration k eq. (18a) has the neighbours' theta of k - 1, and eq. (18b) that of k.
+
+    A simulation calls each once for all agents, axis K, and a machine of its own with K = 1, so what they do for an
+    agent must not depend on the others. States are dataclasses of arrays, the replicate first; no function changes what
+    it is given.
     """
 
     label: ClassVar[str]
     not_traceable: ClassVar[str]
-    """As of `fkl.contract.star.Federated`."""
+    """Why JAX cannot trace its iterations; empty where it can."""
     on_links: ClassVar[bool] = False
     """Whether its message is another one on each link, `fkl.wire.payloads.OnLinks`."""
     choices_reveal_data: ClassVar[bool] = False
@@ -59,7 +68,7 @@ class Decentralized:
     """Whether agents draw features of their own, and hold `OwnSamples` in place of samples in features of all."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
-        """States of so many agents, and what all hold of every neighbour before it sends: a message of `SameForAll`.
+        """States of so many agents, and what all hold of every neighbour before it sends.
 
         Raises
         ------
@@ -69,7 +78,7 @@ class Decentralized:
         raise NotImplementedError
 
     def learn(self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Any, Outcome | None]:
-        """An agent's new state, and what it shows, before the exchange of messages: of a batch nothing."""
+        """An agent's new state, and its prediction, before it sends anything; methods on batches predict nothing."""
         return own, None
 
     def send(
@@ -83,7 +92,7 @@ class Decentralized:
         return own
 
     def keep(self, held: Array, came: Array) -> Array:
-        """What an agent holds of a neighbour from now on, who held one and to whom the other came: what came."""
+        """What an agent holds of a neighbour from now on: here what came, whatever it held before."""
         return came
 
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Any, Any]:
@@ -98,49 +107,54 @@ class Decentralized:
     def init(self, world: World) -> Agents:
         """All agents before the first iteration."""
         own, known = self.start(world.common, world.problem.clients)
-        return Agents(own, Inbox.before(self._seen(world), known).held)
+        return Agents(own, Inbox.before(self._known_graph(world), known).held)
 
     def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Any]:
         """One iteration of all agents that are there, whose messages pass the channel; the others stay as they are."""
-        samples, turn = self._samples(world, t), Turn(t, 0, world.streams, range(world.problem.clients))
-        awake = world.channel.awake(t, _graph(world), world.problem.present) if world.changes else None
-        inbox = Inbox(self._seen(world), state.held, awake)
+        samples: BatchSamples | OwnSamples | Samples
+        if self.online:
+            x, y, share = world.problem.round(t)
+            samples = Samples(x, y, share > 0)
+        else:
+            samples = world.own_samples if self.own_features else world.samples
+        turn = Turn(t, 0, world.streams, range(world.problem.clients))
+        awake = world.channel.awake(t, _topology_of(world), world.problem.present) if world.changes else None
+        inbox = Inbox(self._known_graph(world), state.held, awake)
         own, outcome = self.learn(world.common, state.own, inbox, samples, turn)
         own, message, sends = self.send(world.common, own, inbox, samples, turn)
-        message, arrived = world.channel.send_to_neighbours(message, sends, _graph(world), awake)
+        # What travels may be another message than was meant (noise, few bits), and `sent` lets the agent know.
+        message, arrived = world.channel.send_to_neighbours(message, sends, _topology_of(world), awake)
         own = self.sent(world.common, own, message, sends)
         inbox = inbox.after(message, arrived, self.keep)
         own, theta = self.receive(world.common, own, inbox, samples, turn)
         if world.changes:
-            own = _where(world.problem.present[t], own, state.own)
+            own = _where_present(world.problem.present[t], own, state.own)
             theta = None if self.online else self.learned(own)
         return Agents(own, inbox.held), theta if outcome is None else outcome
 
-    def _samples(self, world: World, t: int) -> BatchSamples | OwnSamples | Samples:
-        """What the agents hold in iteration t + 1."""
-        if not self.online:
-            return world.own_samples if self.own_features else world.samples
-        x, y, share = world.problem.round(t)
-        return Samples(x, y, share > 0)
-
-    def _seen(self, world: World) -> Topology | Neighbours:
+    def _known_graph(self, world: World) -> Topology | Neighbours:
         """What all agents together know of the graph: link by link where what they hold of one agent may differ."""
         differs = self.on_links or world.changes or world.channel.network.loss > 0
-        return _graph(world).neighbours if differs else _graph(world)
+        return _topology_of(world).neighbours if differs else _topology_of(world)
 
 
 class OnStreams(Decentralized):
-    """A method whose agents see a sample in every round, predict it, and only then learn from its target.
+    """Base class of methods whose agents see one sample a round, predict it, and only then learn from its target.
 
-    As of `Decentralized`, with the round's `Samples` in place of all of them. A round is: `learn`, in which each agent
-    predicts by itself and takes from the sample what it needs; `send`; the exchange of messages; `hear`. Of several
-    kernels, states and messages are arrays (R, K, N, P), which the inbox adds up and mixes as it does (R, K, P).
+    You write `label`, `lam`, `start` and `send` as for `Decentralized`, and
+
+    - ``learn(common, own, inbox, samples, turn) -> (own, outcome)``: predict `samples.x` (K, d), then look at
+      `samples.y` (K,), and take from the sample what the agent needs.
+    - ``hear(common, own, inbox, samples, turn) -> own``: learn from what the neighbours sent.
+
+    A round is `learn`, `send`, the exchange of messages, `hear`. With several kernels, states and messages are arrays
+    (R, K, N, P), which the inbox adds up and mixes like (R, K, P).
     """
 
     online: ClassVar[bool] = True
 
     def learn(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[Any, Outcome]:
-        """An agent's new state, and what its prediction, made before it looks at `samples.y`, shows."""
+        """An agent's new state, and its prediction, made before it looks at `samples.y`."""
         raise NotImplementedError
 
     def hear(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> Any:
@@ -148,20 +162,22 @@ class OnStreams(Decentralized):
         raise NotImplementedError
 
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[Any, None]:
-        """As `hear`: what is shown of a round was shown by `learn`."""
+        """Learn by `hear`, and show nothing: `learn` has shown the predictions."""
         return self.hear(common, own, inbox, samples, turn), None
 
 
-def _where(here: NDArray[np.bool_], new: Any, old: Any) -> Any:
+def _where_present(here: NDArray[np.bool_], new: Any, old: Any) -> Any:
     """The new states of agents (K,) that are here, the old ones of the others."""
     if is_dataclass(new):
-        parts = {part.name: _where(here, getattr(new, part.name), getattr(old, part.name)) for part in fields(new)}
+        parts = {
+            part.name: _where_present(here, getattr(new, part.name), getattr(old, part.name)) for part in fields(new)
+        }
         return replace(new, **parts)  # type: ignore[type-var]
     if not isinstance(new, np.ndarray):
         return new
     return np.where(here.reshape(-1, *[1] * (new.ndim - 2)), new, old)
 
 
-def _graph(world: World) -> Topology:
+def _topology_of(world: World) -> Topology:
     assert world.topology is not None  # the configuration gives every decentralized method a graph
     return world.topology

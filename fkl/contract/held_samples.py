@@ -38,7 +38,7 @@ class BatchSamples:
     factored: dict[bytes, Minimiser] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
-    def of(cls, bank: FeatureBank, x: Array, y: Array, loss: Loss, agents: int) -> "BatchSamples":
+    def from_samples(cls, bank: FeatureBank, x: Array, y: Array, loss: Loss, agents: int) -> "BatchSamples":
         """Those of one agent, x (n, d) and y (n,)."""
         return cls(Rows.of(bank, x, y, np.array([len(y)]), loss.compressed), loss, agents)
 
@@ -93,7 +93,7 @@ class OwnSamples:
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
-    def of(cls, x: Array, y: NDArray[np.float64], count: NDArray[np.int64]) -> "OwnSamples":
+    def from_samples(cls, x: Array, y: NDArray[np.float64], count: NDArray[np.int64]) -> "OwnSamples":
         """Those of x (n, d) and y (n,), agent after agent."""
         padded, targets = np.zeros((len(count), int(count.max()), x.shape[1])), np.zeros((len(count), int(count.max())))
         ends = np.cumsum(count)

@@ -50,19 +50,21 @@ class LoneParty:
         drawn: set[Any] = self._common.streams.drawn
         return drawn
 
-    def _turn(self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None, together: int = 0) -> Turn:
+    def _turn_of_party(
+        self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None, together: int = 0
+    ) -> Turn:
         own = range(self._number, self._number + 1)
         return Turn(t, exchange, self._common.streams, own, senders, together)
 
     @contextmanager
     def _unchanged(self, *given: Any) -> Iterator[None]:
         """Refuse a method that changes what it is given."""
-        before = _contents(given)
+        before = _field_contents(given)
         yield
-        if _contents(given) != before:
+        if _field_contents(given) != before:
             raise ValueError("it changes what it is given")
 
-    def _packed(self, message: Any, place: int = 0) -> Packet | None:
+    def _packet_of(self, message: Any, place: int = 0) -> Packet | None:
         return packed(message, place, self._width)
 
 
@@ -87,9 +89,9 @@ class LoneClient(LoneParty):
         message, samples = None if down is None else unpacked([down]), self.samples_of_round(t)
         with self._unchanged(message, samples):
             self.state, up, outcome = self._method.client(
-                self._common, self.state, message, samples, self._turn(t, exchange, together=together)
+                self._common, self.state, message, samples, self._turn_of_party(t, exchange, together=together)
             )
-        return self._packed(up), None if outcome is None else self.shown_arrays(outcome)
+        return self._packet_of(up), None if outcome is None else self.shown_arrays(outcome)
 
     def samples_of_round(self, t: int) -> Any:
         """Its samples of a round."""
@@ -113,26 +115,26 @@ class LoneServer(LoneParty):
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
         """What goes down to each of these clients, who are served together, or to the one whose turn it is."""
         with self._unchanged(state := self.state):
-            turn = self._turn(t, exchange, together=len(clients))
+            turn = self._turn_of_party(t, exchange, together=len(clients))
             self.state, message = self._method.tell(self._common, state, turn)
-        return [self._packed(message, 0 if self._method.in_turn else k) for k in clients]
+        return [self._packet_of(message, 0 if self._method.in_turn else k) for k in clients]
 
     def take(self, t: int, exchange: int, up: list[Packet], share: Array, senders: NDArray[np.int64]) -> None:
         """Learn from what came up from the clients that are present."""
         message = unpacked(up) if up else None
         with self._unchanged(state := self.state, message, share):
-            turn = self._turn(t, exchange, senders, len(share))
+            turn = self._turn_of_party(t, exchange, senders, len(share))
             self.state = self._method.server(self._common, state, message, share, turn)
 
 
-def _contents(given: Any) -> Any:
+def _field_contents(given: Any) -> Any:
     """The fields of states and messages; what these cache beside their fields may change."""
     if isinstance(given, np.ndarray):
         return given.tobytes()
     if is_dataclass(given):
-        return [_contents(getattr(given, field.name)) for field in fields(given)]
+        return [_field_contents(getattr(given, field.name)) for field in fields(given)]
     if isinstance(given, tuple | list | dict):
-        return [_contents(part) for part in (given.values() if isinstance(given, dict) else given)]
+        return [_field_contents(part) for part in (given.values() if isinstance(given, dict) else given)]
     return repr(given) if isinstance(given, int | float | str) else None
 
 

@@ -64,22 +64,30 @@ class Owned(NamedTuple):
     x: Ragged
     y: Ragged
 
-    def of(self, r: int) -> tuple[Array, Array, NDArray[np.int64]]:
+    def replicate(self, r: int) -> tuple[Array, Array, NDArray[np.int64]]:
         """One replicate's samples, a client after another, and the place of each one's client among those here."""
         x, y = self.x.values[r], self.y.values[r]
         return np.concatenate(x), np.concatenate(y), np.repeat(np.arange(len(y)), [len(one) for one in y])
 
 
 class OneShot(Federated):
-    """A method that learns in one round of a few exchanges.
+    """Base class of methods with a server that learn in one round of a few exchanges.
 
-    As `Federated`, but that `client` is given `Owned` samples, that `server` is told no shares, and that what a client
-    shows, in the last exchange, are its predictors.
+    You write `label`, `exchanges`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, but that
+
+    - `common` is a `CommonOfClasses`, which has the classes of each replicate;
+    - `client` gets `Owned` samples, and returns in the last exchange `Predictors`, one a replicate, as its outcome;
+    - `server` gets shares of 0, since a mean over clients is not what it learns from;
+
+    and ``told(server, client) -> (figures, of_clients)``: what the run records besides errors, arrays (R,) and (R, K)
+    by name. You may set `uses_kernels` and `several_classes`.
     """
 
     not_traceable: ClassVar[str] = "it learns in one round, so that there is nothing to scan"
     uses_kernels: ClassVar[bool] = False
+    """Whether the kernels are those of the node `kernels`."""
     several_classes: ClassVar[bool] = True
+    """Whether it learns more than two classes."""
 
     def told(self, server: Any, client: Any) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """What a run records of the states after the last exchange: figures (R,), and figures of clients (R, K)."""
@@ -91,7 +99,7 @@ class OneShot(Federated):
 
     def step(self, world: World, state: Predictors, t: int) -> tuple[Predictors, Fitted]:  # type: ignore[override]
         """All exchanges of all parties, whose messages pass the channel; predictors are what is kept of them."""
-        common, samples, channel = common_of(world), owned(world), world.channel
+        common, samples, channel = common_with_classes(world), owned_samples(world), world.channel
         clients = world.problem.clients
         server, client = self.start(common, clients)
         shown: Any = None
@@ -104,7 +112,7 @@ class OneShot(Federated):
         return shown, Fitted(shown, *self.told(server, client))
 
 
-def common_of(world: World) -> CommonOfClasses:
+def common_with_classes(world: World) -> CommonOfClasses:
     """What all parties of a world know.
 
     Raises
@@ -121,11 +129,12 @@ def common_of(world: World) -> CommonOfClasses:
     return CommonOfClasses(**both, classes=classes)
 
 
-def owned(world: World) -> Owned:
+def owned_samples(world: World) -> Owned:
     """Training samples of all clients, in float64 whatever the run's precision."""
     x, y = [], []
     for r in world.streams.replicates:
         features, target, client = world.problem.batches[r].part(True)
+        # Samples lie client after client.
         begins = np.searchsorted(client, np.arange(1, world.problem.clients))
         x.append(tuple(np.split(features.astype(np.float64), begins)))
         y.append(tuple(np.split(target, begins)))

@@ -131,12 +131,24 @@ class Wire:
 
 
 class VerticalMethod:
-    """A method over parties. Its class says `pooled` where there is no protocol: a comparator on pooled data."""
+    """Base class of methods whose parties hold different features of the same samples.
+
+    You write `label`, and for the protocol
+
+    - ``party(own, wire)``: one party's part, a generator. It sends by ``wire.send(receiver, letter)``, waits by
+      ``letter = yield sender``, and returns what it has learned when the last round is over.
+    - ``assembled(parts, held)``: the model that the parties' results are together; ``model.decision(x)`` is f (n,) of
+      samples (n, d), ``model.function`` an `fkl.kernels.functions.Function`.
+
+    Most methods derive from `Learning`, which has the pooled path, too. A comparator on pooled data sets `pooled` and
+    writes no protocol. You may write `tolerance`, and set the facts below.
+    """
 
     label: ClassVar[str]
     not_traceable: ClassVar[str] = "its parties take turns within a round"
-    """As of `fkl.contract.star.Federated`."""
+    """Why JAX cannot trace its rounds."""
     pooled: ClassVar[bool] = False
+    """Whether it has no protocol."""
     uses_kernels: ClassVar[bool] = False
     """Whether the kernels are those of the node `kernels`."""
     fold: int | None
@@ -178,7 +190,17 @@ class State:
 
 
 class Learning(VerticalMethod):
-    """A method that has a model after each of its rounds."""
+    """Base class of vertical methods that have a model after each of their rounds.
+
+    Besides `label`, `party` and `assembled` you write the pooled path, which must come to the same model:
+
+    - ``generators(rng, parties, root)``: the random numbers of each party, from those of the pooled path.
+    - ``begin(held, rng)``: what is known before the first round, as arrays.
+    - ``advance(held, learned, count) -> (learned, model)``: one round with all features x (N, d) at once;
+      ``count(kind, sender, receiver, messages, items, size)`` enters the letters that the parties would send.
+
+    You may write `rounds` and `values` (where f of the test rows is cheaper given that of the last model).
+    """
 
     @property
     def rounds(self) -> int:
@@ -191,9 +213,9 @@ class Learning(VerticalMethod):
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
         """The rows to learn from."""
-        split, rng = drawn(problem, common.streams, self.fold)
-        held = held_of(problem, split)
-        return held, dealt(held, self.generators(rng, len(held.groups), held.active[0]))
+        split, rng = draw_split_and_generator(problem, common.streams, self.fold)
+        held = held_for_training(problem, split)
+        return held, deal_features(held, self.generators(rng, len(held.groups), held.active[0]))
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
         """What is known before the first round, as arrays: it is saved with a run that is interrupted."""
@@ -240,24 +262,29 @@ class Learning(VerticalMethod):
             values = len(np.unique(problem.y))
             raise FklError(f"the target has {values} values, where {self.label} learns two classes")
         alone = map(world.streams.of, range(len(world.streams.replicates)))
-        splits, own = zip(*(drawn(problem, streams, self.fold) for streams in alone), strict=True)
-        held = [held_of(problem, split) for split in splits]
+        splits, own = zip(*(draw_split_and_generator(problem, streams, self.fold) for streams in alone), strict=True)
+        held = [held_for_training(problem, split) for split in splits]
         return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """One round of every replicate, and the f that there is then."""
         problem = world.problem
-        state.held = state.held or [held_of(problem, split) for split in state.splits]
+        # A state that was loaded has no samples: see `State.__getstate__`.
+        state.held = state.held or [held_for_training(problem, split) for split in state.splits]
         booked: list[Booked] = [{} for _ in state.splits]
         models = []
         for r, (held, sent) in enumerate(zip(state.held, booked, strict=True)):
-            state.learned[r], model = self.advance(held, state.learned[r], counter(sent, problem.parties))
+            state.learned[r], model = self.advance(held, state.learned[r], counting_into(sent, problem.parties))
             models.append(model)
-        book(world, booked)
+        book_letters(world, booked)
         rows = tuple(split.test for split in state.splits)
-        f = tuple(partial(self._tested, problem.x, state, r, model) for r, model in enumerate(models))
+
+        def tested(r: int) -> Array:
+            f, state.tested[r] = self.values(models[r], problem.x, rows[r], state.tested.get(r))
+            return f
+
         state.models = models
-        return state, Scored(f, rows, t + 1)
+        return state, Scored(tuple(partial(tested, r) for r in range(len(models))), rows, t + 1)
 
     def values(self, model: Any, x: Array, rows: NDArray[np.int64], before: Any) -> tuple[Array, Any]:
         """Values f (m,) of some rows of samples (n, d), and what is handed on to the next model's.
@@ -266,27 +293,25 @@ class Learning(VerticalMethod):
         """
         return model.decision(x[rows]), None
 
-    def _tested(self, x: Array, state: State, r: int, model: Any) -> Array:
-        f, state.tested[r] = self.values(model, x, state.splits[r].test, state.tested.get(r))
-        return f
-
     def functions(self, world: World, state: State, t: int) -> tuple[Function, ...]:
         """Every replicate's model."""
         return tuple(model.function for model in state.models)
 
 
-def drawn(problem: Vertical, streams: Streams, fold: int | None) -> tuple[Split, np.random.Generator]:
+def draw_split_and_generator(
+    problem: Vertical, streams: Streams, fold: int | None
+) -> tuple[Split, np.random.Generator]:
     """One replicate's rows, and the method's own generator."""
     [data], [own] = streams.generators(Role.DATA), streams.generators(Role.NETWORK_WEIGHTS)
     return problem.rows(data.spawn(1)[0], fold), own
 
 
-def held_of(problem: Vertical, split: Split) -> Held:
+def held_for_training(problem: Vertical, split: Split) -> Held:
     """What the parties hold of the rows to learn from."""
     return Held(problem.x[split.training], problem.y[split.training], problem.groups, problem.active)
 
 
-def dealt(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
+def deal_features(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
     """What each party holds."""
     return [
         Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
@@ -294,7 +319,7 @@ def dealt(held: Held, generators: Sequence[np.random.Generator | None]) -> list[
     ]
 
 
-def book(world: World, booked: list[Booked], timed: bool = True) -> None:
+def book_letters(world: World, booked: list[Booked], timed: bool = True) -> None:
     """Enter what the parties of each replicate sent."""
     nothing = np.zeros((world.problem.parties, 3), np.int64)
     for kind in sorted({kind for one in booked for kind in one}):
@@ -302,7 +327,7 @@ def book(world: World, booked: list[Booked], timed: bool = True) -> None:
         world.channel.record_messages(kind, sent[..., 0], sent[..., 1], sent[..., 2], timed)
 
 
-def counter(booked: Booked, parties: int) -> Count:
+def counting_into(booked: Booked, parties: int) -> Count:
     """A `Count` that enters into `booked`."""
 
     def count(kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:

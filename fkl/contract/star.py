@@ -76,29 +76,63 @@ class Star:
 
 
 class Federated:
-    """A method whose clients speak to a server, as functions of what each party holds.
+    """Base class of methods whose clients speak to a server. A method is a frozen dataclass: its fields are its keys.
 
-    `client` is given the clients that play here: in a simulation all of them at once, as the axis K of its arrays, and
-    on a machine of its own one, K = 1. What it does for a client must not depend on the others. `server` sees messages
-    alone: the mean of a payload over the clients, or the values that were sent, and no factors of these. States are
-    dataclasses of arrays, the replicate first; no function changes what it is given, but that a client may use up its
-    own state. Absent clients are given too: their state is to stay as it is, see `Samples.present`.
+    You write `label`, a field `lam` (weight of the regulariser, 0 for none), and
 
-    A method has a field `lam`, the weight of its regulariser, 0 for none: its regret is judged with it.
+    - ``start(common, clients) -> (server, client)``: states before the first round.
+    - ``broadcast(common, server, turn) -> down``: the message to all clients, None for nothing.
+    - ``client(common, client, down, samples, turn) -> (client, up, outcome)``: predict `samples.x` (K, d), then look at
+      `samples.y` (K,). `outcome` has y_hat (R, K) and losses (R, K, N); in one exchange of a round it is not None.
+    - ``server(common, server, up, share, turn) -> server``: learn from messages; `share` (K,) weighs clients in a mean.
 
-    A round is `exchanges` times: broadcast, client, server. In one of them, the client predicts.
+    You may write `tell` (a broadcast that changes the server's state), `functions` (what was learned, for predictions
+    on new data), and the facts below, which say what conditions and engines may take for granted.
+
+    R are replicates, K clients, N kernels, P parameters of a kernel. States are dataclasses of arrays, R first;
+    messages are dataclasses of payloads, see `fkl.wire.payloads`. Example, plain descent on the mean of all kernels,
+    where `Theta` (of an array), `Down` and `Up` (of a payload) are dataclasses with the one field theta::
+
+        @dataclass(frozen=True)
+        class Plain(Federated):
+            label: ClassVar[str] = "Plain descent"
+            lam: float = 0.0
+            eta: float = 0.1
+
+            def start(self, common, clients):
+                return Theta(np.zeros((common.bank.replicates, common.bank.kernels, common.bank.width))), None
+
+            def broadcast(self, common, server, turn):
+                return Down(SameForAll(server.theta))
+
+            def client(self, common, client, down, samples, turn):
+                theta = down.theta.values  # (R, N, P)
+                f = common.bank.predict(samples.x, theta)  # (R, K, N)
+                residual = f - samples.y[:, None]
+                norm = partial(mixture_norm, np.full_like(f, 1 / f.shape[-1]), theta)
+                up = Up(FeatureGradients(common.bank, samples.x, 2 * residual, theta, self.lam))
+                return None, up, Outcome(f.mean(axis=-1), residual**2, norm)
+
+            def server(self, common, server, up, share, turn):
+                return Theta(server.theta - self.eta * up.theta.mean(share))
+
+    A round is `exchanges` times: broadcast, client, server. A simulation calls `client` once for all clients, a machine
+    of its own with K = 1, so what it does for a client must not depend on the others. Absent clients are given too:
+    their state has to stay as it is (`samples.present`). No function changes what it is given, but that a client may
+    use up its own state.
     """
 
     label: ClassVar[str]
     exchanges: ClassVar[int] = 1
+    """How many times a round goes down to the clients and up again."""
     called_without_messages: ClassVar[bool] = False
     """Whether `server` is called, with no message, in an exchange in which nobody has answered; nothing is learned."""
     in_turn: ClassVar[bool] = False
     """Whether the server serves one client after another, all exchanges of a round with each."""
     uses_sample_once: ClassVar[bool] = False
-    """Whether a message follows from what a client was told and its newest sample: each sample is in one round's."""
+    """Whether a client's messages follow from its newest sample and what it was told: no sample is in two rounds'."""
     message_of_one_sample: ClassVar[bool] = False
-    """Whether nothing is in a message but one sample: without it the message is not sent. False is on the safe side."""
+    """Whether a message follows from one sample alone, and is not sent without it. False is on the safe side."""
     silent: ClassVar[bool] = False
     """Whether nobody sends anything."""
     draws_for_clients: ClassVar[bool] = False
@@ -122,36 +156,27 @@ class Federated:
         return type(self).step is Federated.step and not self.in_turn
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
-        """States of the server, and of so many clients, before the first round.
-
-        Raises
-        ------
-        fkl.basics.errors.BadValue
-            For hyper-parameters that do not fit what all parties know.
-        """
+        """States of the server, and of so many clients; BadValue for keys that do not fit what all parties know."""
         raise NotImplementedError
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
-        """What the server tells the clients, None for nothing."""
+        """The server's message to all clients, None for nothing."""
         raise NotImplementedError
 
     def tell(self, common: Common, server: Any, turn: Turn) -> tuple[Any, Any]:
-        """The server's state after it has told the clients something, and what that is: here `broadcast`."""
+        """The server's state after its message, and the message: here that of `broadcast`, and the state as it was."""
         return server, self.broadcast(common, server, turn)
 
     def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
-        """A client's new state, what it sends up, None for nothing, and what its prediction shows, in one exchange."""
+        """A client's new state, its message, None for nothing, and its outcome, None but in one exchange of a round."""
         raise NotImplementedError
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
-        """The server's new state, from what came up and each client's share (K,) in a mean.
-
-        The share is 0 of whoever is absent, or was too late.
-        """
+        """The server's new state, from messages and each client's share (K,) in a mean: 0 if absent, or too late."""
         raise NotImplementedError
 
     def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
-        """What `client` is given of a round as samples, and each client's share (K,) in a mean."""
+        """The samples that `client` gets in a round, and each client's share (K,) in a mean."""
         x, y, share = world.problem.round(t)
         return Samples(x, y, share > 0), share
 
@@ -177,15 +202,13 @@ class Federated:
             up = channel.up(up)
             heard = channel.answered(share)
             anyone = channel.any_answer(heard, here)
+            # Whoever is too late is not heard: shares are of those whose answers are there.
             if self.called_without_messages:
                 server = self.server(common, server, up if anyone else None, heard, alone)
             else:
                 learn = partial(self.server, common, server, up, heard, alone)
-                server = cond(anyone, learn, partial(_as_it_is, server))
+                # an engine that traces the round cannot ask `anyone` in an `if`
+                server = cond(anyone, learn, partial(lambda state: state, server))
             shown = outcome if shown is None else shown
         assert shown is not None, f"{type(self).__name__}: no exchange of a round shows a prediction"
         return Star(server, client), shown
-
-
-def _as_it_is(state: Any) -> Any:
-    return state

@@ -60,7 +60,7 @@ class Common:
         """The random features of all replicates, drawn when a method first asks for them."""
         return self.dictionary.bank(self.dimension, self.streams, self.precision, self.engine)
 
-    def of(self, r: int) -> Self:
+    def replicate(self, r: int) -> Self:
         """What the parties of one replicate know, of the one at place r."""
         return replace(self, streams=self.streams.of(r))
 
@@ -140,19 +140,19 @@ class World:
     def own_samples(self) -> OwnSamples:
         """The same as they are, of agents that make features of their own."""
         x, y, client = self.problem.part(True)
-        return OwnSamples.of(x, y, np.bincount(client, minlength=self.problem.clients))
+        return OwnSamples.from_samples(x, y, np.bincount(client, minlength=self.problem.clients))
 
     @cached_property
     def held(self) -> Held:
         """The clients' training samples, as clients of a star hold them."""
-        return self._part(True)
+        return self._part_of_samples(True)
 
     @cached_property
     def tested(self) -> Held:
         """The samples that clients are tested on."""
-        return self._part(False)
+        return self._part_of_samples(False)
 
-    def _part(self, training: bool) -> Held:
+    def _part_of_samples(self, training: bool) -> Held:
         x, y, client = self.problem.part(training)
         everyone = np.ones(self.problem.clients, np.bool_)
         return Held(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss)

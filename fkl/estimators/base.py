@@ -78,8 +78,20 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         begin = not hasattr(self, "n_samples_seen_")
         x: Any = X
         target: Any = y
-        # scikit-learn takes 0.3 ms to check a sample that needs no change, ten times as long as learning from it.
-        if begin or not self._is_clean(X, y):
+        # scikit-learn takes 0.3 ms to check a sample that needs no change, ten times as long as learning from it: what
+        # `validate_data` would return as it is, finite arrays of float64 with these shapes, does not pass through it.
+        clean = (
+            not begin
+            and type(x) is type(target) is np.ndarray
+            and x.dtype == target.dtype == np.float64
+            and x.shape == (len(target), self.n_features_in_)
+            and target.ndim == 1
+            and len(target) > 0
+            and not hasattr(self, "feature_names_in_")
+            and bool(np.isfinite(x).all())
+            and bool(np.isfinite(target).all())
+        )
+        if not clean:
             x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
         if begin:
             self._begin(x, whole=False)
@@ -100,19 +112,6 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._predict(validate_data(self, X, reset=False, dtype=np.float64))
 
-    def _is_clean(self, X: Any, y: Any) -> bool:
-        """Whether these are finite arrays of float64 with the shapes and names that `validate_data` would return."""
-        return (
-            type(X) is type(y) is np.ndarray
-            and X.dtype == y.dtype == np.float64
-            and X.shape == (len(y), self.n_features_in_)
-            and y.ndim == 1
-            and len(y) > 0
-            and not hasattr(self, "feature_names_in_")
-            and bool(np.isfinite(X).all())
-            and bool(np.isfinite(y).all())
-        )
-
 
 def chosen_kernels(kernels: Dictionary | None, default: Dictionary, x: Array) -> Dictionary:
     """The kernels that a parameter asks for, around the median distance of these samples (n, d) if it does so."""
@@ -124,7 +123,7 @@ def chosen_kernels(kernels: Dictionary | None, default: Dictionary, x: Array) ->
     return replace(kernels)  # a parameter stays as it was given, also what it has remembered of itself
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of_random_state(random_state: Any) -> int:
     """An integer as it is, which is then the seed of `fkl run`; else one drawn as scikit-learn has it."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)

@@ -9,7 +9,7 @@ import numpy as np
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Streams
-from fkl.estimators.base import Array, IncrementalRegressor, chosen_kernels, seed_of
+from fkl.estimators.base import Array, IncrementalRegressor, chosen_kernels, seed_of_random_state
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
 
@@ -52,7 +52,7 @@ class RffRidgeRegressor(IncrementalRegressor):
 
     def _begin(self, x: Array, whole: bool) -> None:
         kernels = chosen_kernels(self.kernels, KERNELS, x)
-        self._bank = kernels.bank(x.shape[1], Streams(seed_of(self.random_state), (0,)), "float64")
+        self._bank = kernels.bank(x.shape[1], Streams(seed_of_random_state(self.random_state), (0,)), "float64")
         self._equations = NormalEquations(self._bank.kernels * self._bank.width)
 
     def _learn(self, x: Array, y: Array) -> int:

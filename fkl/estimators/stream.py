@@ -10,7 +10,7 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Streams
 from fkl.contract.world import World
 from fkl.engines.divergence import blame
-from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of
+from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of_random_state
 from fkl.kernels import Dictionary
 
 Array = NDArray[np.floating]
@@ -90,8 +90,13 @@ class Stream:
         fkl.basics.errors.FklError
             If the method diverges, which leaves nothing to go on from.
         """
-        end = self.t + len(y)
-        world, state = self._world(x, y), self.state
+        # The world when these samples have come, too; the features are those that were drawn at first.
+        before, end, x = self.world.problem, self.t + len(y), x.astype(self.world.precision)
+        if self.keeps:
+            x, y = np.concatenate([before.x, x]), np.concatenate([before.y, y])
+        foreseen = before.rounds if end <= before.rounds else max(end, 2 * before.rounds)
+        world, state = replace(self.world, problem=Window(x, y, end - len(y), foreseen)), self.state
+        vars(world).update({name: value for name, value in vars(self.world).items() if name == "bank"})
         if world.problem.rounds > self.world.problem.rounds:
             state = self.method.lengthened(world, state)
         for start in range(self.t, end, self.method.block):
@@ -115,16 +120,6 @@ class Stream:
         function = replace(function, **{name: array.astype(np.float64) for name, array in arrays.items()})
         values: NDArray[np.float64] = function.predict(x.astype(self.world.precision))[0]
         return values
-
-    def _world(self, x: Array, y: NDArray[np.float64]) -> World:
-        """The world when these samples have come, too; the features are those that were drawn at first."""
-        before, end, x = self.world.problem, self.t + len(y), x.astype(self.world.precision)
-        if self.keeps:
-            x, y = np.concatenate([before.x, x]), np.concatenate([before.y, y])
-        rounds = before.rounds if end <= before.rounds else max(end, 2 * before.rounds)
-        world = replace(self.world, problem=Window(x, y, end - len(y), rounds))
-        vars(world).update({name: value for name, value in vars(self.world).items() if name == "bank"})
-        return world
 
 
 class StreamRegressor(IncrementalRegressor):
@@ -159,7 +154,7 @@ class StreamRegressor(IncrementalRegressor):
 
     def _begin(self, x: NDArray[np.float64], whole: bool) -> None:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
-        kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of(self.random_state)
+        kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of_random_state(self.random_state)
         rounds = self._rounds(len(x), whole)
         self._stream = Stream(self._method(), kernels, x.shape[1], seed, self.precision, rounds, self._keeps)
 

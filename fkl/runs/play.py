@@ -14,7 +14,7 @@ from fkl.results.tables import summary_columns
 from fkl.runs.desk import Desk, checkpoint_of
 from fkl.runs.finish import finish
 from fkl.runs.prepare import prepare
-from fkl.tasks.run_samples import quiet
+from fkl.tasks.run_samples import without_output
 
 
 def play(run: Run, engine: Engine) -> None:
@@ -69,5 +69,5 @@ def _own_part(run: Run, engine: Engine) -> Experiment | None:
 
 def _prepare_quietly(run: Run) -> Experiment:
     """The experiment with all clients, once more."""
-    with quiet():
+    with without_output():
         return prepare(run)

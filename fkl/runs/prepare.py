@@ -12,7 +12,7 @@ from fkl.engines.memory_fit import kinds_sent
 from fkl.kernels.around_median import AroundMedian
 from fkl.tasks import task_of
 from fkl.tasks.participants import require_rounds
-from fkl.tasks.run_samples import graph
+from fkl.tasks.run_samples import topology_of_run
 
 
 def prepare(run: Run) -> Experiment:
@@ -23,7 +23,7 @@ def prepare(run: Run) -> Experiment:
     require(fits, "partition", type(run.partition).__name__, f"{wanted} for {run.algo.label}")
     require_rounds(run, kind.of_rounds)
     task = kind.of(run)
-    topology = graph(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
+    topology = topology_of_run(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
     changing = run.conditions.get("links")
     fits = topology is not None or changing is None
     require(fits, "links", type(changing).__name__, f"null: {run.algo.label} has no graph of agents")

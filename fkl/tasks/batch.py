@@ -17,9 +17,9 @@ from fkl.kernels.feature_rows import Rows
 from fkl.network import Topology
 from fkl.tasks import run_samples as samples
 from fkl.tasks.fairness import fairness
-from fkl.tasks.participants import redrawn, thinned
+from fkl.tasks.participants import differs_by_replicate, present_in_replicate
 from fkl.tasks.stream import DIABETES
-from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, few, mirrored, require_lam, require_shape
+from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, mirrored, overrides_for_keys, require_lam, require_shape
 
 PENDING_BYTES = 2**20
 """Of the iterations of one replicate that are judged together: one product in place of many."""
@@ -51,17 +51,17 @@ class BatchTask(Task):
     def of(cls, run: Run) -> Self:
         """Split each client's samples in those to learn from and those to test on."""
         generator = shared_generator(run.settings.seed, Role.DATA)
-        table = samples.read(run, generator)
-        batch = of_stream(run, samples.split(run, table, generator), generator)
+        table = samples.read_table(run, generator)
+        batch = batch_of_stream(run, samples.split_table(run, table, generator), generator)
         batch = samples.in_precision(batch, run)
         if getattr(run.algo, "redraw", False):
-            return cls(batch, partial(_redrawn, run, None if samples.drawn(run) else table))
-        return cls(batch, partial(_thinned, run, batch) if redrawn(run) else None)
+            return cls(batch, partial(_redrawn_batch, run, None if samples.has_drawn_samples(run) else table))
+        return cls(batch, partial(_thinned_batch, run, batch) if differs_by_replicate(run) else None)
 
     @property
     def amount(self) -> str:
         """How many samples are learned from, and tested on."""
-        return amount(self.problem)
+        return sample_counts(self.problem)
 
     @property
     def signs(self) -> bool:
@@ -96,7 +96,7 @@ class BatchTask(Task):
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
         """100 iterations of 4 clients."""
-        return (*DIABETES, *few(algorithm, iterations=100))
+        return (*DIABETES, *overrides_for_keys(algorithm, iterations=100))
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
         """Theta, whose replicates and clients come first."""
@@ -105,7 +105,7 @@ class BatchTask(Task):
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets to be tested on."""
-        yield Probe(mirrored_tests(self.problem), "other targets to be tested on")
+        yield Probe(with_mirrored_tests(self.problem), "other targets to be tested on")
 
 
 class StarTask(BatchTask):
@@ -122,37 +122,37 @@ class TogetherTask(StarTask):
     of_rounds: ClassVar[bool] = False
 
 
-def of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
+def batch_of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
     """All samples of a stream, split as the method's keys say."""
     with key_prefix("algo"):
         batch: Batch = run.algo.batch(stream, generator)
         return batch
 
 
-def _redrawn(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:
+def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:
     """Split and graph of one replicate; those of replicate 0 are what all replicates share where nothing is redrawn."""
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
-    with samples.quiet():
-        batch = of_stream(run, samples.split_anew(run, shared, generator), generator)
-    topology = samples.graph(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
+    with samples.without_output():
+        batch = batch_of_stream(run, samples.split_table_anew(run, shared, generator), generator)
+    topology = samples.topology_of_run(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
     assert topology is not None
-    batch, _ = _thinned(run, samples.in_precision(batch, run), replicate)
+    batch, _ = _thinned_batch(run, samples.in_precision(batch, run), replicate)
     return batch, topology
 
 
-def _thinned(run: Run, batch: Batch, replicate: int) -> tuple[Batch, None]:
+def _thinned_batch(run: Run, batch: Batch, replicate: int) -> tuple[Batch, None]:
     """The batch of all replicates, with who takes part in this one."""
-    return batch.thinned(thinned(run, batch.present, replicate)), None
+    return batch.thinned(present_in_replicate(run, batch.present, replicate)), None
 
 
-def amount(batch: Batch) -> str:
+def sample_counts(batch: Batch) -> str:
     """How many samples are learned from, and tested on."""
     training = int(batch.training.sum())
     return f"{training} training and {len(batch.y) - training} test samples"
 
 
-def mirrored_tests(batch: Batch) -> Batch:
+def with_mirrored_tests(batch: Batch) -> Batch:
     """The same with other targets where they are only tested on."""
     return replace(batch, y=np.where(batch.training, batch.y, mirrored(batch.y)))
 
@@ -206,9 +206,9 @@ class BatchJudge(Books):
         everywhere = np.broadcast_to(self.optimum[:, None, :, None], (R, K, P, 1))
         self._best_f = self.parts["train"].predict(everywhere)
         self.at_the_end = {
-            f"{name}_at_optimum": _pooled(sums, rows)[:, 0]
+            f"{name}_at_optimum": _mean_over_samples(sums, rows)[:, 0]
             for part, rows in self.parts.items()
-            for name, sums in self._measures(part, rows, rows.predict(everywhere)).items()
+            for name, sums in self._measures_of_loss(part, rows, rows.predict(everywhere)).items()
         }
         problem = world.problem
         self._classes, self._unit = problem.loss == "logistic", problem.scale.y_unit
@@ -224,42 +224,42 @@ class BatchJudge(Books):
             require_shape("theta", outcome, *self.by_client["training_samples"].shape, self.optimum.shape[1])
         self._pending.append(outcome.copy())
         if len(self._pending) == self._together:
-            self._judge()
+            self._judge_pending()
         return bool((np.abs(outcome) < LARGEST).all())  # False for NaN
 
     def close(self) -> None:
         """Judge what is pending, and let go of the samples."""
         if self._pending:
-            self._judge()
+            self._judge_pending()
         if not self._classes:
             self.at_the_end |= in_units(self.by_round["test_mse"][-1], self._variance, self._unit)
         errors = np.where(self._tested, self.by_client[self._error], 0.0)
         self.at_the_end |= fairness(self._error, errors * self._tested, self._tested, self._site)
         self.parts, self._best_f = {}, np.empty(0)
 
-    def _judge(self) -> None:
+    def _judge_pending(self) -> None:
         theta = np.stack(self._pending, axis=-1)  # (R, K, P, B)
         rounds = slice(self._first, self._first + len(self._pending))
         f = {}
         for part, rows in self.parts.items():
             f[part] = rows.predict(theta)
-            for name, sums in self._measures(part, rows, f[part]).items():
-                self.book(name, rounds, _pooled(sums, rows).T)
+            for name, sums in self._measures_of_loss(part, rows, f[part]).items():
+                self.book(name, rounds, _mean_over_samples(sums, rows).T)
                 self.by_client[name] = sums[..., -1] / np.where(rows.count, rows.count, np.nan)
         train = self.parts["train"]
         off = f["train"] - self._best_f
         apart = np.einsum("rkib,rkib->rkb", off, off)
-        self.book("functional_distance", rounds, np.sqrt(_pooled(apart, train)).T)
+        self.book("functional_distance", rounds, np.sqrt(_mean_over_samples(apart, train)).T)
         self.book("functional_distance_worst", rounds, np.sqrt((apart / train.count[:, None]).max(axis=1)).T)
         self.book("consensus_error", rounds, _root_mean_square(theta - theta.mean(axis=1, keepdims=True)).T)
         self.book("distance", rounds, _root_mean_square(theta - self.optimum[:, None, :, None]).T)
         self._first, self._pending = rounds.stop, []
 
-    def _measures(self, part: str, rows: Rows, f: Array) -> dict[str, Array]:
+    def _measures_of_loss(self, part: str, rows: Rows, f: Array) -> dict[str, Array]:
         return {f"{part}_{name}": sums for name, sums in self._loss.measures(rows, f).items()}
 
 
-def _pooled(sums: Array, rows: Rows) -> Array:
+def _mean_over_samples(sums: Array, rows: Rows) -> Array:
     """Mean over all samples of all clients, (R, B), of sums (R, K, B) over each client's; NaN without samples."""
     size = rows.count.sum()
     return sums.sum(axis=1) / (size if size else np.nan)

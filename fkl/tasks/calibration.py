@@ -47,7 +47,7 @@ class Calibration:
     columns: ClassVar[tuple[str, ...]] = (*NOMINAL, "log_score")
 
     @classmethod
-    def nothing(cls, rounds: int, replicates: int, clients: int) -> Self:
+    def before_any_round(cls, rounds: int, replicates: int, clients: int) -> Self:
         """Before the first round."""
         shape, unknown = (replicates, clients), np.full((len(cls.columns), rounds, replicates), np.nan)
         return cls(np.zeros((len(NOMINAL), *shape)), np.zeros(shape), unknown)

@@ -38,15 +38,15 @@ def fairness(name: str, sums: Array, count: NDArray[np.int64], site: NDArray[np.
     site : (K,)
         Of each client.
     """
-    told = _of(name, "", sums, count)
+    told = _worst_and_gini(name, "", sums, count)
     if len(set(site.tolist())) > 1:
         belongs = [site == one for one in np.unique(site)]
         by_site = np.stack([np.ascontiguousarray(sums[:, own]).sum(axis=1) for own in belongs], axis=1)
-        told |= _of(name, "_sites", by_site, np.array([count[own].sum() for own in belongs]))
+        told |= _worst_and_gini(name, "_sites", by_site, np.array([count[own].sum() for own in belongs]))
     return told
 
 
-def _of(name: str, what: str, sums: Array, count: NDArray[np.int64]) -> dict[str, Array]:
+def _worst_and_gini(name: str, what: str, sums: Array, count: NDArray[np.int64]) -> dict[str, Array]:
     judged = count > 0
     if not judged.any():
         return {f"{name}_{figure}{what}": np.full(len(sums), np.nan) for figure in ("worst_tenth", "gini")}

@@ -8,12 +8,12 @@ from fkl.basics.random_streams import Role, Streams
 from fkl.config import Run
 
 
-def redrawn(run: Run) -> bool:
+def differs_by_replicate(run: Run) -> bool:
     """Whether other clients take part, or answer in time, in every replicate."""
     return "participation" in run.conditions or getattr(run.network, "timed", False)
 
 
-def thinned(run: Run, present: NDArray[np.bool_], replicate: int) -> NDArray[np.bool_]:
+def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -> NDArray[np.bool_]:
     """Those of the clients that are there, (T, K), who take part in a replicate.
 
     Raises

@@ -18,8 +18,8 @@ from fkl.data.baselines import constants
 from fkl.data.problem import Batch, PerReplicate
 from fkl.data.scale import Scale
 from fkl.tasks import run_samples as samples
-from fkl.tasks.batch import SHARES, amount, mirrored_tests, of_stream
-from fkl.tasks.task import Books, Panel, Probe, Task, few, mirrored
+from fkl.tasks.batch import SHARES, batch_of_stream, sample_counts, with_mirrored_tests
+from fkl.tasks.task import Books, Panel, Probe, Task, mirrored, overrides_for_keys
 
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
 """9 clients, samples of two classes."""
@@ -36,11 +36,15 @@ class PerReplicateTask(Task):
     def of(cls, run: Run) -> Self:
         """One replicate's split after another, of a table that all share or of their own."""
         settings = run.settings
-        shared = None if samples.drawn(run) else samples.read(run, shared_generator(settings.seed, Role.DATA))
+        shared = (
+            None
+            if samples.has_drawn_samples(run)
+            else samples.read_table(run, shared_generator(settings.seed, Role.DATA))
+        )
         batches: list[Batch] = []
         for generator in Streams(settings.seed, tuple(range(settings.replicates))).generators(Role.DATA):
-            with samples.quiet() if batches else nullcontext():
-                batches.append(of_stream(run, samples.split_anew(run, shared, generator), generator))
+            with samples.without_output() if batches else nullcontext():
+                batches.append(batch_of_stream(run, samples.split_table_anew(run, shared, generator), generator))
             if batches[-1].clients != batches[0].clients:
                 counts = f"{batches[0].clients} and {batches[-1].clients}"
                 raise FklError(f"{run.dataset.name}: replicates have {counts} clients, where all must have as many")
@@ -52,7 +56,7 @@ class PerReplicateTask(Task):
     @property
     def amount(self) -> str:
         """How many samples are learned from, and tested on."""
-        return amount(self.problem.batches[0])
+        return sample_counts(self.problem.batches[0])
 
     def judge(self, world: World, method: Algorithm) -> "FittedJudge":
         """Shares of errors."""
@@ -77,7 +81,7 @@ class PerReplicateTask(Task):
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
         """9 clients with two classes."""
-        return (*CLASSES, *few(algorithm, **FEW))
+        return (*CLASSES, *overrides_for_keys(algorithm, **FEW))
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
         """Predictions of the samples that are tested on, and figures."""
@@ -97,7 +101,9 @@ class PerReplicateTask(Task):
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets to be tested on."""
-        yield Probe(PerReplicate(tuple(map(mirrored_tests, self.problem.batches))), "other targets to be tested on")
+        yield Probe(
+            PerReplicate(tuple(map(with_mirrored_tests, self.problem.batches))), "other targets to be tested on"
+        )
 
 
 class FittedJudge(Books):

@@ -20,49 +20,43 @@ from fkl.data.store import Store
 from fkl.network import Topology
 
 
-def read(run: Run, generator: np.random.Generator) -> Table:
+def read_table(run: Run, generator: np.random.Generator) -> Table:
     """The part of the data set's table that is asked for, scaled."""
     with key_prefix("dataset"):
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
         encoder = table.encoder or Encoder(table.feature_names)
-        _require_two_classes(run, encoder)
+        # Words of more than two classes are refused to a method that would take their numbers for numbers.
+        count = len(encoder.labels)
+        if count > 2 and not _several_classes(run.algo):
+            paths = {name: path.rpartition(".") for name, path in targets("algo").items()}
+            algos = {name: getattr(import_module(module), attribute) for name, (module, _, attribute) in paths.items()}
+            able = ", ".join(name for name, algo in algos.items() if _several_classes(algo))
+            words = in_one_line(", ".join(encoder.labels[:WORDS_SHOWN]) + (", ..." if count > WORDS_SHOWN else ""))
+            allowed = f"numbers or two classes for {run.algo.label}; the {count} classes {words} are for algo={able}"
+            raise BadValue("target", run.dataset.target, allowed)
         table = replace(table, where=where, encoder=encoder)
     table = table.part(run.settings.rows)
     with key_prefix("dataset"):
         return normalise(table, run.settings.scaling)
 
 
-def _require_two_classes(run: Run, encoder: Encoder) -> None:
-    """Refuse words of more than two classes to a method that would take their numbers for numbers."""
-    count = len(encoder.labels)
-    if count > 2 and not _several_classes(run.algo):
-        paths = {name: path.rpartition(".") for name, path in targets("algo").items()}
-        classes = {name: getattr(import_module(module), attribute) for name, (module, _, attribute) in paths.items()}
-        able = ", ".join(name for name, algo in classes.items() if _several_classes(algo))
-        words = ", ".join(encoder.labels[:WORDS_SHOWN]) + (", ..." if count > WORDS_SHOWN else "")
-        allowed = (
-            f"numbers or two classes for {run.algo.label}; the {count} classes {in_one_line(words)} are for algo={able}"
-        )
-        raise BadValue("target", run.dataset.target, allowed)
-
-
 def _several_classes(algo: Any) -> bool:
     return getattr(algo, "several_classes", False)
 
 
-def split(run: Run, table: Table, generator: np.random.Generator) -> Any:
+def split_table(run: Run, table: Table, generator: np.random.Generator) -> Any:
     """What the partition makes of a table."""
     with key_prefix("partition"):
         return run.partition.split(table, generator)
 
 
-def split_anew(run: Run, shared: Table | None, generator: np.random.Generator) -> Any:
+def split_table_anew(run: Run, shared: Table | None, generator: np.random.Generator) -> Any:
     """One replicate's split of a table that all replicates share, or of its own."""
-    table = read(run, generator) if shared is None else shared
+    table = read_table(run, generator) if shared is None else shared
     if shared is None and not _simulated(run):  # whose site it is differs by replicate
         table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
-    return split(run, table, generator)
+    return split_table(run, table, generator)
 
 
 def in_precision(problem: Any, run: Run) -> Any:
@@ -70,7 +64,7 @@ def in_precision(problem: Any, run: Run) -> Any:
     return replace(problem, x=problem.x.astype(run.settings.precision))
 
 
-def drawn(run: Run) -> bool:
+def has_drawn_samples(run: Run) -> bool:
     """Whether a data set that is loaded once more has other samples."""
     return _simulated(run) or getattr(run.dataset, "drawn", False)
 
@@ -80,7 +74,7 @@ def _simulated(run: Run) -> bool:
     return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
 
 
-def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
+def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
     """Graph of a decentralized method; any other has a server, or is alone."""
     decentralized = getattr(run.algo, "on_a_graph", False)
     if run.topology is None:
@@ -95,7 +89,7 @@ def graph(run: Run, agents: int, generator: np.random.Generator) -> Topology | N
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def without_output() -> Iterator[None]:
     """Keep quiet in this block: what a data set tells of itself is told once."""
     with redirect_stdout(StringIO()):
         yield

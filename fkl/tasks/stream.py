@@ -22,7 +22,7 @@ from fkl.kernels.traceable import traced
 from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
-from fkl.tasks.participants import redrawn, thinned
+from fkl.tasks.participants import differs_by_replicate, present_in_replicate
 from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_lam, require_shape
 
 CLIENTS_AT_A_TIME = 4096
@@ -60,12 +60,12 @@ class StreamTask(Task):
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """As of every task; a file of its own to be tested on is refused."""
+        """Read, scale and partition the data; a file of its own to be tested on is refused."""
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
         made = super().of(run)
-        return replace(made, redraw=partial(_redrawn, run, made.problem)) if redrawn(run) else made
+        return replace(made, redraw=partial(_thinned_stream, run, made.problem)) if differs_by_replicate(run) else made
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
         """One, where other clients take part in each; what it needs is rehearsed all the same."""
@@ -117,7 +117,7 @@ class StreamTask(Task):
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
         """Predictions, norms and losses, whose replicates and clients come first."""
-        return _shown(outcome, len(world.streams.replicates), world.problem.clients)
+        return _outcome_arrays(outcome, len(world.streams.replicates), world.problem.clients)
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
         """Other targets from a round on, before which nothing differs, nor does the prediction of that round."""
@@ -128,7 +128,7 @@ class StreamTask(Task):
         yield Probe(replace(problem, y=y), f"other targets from round {now + 1} on", rounds=now, hidden="y_hat")
 
 
-def _shown(outcome: Outcome, replicates: int, clients: int) -> dict[str, Any]:
+def _outcome_arrays(outcome: Outcome, replicates: int, clients: int) -> dict[str, Any]:
     """The arrays of an outcome by name.
 
     Raises
@@ -144,9 +144,9 @@ def _shown(outcome: Outcome, replicates: int, clients: int) -> dict[str, Any]:
     return told
 
 
-def _redrawn(run: Run, problem: Problem, replicate: int) -> tuple[Problem, None]:
+def _thinned_stream(run: Run, problem: Problem, replicate: int) -> tuple[Problem, None]:
     """One replicate's stream, without the rounds of whoever does not take part."""
-    return problem.thinned(thinned(run, problem.present, replicate)), None
+    return problem.thinned(present_in_replicate(run, problem.present, replicate)), None
 
 
 class Sums(NamedTuple):
@@ -171,19 +171,17 @@ class Sums(NamedTuple):
         total += squared_error
         loss = self.loss
         loss += squared_error + lam * present * outcome.squared_norm()
-        return Sums(total, loss, self._of_kernels(outcome.loss, present))
 
-    def _of_kernels(self, loss: Array | None, present: NDArray[np.bool_]) -> Array | None:
-        """The losses of kernels and a round's."""
-        total = self.kernel_loss
-        if loss is None or total is None:
-            return None if loss is None else loss * present[:, None]
-        if traced(total):
-            return total + loss * present[:, None]
+        # The losses of kernels, where there are kernels.
+        of_round, of_kernels = outcome.loss, self.kernel_loss
+        if of_round is None or of_kernels is None:
+            return Sums(total, loss, None if of_round is None else of_round * present[:, None])
+        if traced(of_kernels):
+            return Sums(total, loss, of_kernels + of_round * present[:, None])
         for start in range(0, len(present), CLIENTS_AT_A_TIME):  # so that no copy is as large as the losses
             some = slice(start, start + CLIENTS_AT_A_TIME)
-            total[:, some] += loss[:, some] * present[some, None]
-        return total
+            of_kernels[:, some] += of_round[:, some] * present[some, None]
+        return Sums(total, loss, of_kernels)
 
     def terms(self) -> list[Array]:
         """What sums over all clients are made of, (tiles, R), of squared errors, losses and regrets."""
@@ -235,7 +233,7 @@ class StreamJudge:
     replicates : int
     lam : float
     added : callable
-        As of `World`: other processes may judge some of the clients.
+        Adds up over all clients, of whom other processes may judge some.
     """
 
     def __init__(
@@ -261,7 +259,7 @@ class StreamJudge:
     def enter(self, t: int, outcome: Outcome) -> bool:
         """Book round t, and tell whether all is finite."""
         if t == 0:
-            _shown(outcome, *self.loss.shape)
+            _outcome_arrays(outcome, *self.loss.shape)
         y, present = self.problem.y[t], self.problem.present[t]
         self.sums = self.sums.after(outcome, y, present, self.lam)
         self.enter_variance(t, outcome.y_hat, outcome.variance)
@@ -272,7 +270,7 @@ class StreamJudge:
         if variance is None:
             return
         if self.calibration is None:
-            self.calibration = Calibration.nothing(self.problem.rounds, *self.loss.shape)
+            self.calibration = Calibration.before_any_round(self.problem.rounds, *self.loss.shape)
         error = y_hat - self.problem.y[t]
         self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t])
 

@@ -164,7 +164,7 @@ class Task:
     def of(cls, run: Run) -> Self:
         """Read, scale and partition the data; one generator serves all of it, so that it follows from the seed."""
         generator = shared_generator(run.settings.seed, Role.DATA)
-        given = samples.split(run, samples.read(run, generator), generator)
+        given = samples.split_table(run, samples.read_table(run, generator), generator)
         return cls(samples.in_precision(given, run))
 
     def describe(self) -> str:
@@ -305,7 +305,7 @@ def require_lam(algorithm: Any) -> None:
         raise FklError(f"algo: {kind} has no field lam, the weight of the regulariser; write lam: float = 0.0 for none")
 
 
-def few(algorithm: type, **most: int) -> tuple[str, ...]:
+def overrides_for_keys(algorithm: type, **most: int) -> tuple[str, ...]:
     """Overrides for those of these keys that an algorithm's class has."""
     keys = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
     return tuple(f"++algo.{key}={value}" for key, value in most.items() if key in keys)

@@ -1,6 +1,6 @@
 """A vertical partition: parties hold different features of the same samples."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from fkl.network import Topology
 from fkl.tasks import run_samples as samples
 from fkl.tasks.batch import SHARES, SQUARES
 from fkl.tasks.repeated import CLASSES, FEW
-from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, Task, few, mirrored
+from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, Task, mirrored, overrides_for_keys
 from fkl.wire.ledger import BETWEEN_PARTIES, Direction
 
 TWO_PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
@@ -34,7 +34,7 @@ class VerticalTask(Task):
     def of(cls, run: Run) -> Self:
         """The parties' features, for as many rounds as the method takes; each replicate splits the rows by itself."""
         generator = shared_generator(run.settings.seed, Role.DATA)
-        given = samples.split(run, samples.read(run, generator), generator)
+        given = samples.split_table(run, samples.read_table(run, generator), generator)
         return cls(replace(given, rounds=run.algo.rounds))
 
     def describe(self) -> str:
@@ -78,9 +78,9 @@ class VerticalTask(Task):
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
         """Two parties, two classes."""
-        draws = few(algorithm, iterations=20)
-        each = few(algorithm, batch=8, features=4) if draws else ()
-        return (*CLASSES, *TWO_PARTIES, *few(algorithm, **FEW), *draws, *each)
+        draws = overrides_for_keys(algorithm, iterations=20)
+        each = overrides_for_keys(algorithm, batch=8, features=4) if draws else ()
+        return (*CLASSES, *TWO_PARTIES, *overrides_for_keys(algorithm, **FEW), *draws, *each)
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
         """Values of the rows that are tested on."""
@@ -136,13 +136,10 @@ class ScoredJudge(Books):
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
         if t == self._shape[0] - 1:
-            self._close(outcome.rows, np.array(values))
+            # What a constant has on the rows that are tested on, beside these errors.
+            y, tested = self._problem.y, [self._problem.y[rows] for rows in outcome.rows]
+            self.at_the_end |= constants([np.delete(y, rows) for rows in outcome.rows], tested, classes)
+            if not classes:
+                variance = np.array([targets.var() for targets in tested])
+                self.at_the_end |= in_units(np.array(values), variance, self._problem.scale.y_unit)
         return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)
-
-    def _close(self, rows: Sequence[NDArray[np.int64]], values: NDArray[np.float64]) -> None:
-        """What a constant has on the rows that are tested on, beside these errors."""
-        y, classes = self._problem.y, self._problem.two_classes
-        tested = [y[some] for some in rows]
-        self.at_the_end |= constants([np.delete(y, some) for some in rows], tested, classes)
-        if not classes:
-            self.at_the_end |= in_units(values, np.array([some.var() for some in tested]), self._problem.scale.y_unit)

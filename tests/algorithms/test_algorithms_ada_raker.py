@@ -9,7 +9,7 @@ from literal import ada_raker
 from literal.common import frequencies
 from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
 
-from fkl.algorithms.online.ada_raker import AdaRaker, _intervals
+from fkl.algorithms.online.ada_raker import AdaRaker, _parts_by_interval
 from fkl.algorithms.online.raker import Raker
 from fkl.basics.errors import BadValue
 from fkl.runs import api
@@ -60,7 +60,7 @@ def test_every_round_is_in_one_interval_of_each_length_that_has_begun(block: int
     for start in range(0, T, block):
         rounds = slice(start, min(T, start + block))
         for j in range(8):
-            for part, begins in _intervals(j, rounds):
+            for part, begins in _parts_by_interval(j, rounds):
                 assert begins == ((start + part.start + 1) % 2**j == 0)
                 for t in range(part.start, part.stop):
                     found[start + t].append((j, (start + t + 1) // 2**j))

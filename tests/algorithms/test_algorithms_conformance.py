@@ -1,9 +1,11 @@
 """Every registered algorithm keeps the promises of `fkl.conformance`, and the suite finds whoever breaks one."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import cheats
@@ -15,14 +17,18 @@ from conftest import ALGORITHMS, is_a_test
 from literal.worlds import Size, assert_close, make_dictionary, make_problem
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Outcome, World
+from fkl.algorithms.base import Outcome, World, mixture_norm
+from fkl.algorithms.federated import descent
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, scenario
 from fkl.conformance.promises import outcomes
+from fkl.contract import star
+from fkl.contract.star import Federated
 from fkl.engines.experiment import Experiment, make_world
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
 from fkl.runs.prepare import prepare
 from fkl.tasks.stream import ALONE
+from fkl.wire import payloads
 
 Promise = Callable[[Conformance], None]
 IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
@@ -71,7 +77,7 @@ DIFFICULT: dict[str, tuple[str, ...]] = {
 @cache
 def conformance(*overrides: str) -> Conformance:
     """One scenario, whose traces all promises share."""
-    return Conformance.of(*overrides)
+    return Conformance.from_overrides(*overrides)
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
@@ -335,6 +341,16 @@ def of(algorithm: Any, precision: str = "float64") -> Conformance:
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
 def test_who_keeps_all_promises_is_not_blamed(promise: Promise) -> None:
     promise(of(RunningMean()))
+
+
+@pytest.mark.parametrize("promise", [Conformance.seeded_runs_repeat, LABELS, LEDGER], ids=lambda one: one.__name__)
+def test_the_example_of_the_contract_keeps_its_promises(promise: Promise) -> None:
+    """The text in the docstring of `Federated` runs; the class is of no module, so that it cannot be pickled."""
+    _, _, text = inspect.getdoc(Federated).partition("::\n")  # type: ignore[union-attr]
+    code = dedent("\n".join(line for line in text.splitlines() if not line or line.startswith("    ")))
+    known = {**vars(star), **vars(payloads), "Outcome": Outcome, "mixture_norm": mixture_norm, "np": np}
+    exec(code, known := {**known, "Theta": descent.Server, "Down": descent.Parameters, "Up": descent.Gradients})
+    promise(of(known["Plain"]()))
 
 
 @pytest.mark.parametrize(("flaw", "promise"), FLAWS, ids=lambda value: value.__name__)

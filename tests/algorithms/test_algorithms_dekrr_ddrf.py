@@ -153,7 +153,7 @@ def test_features_and_gram_matrices_cross_every_link_once() -> None:
 
 
 def test_parties_of_other_sizes_see_only_their_own() -> None:
-    suite = Conformance.of("algo=dekrr_ddrf", *UNEQUAL, "algo.iterations=8")
+    suite = Conformance.from_overrides("algo=dekrr_ddrf", *UNEQUAL, "algo.iterations=8")
     sizes = np.bincount(suite.experiment.problem.part(True)[2])
     assert len(set(sizes.tolist())) > 1
     suite.require_parties_agree(PartyObject)

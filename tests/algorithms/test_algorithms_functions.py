@@ -23,7 +23,7 @@ from fkl.tasks.batch import BatchTask
 from fkl.tasks.own_features import OwnFeaturesTask
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.stream import StreamTask
-from fkl.tasks.task import few
+from fkl.tasks.task import overrides_for_keys
 from fkl.tasks.vertical import VerticalTask
 
 IRIS = (
@@ -155,7 +155,7 @@ def experiment_of(overrides: tuple[str, ...]) -> Experiment:
     algorithm = get_class(node["_target_"])
     upon = [word for word in small(algorithm) if not (IRIS[0] in overrides and word.startswith(("dataset", "scaling")))]
     rounds = [f"partition.rounds={getattr(algorithm, 'block', 32) + 1}"] * (task_of(algorithm) is StreamTask)
-    fewer = few(algorithm, angles=20, trees=3, passes=2, centres=20, iterations=20)
+    fewer = overrides_for_keys(algorithm, angles=20, trees=3, passes=2, centres=20, iterations=20)
     return prepare(load(compose(*upon, *rounds, *fewer, *overrides, "precision=float64", "replicates=2")))
 
 

@@ -83,7 +83,7 @@ def test_one_step_is_the_gradient_to_the_bit() -> None:
     common, random = common_of(SIZE, "pairs"), np.random.default_rng(1)
     samples = Samples(random.uniform(-1, 1, (3, 3)), random.uniform(0, 1, 3), np.ones(3, np.bool_))
     residual = random.standard_normal((1, 3, 4))
-    coefficients, decay = OfmklAvg(eta=0.3, lam=0.1)._summed(common, samples, residual)
+    coefficients, decay = OfmklAvg(eta=0.3, lam=0.1)._sum_local_steps(common, samples, residual)
     assert (coefficients == 2 * residual).all()
     assert decay == 1.0
 
@@ -180,7 +180,7 @@ def test_an_agent_of_cta_descends_from_what_it_combined() -> None:
 )
 def test_parties_alone_step_alike(overrides: tuple[str, ...]) -> None:
     """Messages as bytes."""
-    suite = Conformance.of(*overrides, "algo.local_steps=3", "replicates=2")
+    suite = Conformance.from_overrides(*overrides, "algo.local_steps=3", "replicates=2")
     suite.parties_see_what_they_hold_alone()
     suite.ledger_books_every_message()
 

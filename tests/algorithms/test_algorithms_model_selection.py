@@ -9,7 +9,7 @@ from literal import fomd_oms, nco_oms
 from literal.worlds import Size, Trace, assert_close, draws, make_dictionary, make_problem, run
 
 from fkl.algorithms.federated.fomd_oms import FomdOms
-from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, projected
+from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, project_into_balls
 from fkl.algorithms.federated.nco_oms import NcoOms
 from fkl.basics.errors import BadValue
 from fkl.conditions.compression import Uniform
@@ -124,7 +124,7 @@ def test_theta_never_leaves_its_ball() -> None:
         assert np.sqrt((theta**2).sum(axis=-1)).max() <= 0.3 * (1 + 1e-12)
         assert np.abs(trace.y_hat).max() <= 0.3 * (1 + 1e-12)
     inside = np.random.default_rng(0).standard_normal((4, 3)) / 100
-    assert projected(inside, np.full(4, 1.0)).tobytes() == inside.tobytes()
+    assert project_into_balls(inside, np.full(4, 1.0)).tobytes() == inside.tobytes()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -148,7 +148,7 @@ def test_regret_stays_below_its_bound(method: type[ModelSelection]) -> None:
         learned = ((trace.y_hat[r] - y) ** 2).mean(axis=1).sum()
         for i in range(size.N):
             features = np.concatenate([of[r, i] for of in z])
-            best = projected(np.linalg.lstsq(features, y.ravel(), rcond=1e-8)[0][None], np.ones(1))[0]
+            best = project_into_balls(np.linalg.lstsq(features, y.ravel(), rcond=1e-8)[0][None], np.ones(1))[0]
             gaps.append(learned - ((features @ best - y.ravel()) ** 2).reshape(T, size.K).mean(axis=1).sum())
     regret = np.array(gaps).reshape(size.R, size.N).mean(axis=0)
     assert (regret <= of_p + of_theta).all()

@@ -7,7 +7,7 @@ import pytest
 from literal import one_shot
 from literal.worlds import assert_close
 
-from fkl.algorithms.federated.one_shot_ridge import OneShotRidge, _solved
+from fkl.algorithms.federated.one_shot_ridge import OneShotRidge, _solve_ridge
 from fkl.basics.errors import BadValue, FklError
 from fkl.conditions import accountant
 from fkl.conformance import scenario
@@ -91,9 +91,9 @@ def test_sums_that_noise_has_made_indefinite_still_have_a_ridge() -> None:
     vectors, _ = np.linalg.qr(random.standard_normal((4, 4)))
     values, pull = np.array([-3.0, -0.1, 0.5, 2.0]), random.standard_normal(4)
     expected = vectors @ np.diag(1 / (np.maximum(values, 0) + LAM)) @ vectors.T @ pull
-    np.testing.assert_allclose(_solved((vectors * values) @ vectors.T, pull, LAM), expected, rtol=1e-10)
+    np.testing.assert_allclose(_solve_ridge((vectors * values) @ vectors.T, pull, LAM), expected, rtol=1e-10)
     np.testing.assert_allclose(
-        _solved((vectors * values**2) @ vectors.T, pull, LAM),
+        _solve_ridge((vectors * values**2) @ vectors.T, pull, LAM),
         np.linalg.solve((vectors * values**2) @ vectors.T + LAM * np.eye(4), pull),
     )
 

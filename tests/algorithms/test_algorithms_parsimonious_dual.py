@@ -11,12 +11,12 @@ from scipy.optimize import minimize
 from fkl.algorithms.parsimonious import active, dual, interior, quadrature
 from fkl.algorithms.parsimonious.dual import RULES, Dual, representation, solve
 from fkl.algorithms.parsimonious.interior import bidual
-from fkl.algorithms.parsimonious.quadrature import Quadrature, box_of
+from fkl.algorithms.parsimonious.quadrature import Quadrature, smallest_box
 from fkl.basics.errors import BadValue, FklError
 from fkl.data.ellipses import BOX, RADII, A, Ellipses, labels
 
 WIDTHS = (2.0, 4.0)
-GRID = Quadrature.over(BOX, 20**2, WIDTHS)
+GRID = Quadrature.over_box(BOX, 20**2, WIDTHS)
 
 
 def clean(size, seed=0):
@@ -71,7 +71,7 @@ def literal_ascent(nodes, widths, weights, x, y, lam, steps, eta, gamma, eps):
 def test_nodes_weights_and_factors_are_those_of_the_kernel_and_of_a_measure_of_one(dimension):
     rng = np.random.default_rng(0)
     box = np.stack([np.full(dimension, -1.0), np.full(dimension, 2.0)])
-    nodes = Quadrature.over(box, 3**dimension, (0.5, 1.0), rng)
+    nodes = Quadrature.over_box(box, 3**dimension, (0.5, 1.0), rng)
     assert nodes.size == 2 * 3**dimension
     assert nodes.nodes.shape == (nodes.size, dimension)
     assert nodes.weights.sum() == pytest.approx(1)
@@ -84,7 +84,7 @@ def test_nodes_weights_and_factors_are_those_of_the_kernel_and_of_a_measure_of_o
 
 def test_grid_integrates_a_kernel_over_the_box():
     x, w = np.array([0.5, 3.0]), 2.0
-    nodes = Quadrature.over(BOX, 40**2, (w,))
+    nodes = Quadrature.over_box(BOX, 40**2, (w,))
     sums = (nodes.weights * values(nodes, x[None])[:, 0]).sum()
     ends = [[math.erf((end - at) / (w * math.sqrt(2))) for end, at in zip(corner, x, strict=True)] for corner in BOX]
     exact = math.prod(w * math.sqrt(math.pi / 2) * (high - low) / 28 for low, high in zip(*ends, strict=True))
@@ -93,12 +93,12 @@ def test_grid_integrates_a_kernel_over_the_box():
 
 def test_box_of_samples():
     x = np.array([[0.0, 5.0, 7.0], [10.0, 6.0, 7.0]])
-    assert box_of(x).tolist() == [[0, 5, 6.5], [10, 6, 7.5]]
-    assert box_of(x, 0.1).tolist() == [[-1, 4.9, 6.5], [11, 6.1, 7.5]]
+    assert smallest_box(x).tolist() == [[0, 5, 6.5], [10, 6, 7.5]]
+    assert smallest_box(x, 0.1).tolist() == [[-1, 4.9, 6.5], [11, 6.1, 7.5]]
 
 
 def test_printed_iteration_is_the_paper_s():
-    nodes = Quadrature.over(np.array([[-1.0, -1], [1, 1]]), 9, (0.4, 0.9))
+    nodes = Quadrature.over_box(np.array([[-1.0, -1], [1, 1]]), 9, (0.4, 0.9))
     x = np.array([[0.0, 0.0], [-0.9, -0.9], [0.1, 0.0], [0.5, 0.3], [0.9, -0.8], [-0.8, 0.9]])
     y = np.array([1.0, -1, 1, 1, -1, -1])
     start = np.array([90.0, 0.4, 0.5, 2.0, 14.0, 5.0])
@@ -169,7 +169,7 @@ def test_complementary_slackness(gamma, tolerance):
 
 def test_gamma_zero_is_the_quadratic_programme():
     x, y = clean(14)
-    nodes = Quadrature.over(BOX, 5**2, (3.0, 6.0))
+    nodes = Quadrature.over_box(BOX, 5**2, (3.0, 6.0))
     solution = solved(x, y, 0.0, 0.5, 20000, nodes, tolerance=1e-7)
     assert solution.finished.all()
     K = np.array([[kernel(s, row, w) for row in x] for s, w in zip(nodes.nodes, nodes.widths, strict=True)])
@@ -195,7 +195,7 @@ def test_the_optimum_is_the_bidual_s(gamma):
     sqrt(2 gamma) (p + q + u + v) + (u^2 + v^2) / 2, whose least for a given alpha is the bidual's.
     """
     x, y = clean(14)
-    nodes = Quadrature.over(BOX, 5**2, (3.0, 6.0))
+    nodes = Quadrature.over_box(BOX, 5**2, (3.0, 6.0))
     M, knee = nodes.size, math.sqrt(2 * gamma)
     rows = y[:, None] * values(nodes, x).T * nodes.weights
     parts = np.concatenate([rows, -rows, rows, -rows], axis=1)
@@ -292,7 +292,7 @@ def test_no_feasible_function_is_a_gap_of_one():
 def test_the_simulated_set_at_its_middle_size_is_solved():
     """What the ascents do not do in 4000 steps: 1.7e6."""
     table = Ellipses(rows=450, test_rows=0).load(None, np.random.default_rng(0))
-    nodes = Quadrature.over(BOX, 24**2, (1.0, 2.0, 4.0))
+    nodes = Quadrature.over_box(BOX, 24**2, (1.0, 2.0, 4.0))
     solution = solved(table.x, table.y, 25.0, 0.01, 200, nodes, tolerance=1e-4)
     assert solution.finished.all()
     assert solution.value[0] > 4e6
@@ -351,7 +351,7 @@ def test_overlapping_agents_come_close_to_the_centralized_learner():
 def test_twice_the_nodes_leave_the_classifier(gamma):
     x, y = clean(90)
     at, truth = clean(1000, seed=9)
-    few, many = (solved(x, y, gamma, steps=2000, grid=Quadrature.over(BOX, n, WIDTHS)) for n in (20**2, 2 * 20**2))
+    few, many = (solved(x, y, gamma, steps=2000, grid=Quadrature.over_box(BOX, n, WIDTHS)) for n in (20**2, 2 * 20**2))
     assert many.problem.quadrature.size >= 1.9 * few.problem.quadrature.size
     f, g = few.model().predict(at), many.model().predict(at)
     assert (np.sign(f) == np.sign(g)).mean() > 0.99
@@ -362,7 +362,7 @@ def test_twice_the_nodes_leave_the_classifier(gamma):
 def test_drawn_centres_come_to_the_grid_s_classifier(monkeypatch):
     x, y = clean(60)
     monkeypatch.setattr(quadrature, "GRID_DIMENSIONS", 1)
-    drawn = Quadrature.over(BOX, 4000, WIDTHS, np.random.default_rng(0))
+    drawn = Quadrature.over_box(BOX, 4000, WIDTHS, np.random.default_rng(0))
     assert drawn.shape == ()
     f, g = (solved(x, y, 25.0, steps=1000, grid=nodes).model().predict(clean(500, 9)[0]) for nodes in (GRID, drawn))
     assert (np.sign(f) == np.sign(g)).mean() > 0.97
@@ -372,12 +372,12 @@ def test_four_features():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (40, 4))
     y = np.where(x.sum(axis=1) > 0, 1.0, -1.0)
-    nodes = Quadrature.over(box_of(x), 500, (0.5, 1.0), rng)
+    nodes = Quadrature.over_box(smallest_box(x), 500, (0.5, 1.0), rng)
     solution = solved(x, y, grid=nodes, steps=20000)
     assert solution.finished.all()
     assert (np.sign(solution.model().predict(x)) == y).all()
     with pytest.raises(ValueError, match="takes a generator"):
-        Quadrature.over(box_of(x), 500, (0.5, 1.0))
+        Quadrature.over_box(smallest_box(x), 500, (0.5, 1.0))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -419,7 +419,7 @@ def test_agents_of_one_class_work():
 def test_parts_of_the_nodes_one_after_the_other_are_all_of_them(monkeypatch):
     x, y = clean(40)
     monkeypatch.setattr(quadrature, "GRID_DIMENSIONS", 1)
-    drawn = Quadrature.over(BOX, 100, WIDTHS, np.random.default_rng(0))
+    drawn = Quadrature.over_box(BOX, 100, WIDTHS, np.random.default_rng(0))
     for nodes in (GRID, drawn):
         at_once = solved(x, y, 2.0, steps=50, grid=nodes)
         with monkeypatch.context() as small:
@@ -437,7 +437,7 @@ def test_parts_of_the_nodes_one_after_the_other_are_all_of_them(monkeypatch):
 def test_the_active_nodes_gram_matrix_takes_the_same_steps(rule, gamma, monkeypatch):
     """Beside sums over all nodes, which are taken where the kernel's factors are not held."""
     x, y = clean(60)
-    nodes = Quadrature.over(BOX, 20**2, (1.0, 4.0))
+    nodes = Quadrature.over_box(BOX, 20**2, (1.0, 4.0))
     problem = Dual.single(nodes, x, y, gamma, 0.1)
     start = 3e3 * problem.random_start(np.random.default_rng(2))
     by_gram = solve(problem, start, 400, rule=rule, eta=500.0, tolerance=0)
@@ -479,7 +479,7 @@ def test_opposite_labels_at_one_point_end_with_the_budget():
 
 
 def test_representation_counts_nodes_regions_and_peaks():
-    nodes = Quadrature.over(BOX, 10**2, (1.0, 2.0, 4.0))
+    nodes = Quadrature.over_box(BOX, 10**2, (1.0, 2.0, 4.0))
     alpha = np.zeros(nodes.shape)
     assert representation(nodes, alpha.ravel()) == (0, 0, 0)
     alpha[0, 1, 1:4] = 3, 2, 4  # two peaks, one region
@@ -494,7 +494,7 @@ def test_representation_counts_nodes_regions_and_peaks():
 def test_representation_of_drawn_centres():
     rng = np.random.default_rng(0)
     box = np.stack([np.zeros(4), np.ones(4)])
-    nodes = Quadrature.over(box, 2000, (0.5, 1.0), rng)
+    nodes = Quadrature.over_box(box, 2000, (0.5, 1.0), rng)
     bumps = [np.exp(-((nodes.nodes - at) ** 2).sum(axis=1) / 0.02) for at in (0.25, 0.75)]
     alpha = bumps[0] - bumps[1] + 0.01 * (nodes.widths == 1.0)
     alpha[np.abs(alpha) < 0.2] = 0
@@ -518,11 +518,11 @@ def test_representation_of_drawn_centres():
         ),
         (lambda x, y: solved(x, y, steps=-1), "steps=-1: must be"),
         (lambda x, y: solved(x, y, eta=0.0), "eta=0.0: must be a number > 0"),
-        (lambda x, y: Quadrature.over(BOX, 0, WIDTHS), "centres=0: must be"),
-        (lambda x, y: Quadrature.over(BOX, 4, ()), "widths=(): must be"),
-        (lambda x, y: Quadrature.over(BOX, 4, (1.0, 1.0)), "widths=(1.0, 1.0): must be different"),
-        (lambda x, y: Quadrature.over(BOX, 4, (0.0, 1.0)), "widths=(0.0, 1.0): must be"),
-        (lambda x, y: Quadrature.over(BOX[::-1], 4, WIDTHS), "must be a lower corner and one that is above it"),
+        (lambda x, y: Quadrature.over_box(BOX, 0, WIDTHS), "centres=0: must be"),
+        (lambda x, y: Quadrature.over_box(BOX, 4, ()), "widths=(): must be"),
+        (lambda x, y: Quadrature.over_box(BOX, 4, (1.0, 1.0)), "widths=(1.0, 1.0): must be different"),
+        (lambda x, y: Quadrature.over_box(BOX, 4, (0.0, 1.0)), "widths=(0.0, 1.0): must be"),
+        (lambda x, y: Quadrature.over_box(BOX[::-1], 4, WIDTHS), "must be a lower corner and one that is above it"),
     ],
 )
 def test_values_that_cannot_be_are_refused(make, words):

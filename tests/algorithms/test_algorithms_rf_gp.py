@@ -17,7 +17,7 @@ from sklearn.linear_model import Ridge
 
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.algorithms.gaussian_processes import LEVELS, most_evident
-from fkl.algorithms.second_moments import Moments, outer_sum, symmetric, triangle
+from fkl.algorithms.second_moments import Moments, lower_triangle, sum_of_outer_products, symmetric_matrix
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Streams
 from fkl.data.problem import Problem
@@ -242,12 +242,12 @@ def test_a_summary_is_as_near_as_its_rank_allows(seed: int, rank: int) -> None:
     rng = np.random.default_rng(seed)
     x, y, weight = rng.normal(size=(1, 3, 8, 2)), rng.normal(size=(1, 3, 8)), rng.random((1, 3, 8))
     bank = Dictionary(N=2, D=3).bank(2, Streams(seed, (0, 1)), "float64")
-    made = Moments(bank, x, y, weight).summed_up(rank).values
+    made = Moments(bank, x, y, weight).low_rank_samples(rank).values
     for k in range(3):
         z = bank.features(x[0, k])
         rows = np.sqrt(weight[0, k])[:, None] * np.concatenate([z, np.broadcast_to(y[0, k, :, None], (2, 2, 8, 1))], -1)
         whole = rows.swapaxes(2, 3) @ rows
-        rest = whole - outer_sum(made[:, k : k + 1], np.ones(1))
+        rest = whole - sum_of_outer_products(made[:, k : k + 1], np.ones(1))
         left = np.sort(np.linalg.eigvalsh(whole), axis=-1)[..., ::-1][..., rank:]
         np.testing.assert_allclose(np.sort(np.linalg.eigvalsh(rest))[..., ::-1][..., : left.shape[-1]], left, atol=1e-9)
         np.testing.assert_allclose(np.trace(rest, axis1=2, axis2=3), left.sum(axis=-1), atol=1e-9)
@@ -267,7 +267,7 @@ def test_moments_are_those_of_their_samples(feature_map: str, shared: bool, some
         payload, z = Moments(bank, x, y, weight, chosen), bank.features(x.reshape(-1, 2)).reshape(R, N, K, B, -1)
         gram = np.einsum("kb,rnkbp,rnkbq->rknpq", weight[0], z, z)
         pull = np.einsum("kb,kb,rnkbp->rknp", weight[0], y[0], z)
-        expected = np.concatenate([triangle(gram), pull], axis=-1)
+        expected = np.concatenate([lower_triangle(gram), pull], axis=-1)
         if chosen is not None:
             expected *= chosen[:, None, :, None]
         plain = PerClient(expected)
@@ -276,7 +276,7 @@ def test_moments_are_those_of_their_samples(feature_map: str, shared: bool, some
         np.testing.assert_allclose(payload.squared_norm(), plain.squared_norm(), rtol=1e-11, atol=1e-13)
         factor = rng.random((R, K))
         np.testing.assert_allclose(payload.times(factor).dense().values, plain.times(factor).values, atol=1e-13)
-        np.testing.assert_allclose(symmetric(triangle(gram)), gram, atol=1e-13)
+        np.testing.assert_allclose(symmetric_matrix(lower_triangle(gram)), gram, atol=1e-13)
         assert payload.wire_size(8).scalars.tolist() == payload.dense().wire_size(8).scalars.tolist()
 
 

@@ -211,7 +211,7 @@ def test_hedge_s_bound_where_everybody_hears_everybody() -> None:
 @pytest.mark.parametrize("words", [ABSENT, LOSSY, ("links=failing", "links.p=0.4")])
 def test_promises_are_kept_where_agents_are_absent_and_messages_are_lost(algo: str, words: tuple[str, ...]) -> None:
     """Streams whose clients differ in length, lost messages, links that fail; agents as objects."""
-    suite = Conformance.of(f"algo={algo}", "kernels.D=4", "partition.rounds=20", *FULL[algo], *words)
+    suite = Conformance.from_overrides(f"algo={algo}", "kernels.D=4", "partition.rounds=20", *FULL[algo], *words)
     suite.parties_see_what_they_hold_alone()
     suite.ledger_books_every_message()
     suite.state_survives_save_and_load()
@@ -254,7 +254,7 @@ class Sees(Odkla):
 
 def test_who_looks_at_a_target_before_predicting_it_is_found() -> None:
     """Also through the samples of a round: `learn` is given both, and the check asks what it shows."""
-    suite = Conformance.of("algo=odkla", "kernels.D=4", "partition.rounds=12")
+    suite = Conformance.from_overrides("algo=odkla", "kernels.D=4", "partition.rounds=12")
     with pytest.raises(BrokenPromiseError, match="targets of that round"):
         replace(
             suite, experiment=replace(suite.experiment, algorithm=Knows())

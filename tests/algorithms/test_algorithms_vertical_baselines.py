@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from fkl.algorithms.vertical.ciphers import Cipher, Operations, OperationTimes, Paillier, Plain, Sorting
-from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope
+from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope_of_loss
 from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
 from fkl.algorithms.vertical.messages import Groups
 from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
-from fkl.algorithms.vertical.sum_trees import rooted
+from fkl.algorithms.vertical.sum_trees import tree_rooted_at
 from fkl.basics.errors import BadValue, FklError
 from fkl.kernels.pointwise_losses import LOSSES as FDSKL_LOSSES
 
@@ -93,7 +93,7 @@ def test_fd_svrg_is_its_messages(
     held = [x[:, group] for group in groups]
     if intercept:
         held[active[0]] = np.column_stack([held[active[0]], np.ones(20)])
-    links = list(rooted(len(groups), active[0]).links)
+    links = list(tree_rooted_at(len(groups), active[0]).links)
     w, post = fd_svrg(held, y, active[0], links, loss, 1e-2, 0.05, indices)
 
     bias = w[active[0]][-1] if intercept else 0.0
@@ -121,7 +121,7 @@ def test_fd_svrg_finds_the_minimum_of_its_objective(loss: str) -> None:
 def test_fd_svrg_has_the_losses_of_fdskl(loss: str) -> None:
     assert LOSSES.keys() == FDSKL_LOSSES.keys()
     f, y = np.linspace(-800, 800, 65), np.tile([1.0, -1.0], 33)[:65]
-    ours = [_slope(*pair, LOSSES[loss]) for pair in zip(f, y, strict=True)]
+    ours = [_slope_of_loss(*pair, LOSSES[loss]) for pair in zip(f, y, strict=True)]
     np.testing.assert_allclose(ours, FDSKL_LOSSES[loss].derivative(f, y), rtol=1e-12, atol=1e-300)
 
 
@@ -378,7 +378,7 @@ def test_paillier_without_its_package_says_so(monkeypatch: pytest.MonkeyPatch) -
 def test_ciphers_sum_what_they_cannot_read(cipher: Cipher) -> None:
     keys = cipher.keys()
     values = np.array([[1, -(2**62)], [2, 5], [-4, 6], [8, 7]])
-    sorting = Sorting.of(np.array([[0, 0, 0, 2], [1, 0, 0, 1]]), np.array([0, 3, 5]))
+    sorting = Sorting.from_bins(np.array([[0, 0, 0, 2], [1, 0, 0, 1]]), np.array([0, 3, 5]))
     total = keys.sums(keys.encrypt(values), np.array([0, 1, 3]), sorting)
     assert keys.decrypt(total).tolist() == [[3, 5 - 2**62], [0, 0], [8, 7], [2, 5], [9, 7 - 2**62]]
     assert keys.operations == Operations(encryptions=8 + 2, additions=2 * 2, decryptions=10)
@@ -391,7 +391,7 @@ def test_sums_outside_the_fullest_bins_tell_those_in_them(share: float) -> None:
     for ways in (0, 1, 5):
         starts = np.arange(ways + 1) * 4
         bins = np.where(random.random((ways, 300)) < share, random.integers(4, size=(ways, 300)), 2).astype(np.uint8)
-        sorting, pairs = Sorting.of(bins, starts), random.integers(-(2**61), 2**61, (300, 2))
+        sorting, pairs = Sorting.from_bins(bins, starts), random.integers(-(2**61), 2**61, (300, 2))
         assert (len(sorting.places) > 0) == (ways > 0 and share == 0.1)
         for rows in (np.arange(300), np.array([7]), np.zeros(0, np.int64), random.permutation(300)[:50]):
             total, members = sorting.sums(pairs, rows)
@@ -403,7 +403,7 @@ def test_sums_outside_the_fullest_bins_tell_those_in_them(share: float) -> None:
 
 
 def test_the_cost_model_multiplies() -> None:
-    times = OperationTimes.of(Toy())
+    times = OperationTimes.from_cipher(Toy())
     assert min(times.encryption, times.addition, times.decryption) > 0
     assert OperationTimes(2.0, 3.0, 5.0).seconds(Operations(10, 100, 1000)) == 5320
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fkl.algorithms.vertical import dsg
-from fkl.algorithms.vertical.dsg import TURN, Dsg, phi_of
+from fkl.algorithms.vertical.dsg import TURN, Dsg, cosine_features
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.algorithms.vertical.fdskl_counts import Counts, seconds
 from fkl.algorithms.vertical.fdskl_letters import MASK, MASKED, FunctionPart, Index
@@ -23,16 +23,16 @@ from fkl.algorithms.vertical.fdskl_worker import Worker
 from fkl.algorithms.vertical.sum_trees import (
     Tree,
     all_masks_tree,
-    disclosed,
-    elapsed,
+    binary_tree,
     mask_trees,
-    pairs,
-    ring,
-    rooted,
-    star,
+    ring_tree,
+    seconds_of_sum,
+    star_tree,
     totally_different,
+    tree_rooted_at,
+    workers_that_unmask,
 )
-from fkl.algorithms.vertical.sums import gathered, told
+from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
 from fkl.conformance.isolated_vertical import ActorInSight, Mail, play_apart
@@ -146,13 +146,13 @@ def test_literal_protocol_fast_path_and_dsg_are_one(
         method.lam,
     )
 
-    phi = [phi_of(problem.x[fast.split.test], draw.w, draw.b) for draw in draws]
+    phi = [cosine_features(problem.x[fast.split.test], draw.w, draw.b) for draw in draws]
     for name, found in {"protocol": alpha, "fast path": fast.alpha, "DSG": pooled.alpha}.items():
         assert_close(found, expected, 1e-9, f"alpha of the {name}")
     tested = {
         "protocol": f,
-        "fast path": method.test(common, problem, fast),
-        "DSG": method.test(common, problem, pooled),
+        "fast path": method.values_on_tests(common, problem, fast),
+        "DSG": method.values_on_tests(common, problem, pooled),
     }
     for name, values in tested.items():
         assert_close(values, sum(phi[t] @ expected[t] for t in T), 1e-9, f"f of the {name}")
@@ -201,8 +201,8 @@ def test_with_a_bank_too_they_are_one_and_nothing_is_asked_for_twice(
     assert sorted(held) == list(range(method.draws))
     for s, one in held.items():
         assert_close(one, alpha[s :: method.draws].sum(axis=0), 1e-9, "alpha of the protocol")
-    expected = sum(phi_of(problem.x[fast.split.test], *drawn[t]) @ alpha[t] for t in T)
-    assert_close(method.test(common, problem, fast), expected, 1e-9, "f of the fast path")
+    expected = sum(cosine_features(problem.x[fast.split.test], *drawn[t]) @ alpha[t] for t in T)
+    assert_close(method.values_on_tests(common, problem, fast), expected, 1e-9, "f of the fast path")
     assert_close(f, expected, 1e-9, "f of the protocol")
 
     nothing = np.zeros((q, 2), np.int64)
@@ -243,8 +243,8 @@ def test_dsg_does_not_depend_on_the_partition_nor_on_the_blocks(monkeypatch: pyt
         learner = method.learner(common, problem)
         for until in (1, 11, 30):
             method.advance(common, problem, learner, until)
-            method.test(common, problem, learner)
-        found.append(method.test(common, problem, learner))
+            method.values_on_tests(common, problem, learner)
+        found.append(method.values_on_tests(common, problem, learner))
     assert_close(found[1], found[0], 1e-12, "f")
     assert_close(found[2], found[0], 1e-12, "f")
 
@@ -261,7 +261,7 @@ def test_fdskl_learns_what_no_linear_function_tells() -> None:
         common = known(problem, kernel(0.5), precision)
         learner = method.learner(common, problem)
         method.advance(common, problem, learner, method.iterations)
-        found.append(method.test(common, problem, learner))
+        found.append(method.values_on_tests(common, problem, learner))
         assert np.mean(found[-1] * problem.y[learner.split.test] <= 0) < 0.1
     assert_close(found[1], found[0], 1e-3, "f in float32")
 
@@ -310,7 +310,7 @@ def test_rows_of_few_features_and_rows_alike_give_the_numbers_of_dense_ones_apar
         assert 35 <= len(learner.rows) <= rows
         for until in (17, 40):
             method.advance(common, these, learner, until)
-            tested = method.test(common, these, learner)
+            tested = method.values_on_tests(common, these, learner)
         found.append((learner.alpha, tested))
     for (alpha, f), tolerance in zip(found[1:], (1e-12, 1e-5), strict=True):
         assert_close(alpha, found[0][0], tolerance, "alpha")
@@ -324,8 +324,8 @@ def test_a_sparse_table_gives_the_same_numbers() -> None:
     one, other = method.learner(common, problem), method.learner(common, sparse)
     method.advance(common, problem, one, 12)
     method.advance(common, sparse, other, 12)
-    expected = method.test(common, problem, one)
-    assert_close(method.test(common, sparse, other), expected, 1e-9, "fast path")
+    expected = method.values_on_tests(common, problem, one)
+    assert_close(method.values_on_tests(common, sparse, other), expected, 1e-9, "fast path")
     assert_close(played(method, common, sparse)[1], expected, 1e-9, "protocol")
 
 
@@ -374,7 +374,7 @@ def test_mean_product_of_features_is_the_kernel(family: str) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (6, 3))
     method = Dsg(features=50_000)
     draw = method.draw(Common(kernel(1.5, family), 3, 1, ONE, "float64"), 0, 0)
-    phi = phi_of(x, draw.w, draw.b)
+    phi = cosine_features(x, draw.w, draw.b)
     apart = x[:, None] - x
     exact = np.exp(-(apart**2).sum(-1) / (2 * 1.5**2)) if family == "rbf" else np.exp(-np.abs(apart).sum(-1) / 1.5)
     assert np.abs(phi @ phi.T / method.features - exact).max() < 0.02
@@ -399,26 +399,30 @@ def test_mask_trees_are_totally_different_and_disclose_nothing(workers: int) -> 
         assert first.root == second.root == root
         assert first.workers == everyone and second.workers == everyone - {apart}
         assert totally_different(first, second)
-        assert disclosed(first, second) == []
+        assert workers_that_unmask(first, second) == []
         assert len(first.levels) == (ceil(log2(workers - 1)) if workers > 2 else 0) + 1
         third = all_masks_tree(workers, root, apart)
         assert third.workers == everyone
-        assert disclosed(first, third) == [root], "what remains for it is the others' sum with the b that stays"
+        assert workers_that_unmask(first, third) == [root], (
+            "what remains for it is the others' sum with the b that stays"
+        )
 
 
 def test_the_checks_catch_trees_that_disclose() -> None:
     """Figure 2, workers from 0: Definition 2 holds of these trees, and yet worker 0 learns worker 1's partial sum."""
-    figure = pairs([0, 1, 2, 3])
+    figure = binary_tree([0, 1, 2, 3])
     assert figure.subtrees == {frozenset({0, 1}), frozenset({2, 3}), frozenset({0, 1, 2, 3})}
-    assert not totally_different(figure, pairs([0, 1, 2]))
-    assert disclosed(figure, pairs([0, 1, 2])) == [0]
-    assert totally_different(figure, pairs([0, 2, 1]))
-    assert disclosed(figure, pairs([0, 2, 1])) == [0]
-    assert not totally_different(figure, pairs([2, 3, 0])), "the same pair under another root"
-    assert totally_different(star([0, 1, 2, 3]), star([0, 1, 2])) and disclosed(star([0, 1, 2, 3]), star([0, 1, 2]))
+    assert not totally_different(figure, binary_tree([0, 1, 2]))
+    assert workers_that_unmask(figure, binary_tree([0, 1, 2])) == [0]
+    assert totally_different(figure, binary_tree([0, 2, 1]))
+    assert workers_that_unmask(figure, binary_tree([0, 2, 1])) == [0]
+    assert not totally_different(figure, binary_tree([2, 3, 0])), "the same pair under another root"
+    assert totally_different(star_tree([0, 1, 2, 3]), star_tree([0, 1, 2])) and workers_that_unmask(
+        star_tree([0, 1, 2, 3]), star_tree([0, 1, 2])
+    )
 
 
-@pytest.mark.parametrize("make", [pairs, ring, star])
+@pytest.mark.parametrize("make", [binary_tree, ring_tree, star_tree])
 @pytest.mark.parametrize("workers", [1, 2, 3, 7, 64])
 def test_sums_are_sums_and_each_sends_once(make: type[Tree], workers: int) -> None:
     order = np.random.default_rng(workers).permutation(workers).tolist()
@@ -431,13 +435,15 @@ def test_sums_are_sums_and_each_sends_once(make: type[Tree], workers: int) -> No
         actors = [ActorInSight(part(own, wire), wire) for own, wire in zip(owned, wires, strict=True)]
         return Mail(actors, letters).deliver(), letters
 
-    sums, letters = heard(lambda own, wire: gathered(tree, own, wire, FunctionPart, np.array([1.0, own.number**2])))
+    sums, letters = heard(
+        lambda own, wire: gather_at_root(tree, own, wire, FunctionPart, np.array([1.0, own.number**2]))
+    )
     assert tree.root == order[0]
     assert sums.pop(tree.root).tolist() == [workers, sum(worker**2 for worker in order)]
     assert sums == [None] * (workers - 1)
     assert sorted(letter.sender for letter in letters) == sorted(set(order) - {tree.root})
     known_to, told_to = heard(
-        lambda own, wire: told(tree, own, wire, Index, np.arange(5.0) if own.number == tree.root else None)
+        lambda own, wire: pass_down_tree(tree, own, wire, Index, np.arange(5.0) if own.number == tree.root else None)
     )
     assert all(values.tolist() == [0, 1, 2, 3, 4] for values in known_to)
     assert sorted(letter.receiver for letter in told_to) == sorted(set(order) - {tree.root})
@@ -446,17 +452,17 @@ def test_sums_are_sums_and_each_sends_once(make: type[Tree], workers: int) -> No
 def test_time_of_a_sum_is_that_of_its_critical_path() -> None:
     """Figure 4: tree below ring and star as workers grow; by hand for five workers."""
     cost = CostModel(latency_s=0.5, bandwidth_bytes_per_s=100.0)
-    assert elapsed("tree", 5, 200, cost) == 3 * (0.5 + 2)
-    assert elapsed("ring", 5, 200, cost) == 4 * (0.5 + 2)
-    assert elapsed("star", 5, 200, cost) == 0.5 + 4 * 2
-    assert rooted(5, 3).seconds(200, cost) == elapsed("tree", 5, 200, cost)
+    assert seconds_of_sum("tree", 5, 200, cost) == 3 * (0.5 + 2)
+    assert seconds_of_sum("ring", 5, 200, cost) == 4 * (0.5 + 2)
+    assert seconds_of_sum("star", 5, 200, cost) == 0.5 + 4 * 2
+    assert tree_rooted_at(5, 3).seconds(200, cost) == seconds_of_sum("tree", 5, 200, cost)
     for workers in range(2, 65):
-        tree = elapsed("tree", workers, 1e8, cost)
-        assert tree <= elapsed("ring", workers, 1e8, cost)
-        assert workers < 4 or tree < elapsed("star", workers, 1e8, cost)
+        tree = seconds_of_sum("tree", workers, 1e8, cost)
+        assert tree <= seconds_of_sum("ring", workers, 1e8, cost)
+        assert workers < 4 or tree < seconds_of_sum("star", workers, 1e8, cost)
         assert tree == ceil(log2(workers)) * (0.5 + 1e6)
     with pytest.raises(BadValue, match="structure=cycle: must be one of tree, ring, star"):
-        elapsed("cycle", 4, 1, cost)
+        seconds_of_sum("cycle", 4, 1, cost)
 
 
 # --- what workers can learn of one another
@@ -521,8 +527,8 @@ def test_the_audit_finds_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> N
                 Worker,
                 "trees",
                 lambda self, root, apart, order=second: (
-                    pairs([0, 1, 2, 3]),
-                    pairs([worker for worker in order if worker != apart]),
+                    binary_tree([0, 1, 2, 3]),
+                    binary_tree([worker for worker in order if worker != apart]),
                 ),
             )
             assert breaches(AUDITED, problem) == {"partial sum"}

@@ -28,7 +28,7 @@ from fkl.conformance import Conformance
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.isolated_vertical import play_apart, require_sent
 from fkl.conformance.party_process import PartyObject
-from fkl.contract.parties import Booked, counter, dealt
+from fkl.contract.parties import Booked, counting_into, deal_features
 from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
@@ -82,9 +82,9 @@ def test_parties_with_their_own_features_are_the_pooled_path(
     """In what they learn, and in what is counted, to the byte, by kind and sender."""
     groups, active = partition
     booked: Booked = {}
-    pooled = method.fit(X, Y, groups, active, np.random.default_rng(1), counter(booked, len(groups)))
+    pooled = method.fit(X, Y, groups, active, np.random.default_rng(1), counting_into(booked, len(groups)))
     held = Held(X, Y, groups, active)
-    parties = dealt(held, method.generators(np.random.default_rng(1), len(groups), active[0]))
+    parties = deal_features(held, method.generators(np.random.default_rng(1), len(groups), active[0]))
     parts, sent = play_apart(method, parties, PartyObject)
     require_sent(booked, sent)
     x = np.random.default_rng(2).uniform(0, 1, (60, D))
@@ -119,7 +119,7 @@ def test_fdskl_s_workers_are_its_fast_path(masks: str, method: Fdskl, q: int, ac
 
 @pytest.mark.parametrize("algo", sorted(VERTICAL))
 def test_only_comparators_on_pooled_data_have_no_protocol(algo: str) -> None:
-    method = Conformance.of(f"algo={algo}").experiment.algorithm
+    method = Conformance.from_overrides(f"algo={algo}").experiment.algorithm
     assert method.pooled == (algo in ("libsvm", "dsg"))
     assert method.pooled == (type(method).party is VerticalMethod.party)
 
@@ -132,8 +132,8 @@ def test_parties_send_ciphertexts_that_only_the_active_one_reads(cipher: Cipher)
     boost = SecureBoost(trees=2, depth=2, bins=4, min_child_weight=0.1, cipher=cipher)
     groups, x, y = (np.arange(2), np.arange(2, 3), np.arange(3, D)), X[:16], Y[:16]
     held, booked = Held(x, y, groups, (0,)), {}
-    pooled = boost.fit(x, y, groups, (0,), None, counter(booked, len(groups)))
-    parts, sent = play_apart(boost, dealt(held, [None] * len(groups)), PartyObject)
+    pooled = boost.fit(x, y, groups, (0,), None, counting_into(booked, len(groups)))
+    parts, sent = play_apart(boost, deal_features(held, [None] * len(groups)), PartyObject)
     require_sent(booked, sent)
     assert np.array_equal(boost.assembled(parts, held).decision(X), pooled.decision(X))
     assert ("key" in sent) == isinstance(cipher, Paillier)

@@ -74,7 +74,7 @@ def test_split_angles_give_the_pooled_method_and_its_ledger(method: Fdskl, q: in
     alpha = np.stack([learned[s] for s in range(method.iterations)])
     assert_close(alpha, fast.alpha, 1e-5, "alpha")
     f = method.assembled(parts, held).decision(problem.x[fast.split.test])
-    assert_close(f, method.test(common, problem, fast), 1e-5, "f")
+    assert_close(f, method.values_on_tests(common, problem, fast), 1e-5, "f")
     nothing = np.zeros((q, 2), np.int64)
     for kind in {kind for part in sent for kind in part}:
         assert (sum(part.get(kind, nothing) for part in sent) == booked.get(kind, nothing)).all(), kind

@@ -16,7 +16,7 @@ from fkl.algorithms.vertical import feature_ridge
 from fkl.algorithms.vertical.feature_ridge import FeatureRidge
 from fkl.algorithms.vertical.messages import Groups
 from fkl.algorithms.vertical.nystroem import JITTER, Nystroem
-from fkl.algorithms.vertical.ring import coded, decoded, masked_sum
+from fkl.algorithms.vertical.ring import from_fixed_point, masked_sum, to_fixed_point
 from fkl.algorithms.vertical.squared_hinge import squared_hinge
 from fkl.basics.errors import BadValue, FklError
 
@@ -117,7 +117,7 @@ def test_feature_ridge_is_the_pooled_ridge_on_the_features() -> None:
 def test_cosines_and_sines_are_exact_to_rounding(largest: float) -> None:
     """As numpy's, at angles of all quadrants and both signs, and at whole numbers of them."""
     angles = np.append(np.random.default_rng(0).uniform(-largest, largest, 996), np.arange(-2, 2) * np.pi / 2)
-    features = feature_ridge._of(angles.reshape(-1, 4)) * 2
+    features = feature_ridge._cosines_of_angles(angles.reshape(-1, 4)) * 2
     expected = np.hstack([np.cos(angles).reshape(-1, 4), np.sin(angles).reshape(-1, 4)])
     np.testing.assert_allclose(features, expected, atol=5e-16)
 
@@ -126,7 +126,7 @@ def test_products_of_features_are_the_kernel() -> None:
     """Rahimi and Recht, Claim 1, to the rate of random features."""
     model = FeatureRidge(angles=20_000, gamma=0.7, lam=1.0)
     w = np.sqrt(1.4) * np.random.default_rng(0).standard_normal((7, model.angles))
-    phi = feature_ridge._of(X[:20] @ w)
+    phi = feature_ridge._cosines_of_angles(X[:20] @ w)
     assert np.abs(phi @ phi.T - rbf_kernel(X[:20], gamma=0.7)).max() < 4 / np.sqrt(model.angles)
 
 
@@ -197,7 +197,7 @@ def test_the_active_party_could_learn_inner_products_of_rows_from_many_angles() 
 
 def test_codes_are_exact_to_half_their_unit() -> None:
     numbers = np.random.default_rng(0).uniform(-1e6, 1e6, 1000)
-    assert np.abs(decoded(coded(numbers.copy())) - numbers).max() <= 2.0**-41
+    assert np.abs(from_fixed_point(to_fixed_point(numbers.copy())) - numbers).max() <= 2.0**-41
 
 
 @pytest.mark.parametrize("method", [Nystroem(landmarks=5), FeatureRidge(angles=5)])

@@ -275,7 +275,7 @@ WIRED = {
 @pytest.mark.parametrize("algo", WIRED)
 def test_parties_on_their_own_send_the_bytes_that_are_booked(algo: str) -> None:
     """And what was left out is in checkpoints."""
-    suite = Conformance.of(f"algo={algo}", *WIRED[algo])
+    suite = Conformance.from_overrides(f"algo={algo}", *WIRED[algo])
     suite.ledger_books_every_message()
     suite.parties_see_what_they_hold_alone()
     if algo in ("vm_kofl", "dkla"):

@@ -62,7 +62,7 @@ def test_no_delay_changes_no_bit_where_clients_are_absent() -> None:
 )
 def test_promises(overrides: tuple[str, ...]) -> None:
     """The state with what waits is saved and loaded; parties alone, with messages as bytes, wait alike."""
-    suite = Conformance.of(*overrides)
+    suite = Conformance.from_overrides(*overrides)
     suite.replicates_are_independent()
     suite.state_survives_save_and_load()
     suite.labels_are_not_known_before_they_are_shown()
@@ -158,7 +158,7 @@ def test_every_update_arrives_once_and_shares_sum_to_one(seed: int, most: int, d
 def test_delays_are_even_over_their_range() -> None:
     """From 0 to the most, each as often: 6000 draws, 5 standard deviations."""
     condition, streams = LateUpdates(3, "message"), Streams(1, (0,))
-    drawn = np.concatenate([condition._delays(Turn(t, 0, streams, range(1)), 60) for t in range(100)])
+    drawn = np.concatenate([condition._delays_of_senders(Turn(t, 0, streams, range(1)), 60) for t in range(100)])
     count = np.bincount(drawn, minlength=4)
     assert len(count) == 4
     assert (np.abs(count - 1500) < 5 * np.sqrt(6000 * 0.25 * 0.75)).all()

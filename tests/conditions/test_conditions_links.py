@@ -205,7 +205,7 @@ def test_few_agents_alone(graph: nx.Graph) -> None:
 )
 def test_promises(overrides: tuple[str, ...]) -> None:
     """Through the configuration: what the ledger books, what a checkpoint keeps, and parties on their own."""
-    suite = Conformance.of(*overrides, "algo.iterations=12", "topology=complete")
+    suite = Conformance.from_overrides(*overrides, "algo.iterations=12", "topology=complete")
     suite.ledger_books_every_message()
     suite.state_survives_save_and_load()
     suite.parties_see_what_they_hold_alone()
@@ -407,7 +407,7 @@ def test_who_computes_too_long_is_not_there_and_seconds_are_the_critical_path() 
 def test_absence_through_the_configuration() -> None:
     """Others are absent in every replicate; promises are kept; a share of 1 is the plain run."""
     words = ("algo=coke", "algo.v=0.1", "algo.iterations=12", "topology=complete")
-    suite = Conformance.of(*words, "participation=share", "participation.share=0.5")
+    suite = Conformance.from_overrides(*words, "participation=share", "participation.share=0.5")
     suite.ledger_books_every_message()
     half = prepare(scenario(*words, "participation=share", "participation.share=0.5"))
     assert half.redraw is not None

@@ -31,7 +31,7 @@ def kept_or_refused(algo: str, *choices: str) -> None:
     words = [word for choice in choices for word in (choice, *KEYS.get(choice, ()))]
     groups = [choice.partition("=")[0] for choice in choices]
     try:
-        suite = Conformance.of(f"algo={algo}", "kernels.D=4", *words)
+        suite = Conformance.from_overrides(f"algo={algo}", "kernels.D=4", *words)
     except FklError as error:
         assert any(group in str(error) for group in groups), error
         assert "\n" not in str(error)

@@ -43,7 +43,7 @@ def test_a_run_whose_clients_are_all_there_is_the_plain_run_bit_for_bit(algo: st
 @pytest.mark.parametrize("algo", ["em_kofl", "fomd_oms", "nco_oms", "perfedavg", "pof_mkl", "vm_kofl"])
 def test_parties_on_their_own_miss_the_same_rounds(algo: str) -> None:
     """In a quarter of these 30 rounds none of 4 clients takes part."""
-    suite = Conformance.of(f"algo={algo}", *SMALL, *HALF)
+    suite = Conformance.from_overrides(f"algo={algo}", *SMALL, *HALF)
     present = suite.experiment.problem.present
     assert 0.1 < present.mean() < 0.6
     assert (~present.any(axis=1)).sum() > 2

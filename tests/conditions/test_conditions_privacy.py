@@ -85,7 +85,9 @@ ABSENT = ("partition=quantity_skew", "partition.clients=3", "partition.rounds=14
 def test_promises_are_kept(name: str) -> None:
     """Parties on their own, some of them absent, come to what the simulation does, noise and all."""
     few = ("kernels.N=6",) if "perfedavg" not in name else ()
-    suite = Conformance.of(*WIRED[name], "privacy.clip=0.3", "privacy.noise=0.2", *ABSENT, *few, "replicates=3")
+    suite = Conformance.from_overrides(
+        *WIRED[name], "privacy.clip=0.3", "privacy.noise=0.2", *ABSENT, *few, "replicates=3"
+    )
     for promise in IN_ONE_PROCESS:
         promise(suite)
 
@@ -93,7 +95,7 @@ def test_promises_are_kept(name: str) -> None:
 def test_promises_are_kept_on_a_graph() -> None:
     """DKLA's agents."""
     noise = ("privacy=local", "privacy.clip=0.3", "privacy.noise=0.2")
-    suite = Conformance.of("algo=dkla", "algo.iterations=8", "replicates=3", *noise)
+    suite = Conformance.from_overrides("algo=dkla", "algo.iterations=8", "replicates=3", *noise)
     for promise in IN_ONE_PROCESS:
         promise(suite)
 

@@ -21,7 +21,7 @@ from fkl.wire.payloads import PerClient
 
 pytest.importorskip("cryptography")
 from fkl.conditions import secure_protocol as secure_sum
-from fkl.conditions.secure_protocol import Client, Server, play, recovered, ring, shamir
+from fkl.conditions.secure_protocol import Client, Server, play, recovered_secret, ring, shamir_shares
 
 IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
 SHORT = ("partition=quantity_skew", "partition.clients=3", "partition.rounds=14", "precision=float64", "kernels.D=4")
@@ -43,7 +43,7 @@ class OnlyPairs(Client):
 
     def mask(self, size: int) -> Any:
         """As a client's, without PRG(b)."""
-        return super().mask(size) - secure_sum.stream(self._seed, size)
+        return super().mask(size) - secure_sum.pseudorandom_words(self._seed, size)
 
 
 def seeded(seed: int) -> Callable[[int], bytes]:
@@ -95,11 +95,11 @@ def test_too_few_shares_make_no_sum() -> None:
 def test_shares_below_the_threshold_say_nothing() -> None:
     """Any 3 of 5 make the secret; 2 of them fit any other secret as well."""
     secret = bytes(range(32))
-    shares = shamir(secret, range(1, 6), 3, seeded(1))
+    shares = shamir_shares(secret, range(1, 6), 3, seeded(1))
     for some in ((1, 2, 3), (5, 1, 4)):
-        assert recovered({x: shares[x] for x in some}, 3) == secret
+        assert recovered_secret({x: shares[x] for x in some}, 3) == secret
     with pytest.raises(FklError):
-        recovered({x: shares[x] for x in (1, 2)}, 3)
+        recovered_secret({x: shares[x] for x in (1, 2)}, 3)
     other = {0: 12345, 1: int.from_bytes(shares[1], "big"), 2: int.from_bytes(shares[2], "big")}
     third = (
         sum(  # the third share that would make 12345 of the same two
@@ -111,7 +111,7 @@ def test_shares_below_the_threshold_say_nothing() -> None:
         % secure_sum.PRIME
     )
     fits = {1: shares[1], 2: shares[2], 3: int(third).to_bytes(33, "big")}
-    assert recovered(fits, 3) == (12345).to_bytes(32, "big")
+    assert recovered_secret(fits, 3) == (12345).to_bytes(32, "big")
 
 
 def words_seen(kind: type[Client], x: int, seeds: int, size: int = 16) -> Any:
@@ -174,9 +174,11 @@ def test_a_vector_that_comes_late_stays_hidden(kind: type[Client], hidden: bool)
     server.survivors({k: clients[k].masked(down[k], own[k]) for k in (0, 2)})
     told = server.survivors({k: clients[k].masked(down[k], own[k]) for k in (0, 2)})
     unmasking = {k: clients[k].unmask(told[k]) for k in (0, 2)}
-    key = secure_sum.X25519PrivateKey.from_private_bytes(recovered(server._of(1, unmasking), 2))
+    key = secure_sum.X25519PrivateKey.from_private_bytes(recovered_secret(server._shares_of_secret(1, unmasking), 2))
     pairs = sum(
-        secure_sum.signed(secure_sum.stream(secure_sum.agreed(key, server._public[k][32:], b"mask"), 500), 1, k)
+        secure_sum.signed_mask(
+            secure_sum.pseudorandom_words(secure_sum.agreed_seed(key, server._public[k][32:], b"mask"), 500), 1, k
+        )
         for k in (0, 2)
     )
     found = (late - pairs) & np.uint64(2**32 - 1)
@@ -302,7 +304,7 @@ WIRED = {
 @pytest.mark.parametrize("name", WIRED)
 def test_promises_are_kept(name: str) -> None:
     """Parties on their own, some of them absent, come to the same sums and the same bytes."""
-    suite = Conformance.of(
+    suite = Conformance.from_overrides(
         *WIRED[name], "secure=pairwise", "secure.bits=48", "secure.fraction=32", *SHORT, "replicates=3"
     )
     for promise in IN_ONE_PROCESS:

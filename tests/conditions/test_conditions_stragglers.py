@@ -48,7 +48,7 @@ def test_a_deadline_that_nobody_misses_changes_no_bit(algo: str) -> None:
 def test_parties_on_their_own_are_late_alike(algo: str) -> None:
     """Of 4 clients about half are late, at times all of them; the server is told the shares of those who were not."""
     words = ("network.latency_s=0.1", "network.bandwidth_bytes_per_s=10000", "network.link_spread=0.5")
-    suite = Conformance.of(f"algo={algo}", *SMALL, *SLOW, *words)
+    suite = Conformance.from_overrides(f"algo={algo}", *SMALL, *SLOW, *words)
     suite.parties_see_what_they_hold_alone()
     suite.ledger_books_every_message()
 

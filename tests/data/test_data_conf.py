@@ -62,7 +62,7 @@ def test_half_of_the_rows_fit_the_partition_that_a_data_set_brings(dataset, rows
     if missing:
         pytest.skip(f"{', '.join(missing)} not in {DATA} (set FKL_DATA)")
     generator = np.random.default_rng(0)
-    of_all, of_half = (samples.split(run, samples.read(run, generator), generator) for run in (whole, half))
+    of_all, of_half = (samples.split_table(run, samples.read_table(run, generator), generator) for run in (whole, half))
     assert (of_half.clients, of_half.rounds) == (of_all.clients, of_all.rounds // 2)
     assert of_half.rows_left_out < 50
 

@@ -123,7 +123,7 @@ def test_a_run_has_the_column() -> None:
         "kernels.D=4",
         "kernels.N=3",
     )
-    suite = Conformance.of("algo=pof_mkl", *words, "replicates=2")
+    suite = Conformance.from_overrides("algo=pof_mkl", *words, "replicates=2")
     assert "regret_dynamic" in suite.tables["rounds"].splitlines()[0]
     assert "regret_dynamic" in suite.tables["clients"].splitlines()[0]
     suite.labels_are_not_known_before_they_are_shown()

@@ -139,7 +139,9 @@ def test_agents_alone_do_what_all_at_once_do(method: Cta, links: Links | None) -
 
 
 def test_promises_over_links_that_fail() -> None:
-    suite = Conformance.of("algo=push_cta", "links=failing", "links.p=0.3", "algo.iterations=12", "topology.p=0.5")
+    suite = Conformance.from_overrides(
+        "algo=push_cta", "links=failing", "links.p=0.3", "algo.iterations=12", "topology.p=0.5"
+    )
     assert isinstance(suite.experiment.topology, OneWay)
     suite.ledger_books_every_message()
 

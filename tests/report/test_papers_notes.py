@@ -29,7 +29,7 @@ def told(paper: str) -> str:
 
 def test_ada_raker_s_steps_of_theta_are_half_to_0_7_of_ours_in_the_authors_program() -> None:
     authors = {1: 0.25, 2: 0.25, 16: 0.088, 256: 0.022}  # by |I|, in units of features with D^-1/2, D = 50
-    ratios = [step / AdaRaker(eta=0.5)._step(round(np.log2(length))) for length, step in authors.items()]
+    ratios = [step / AdaRaker(eta=0.5)._step_of_interval(round(np.log2(length))) for length, step in authors.items()]
     assert (min(ratios), max(ratios)) == (pytest.approx(0.5, abs=0.01), pytest.approx(0.71, abs=0.01))
     said = words(AdaRaker.__doc__)
     assert "Its steps of theta are 0.5 to 0.7 of these, since its features lack D^-1/2." in said
@@ -56,7 +56,7 @@ def test_secureboost_s_gamma_is_half_of_xgboost_s(gamma: float, splits: bool) ->
 
 def test_a_parsimonious_model_that_is_sent_breaks_its_constraints_more_than_the_gap() -> None:
     table = Ellipses(rows=90, test_rows=0).load(Store(Path()), np.random.default_rng(0))
-    problem = Dual.single(Quadrature.over(BOX, 24**2, (1.0, 2.0, 4.0)), table.x, table.y, 25.0, 0.01)
+    problem = Dual.single(Quadrature.over_box(BOX, 24**2, (1.0, 2.0, 4.0)), table.x, table.y, 25.0, 0.01)
     solution = solve(problem, problem.random_start(np.random.default_rng(0)), 1000, tolerance=1e-7)
     assert float(solution.gap[0]) <= 1e-7
     assert 1e-5 < float(solution.violation[0]) <= 1.1e-2

@@ -60,7 +60,7 @@ def test_the_truth_has_the_best_score() -> None:
 
 
 def test_before_the_first_sample_there_is_nothing_to_tell() -> None:
-    judge = Calibration.nothing(2, 1, 3)
+    judge = Calibration.before_any_round(2, 1, 3)
     judge.enter(0, np.ones((1, 3)), np.ones((1, 3)), np.zeros(3, bool), np.nan)
     judge.enter(1, np.ones((1, 3)), np.ones((1, 3)), np.array([True, False, False]), 1.0)
     assert all(np.isnan(values[0]).all() and np.isfinite(values[1]).all() for values in judge.by_round().values())

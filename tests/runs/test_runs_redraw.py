@@ -63,5 +63,5 @@ def test_numbers_do_not_depend_on_chunk_and_replicates(tmp_path: Path) -> None:
 
 
 def test_conformance_is_of_one_split() -> None:
-    given = Conformance.of("algo=dkla", *SMALL, "replicates=3", "algo.redraw=true")
+    given = Conformance.from_overrides("algo=dkla", *SMALL, "replicates=3", "algo.redraw=true")
     assert given.experiment.redraw is None

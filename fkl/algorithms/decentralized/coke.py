@@ -1,12 +1,11 @@
 """COKE: communication-censored DKLA, Algorithm 2 of Xu et al., JMLR 22 (2021)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array
 from fkl.algorithms.decentralized.consensus import Message
 from fkl.algorithms.decentralized.dkla import Dkla, State
 from fkl.basics.errors import require
@@ -56,16 +55,13 @@ class Coke(Dkla):
         v = self.rho * (inbox.degree[:, None] * theta_hat + inbox.sum("theta")) - own.gamma
         theta = samples.minimise(c, v, own.theta)  # eq. (21a)
         xi = theta_hat - theta  # eq. (19)
-        sends = self._news(common.xp, xi, theta_hat) >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
+        xp = common.xp
+        news = xp.linalg.norm(xi, axis=-1)  # (R, K)
+        if self.censored == "squared_norm":
+            news = news**2
+        elif self.censored == "relative_norm":
+            # Whoever has never sent has news, unless theta is still 0.
+            news = news / xp.maximum(xp.linalg.norm(theta_hat, axis=-1), np.finfo(np.float64).tiny)
+        sends = news >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
         sends = sends if inbox.awake is None else sends | inbox.awake.returned
         return State(theta, own.gamma, theta_hat), Message(PerClient(theta)), sends
-
-    def _news(self, xp: Any, xi: Array, theta_hat: Array) -> NDArray[np.float64]:
-        """What is compared with h(k), (R, K)."""
-        norm: NDArray[np.float64] = xp.linalg.norm(xi, axis=-1)
-        if self.censored == "squared_norm":
-            return norm**2
-        if self.censored == "relative_norm":
-            # Whoever has never sent has news, unless theta is still 0.
-            return norm / xp.maximum(xp.linalg.norm(theta_hat, axis=-1), np.finfo(np.float64).tiny)  # type: ignore[no-any-return]
-        return norm

@@ -41,7 +41,7 @@ class Consensus(Batched, Decentralized):
 
     @property
     def not_traceable(self) -> str:  # type: ignore[override]
-        """As of `fkl.contract.star.Federated`."""
+        """Why JAX cannot trace its iterations; empty where it can."""
         return "" if self.loss == "square" else "its agents search for the minimum of a logistic loss"
 
     def zeros(self, common: Common, *agents: int) -> Array:

@@ -19,9 +19,9 @@ from fkl.algorithms.gaussian_processes import (
     Prediction,
     most_evident,
     posterior,
-    weights,
+    weights_of_active,
 )
-from fkl.algorithms.second_moments import symmetric, triangle
+from fkl.algorithms.second_moments import lower_triangle, symmetric_matrix
 from fkl.contract.graph import Agents, OnStreams
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
@@ -61,7 +61,7 @@ class State:
         Sums of its own samples since the last exchange.
     noise : (R, K, N)
     root, theta, evidence : (R, K, N, P, P), (R, K, N, P), (R, K, N)
-        As of `fkl.algorithms.gaussian_processes.Posterior`.
+        What an agent predicts with: root'root = A^-1, the mean of theta, and the logarithm of each kernel's evidence.
     log_w : (R, K, N)
         Log densities of its samples so far, all added up.
     decided : (R, K) int64
@@ -98,7 +98,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
     not_traceable: ClassVar[str] = "its messages are not alike in all rounds"
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
-        """As of `GaussianProcesses`, at every agent."""
+        """Bytes that a replicate takes at least: sums and factors of all kernels at every agent."""
         return problem.clients * super().needs(dictionary, problem)
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
@@ -119,12 +119,12 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         z = common.bank.features(samples.x).swapaxes(1, 2).astype(np.float64)  # (R, K, N, P)
         mean, along = (own.theta * z).sum(axis=-1), xp.matmul(own.root, z[..., None])[..., 0]
         each = Prediction(mean, own.noise * (1 + (along**2).sum(axis=-1)))
-        w = weights(own.log_w if self.personal else own.evidence, xp.ones(mean.shape, bool))
-        y_hat, variance = each.mixed(w)
+        w = weights_of_active(own.log_w if self.personal else own.evidence, xp.ones(mean.shape, bool))
+        y_hat, variance = each.mixture_moments(w)
         squared_norm = (own.theta**2).sum(axis=-1)
         loss = (mean - y[:, None]) ** 2 + self.lam * squared_norm
         outcome = Outcome(y_hat, loss, lambda: (w * squared_norm).sum(axis=-1), variance=variance)
-        news = xp.concatenate([triangle(z[..., None] * z[..., None, :]), y[:, None, None] * z], axis=-1)
+        news = xp.concatenate([lower_triangle(z[..., None] * z[..., None, :]), y[:, None, None] * z], axis=-1)
         count = xp.broadcast_to(xp.stack([xp.ones(len(y)), y**2], axis=-1), own.own_totals.shape)
         f = self.forget
         learned = replace(
@@ -137,7 +137,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
         """Broadcast M_k + F_k, where it is time to."""
-        tells = common.xp.full(own.decided.shape, self.tells(turn.t))
+        tells = common.xp.full(own.decided.shape, self.sends_in_round(turn.t))
         if tells.any():
             moments, totals = own.moments + own.own_moments, own.totals + own.own_totals
             none, nothing = np.zeros_like(moments), np.zeros_like(totals)
@@ -148,11 +148,12 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         """Average with what the neighbours have sent, decide on levels of noise, and learn."""
         xp, t, P, K = common.xp, turn.t, common.bank.width, common.clients
         decided, noise = own.decided, own.noise
-        if self.tells(t):
+        if self.sends_in_round(t):  # else the inbox has what was sent in an earlier round
             own = replace(own, moments=inbox.mix("moments", own.moments), totals=inbox.mix("totals", own.totals))
+        # A share is a K-th of all sums; the newest samples of its own have not been shared yet.
         gram, pull = _matrices(K * own.moments + own.own_moments, P)
         totals = K * own.totals + own.own_totals
-        decides = self.due(t, decided) & self.tells(t)
+        decides = self.decides_in_round(t, decided) & self.sends_in_round(t)
         if decides.any():
             decided = xp.where(decides, t, decided)
             if self.noise is None:
@@ -163,10 +164,10 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Every agent's mixture of its kernels' means."""
         own: State = state.own
-        w = weights(own.log_w if self.personal else own.evidence, np.ones(own.noise.shape, np.bool_))
+        w = weights_of_active(own.log_w if self.personal else own.evidence, np.ones(own.noise.shape, np.bool_))
         return tuple(OnFeatures.of(world.bank, r, *both) for r, both in enumerate(zip(own.theta, w, strict=True)))
 
 
 def _matrices(moments: Array, P: int) -> tuple[Array, Array]:
     """S (R, K, N, P, P) and b (R, K, N, P)."""
-    return symmetric(moments[..., :-P]), moments[..., -P:]
+    return symmetric_matrix(moments[..., :-P]), moments[..., -P:]

@@ -155,11 +155,32 @@ class DekrrDdrf(Batched, Decentralized):
     ) -> tuple[State, Any, NDArray[np.bool_]]:
         """Features, then Gram matrices, then theta."""
         everyone = np.ones(own.theta.shape[:2], np.bool_)
+        R, K, d, D = own.omega.shape
         if turn.t == 0:
-            own = self._drawn(common, own, samples, turn)
-            return own, Features(PerClient(own.omega), PerClient(own.phase)), everyone
+            # Of `candidates` D frequencies the D whose features have the largest |z'Y| / N_j, and D new phases.
+            many = self.candidates * D
+            uniform = turn.vectors(Role.OWN_FEATURES, d * many)
+            trial, phase = (
+                2 * np.pi * turn.vectors(Role.OWN_FEATURES, size, draw) for draw, size in ((1, many), (2, D))
+            )
+            scale, omega = float(common.dictionary.scales[0]), np.empty_like(own.omega)
+            for r, k in np.ndindex(R, K):
+                drawn = scale * ndtri(np.maximum(uniform[r, k], SMALLEST)).reshape(d, many)
+                n = samples.count[k]
+                score = np.abs(samples.y[k, :n] @ np.cos(samples.x[k, :n] @ drawn + trial[r, k]))
+                omega[r, k] = drawn[:, np.argsort(-score, kind="stable")[:D]]
+            own = State(own.theta, omega, phase)
+            return own, Features(PerClient(omega), PerClient(phase)), everyone
         if turn.t == 1:
-            return own, Grams(OnLinks(self._grams(own, inbox, samples))), everyone
+            # Neighbour p is told c_j Z_pj Z_pj' and c_j Z_pj Z_jj', which it cannot make without the samples of j.
+            upper, told, c = np.triu_indices(D), [], self._weights_of_agreement(inbox)
+            for r in range(R):
+                mine = _features_of_all(samples, own.omega[r], own.phase[r])
+                for link, j in enumerate(_receivers_of_links(inbox)):
+                    theirs = _features_at(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
+                    both = c[j] * (theirs.T @ np.concatenate([theirs, mine[j]], axis=1))
+                    told.append(np.concatenate([both[:, :D][upper], both[:, D:].ravel()]))
+            return own, Grams(OnLinks(np.array(told).reshape(R, -1, D * (D + 1) // 2 + D * D))), everyone
         return own, Theta(PerClient(own.theta)), everyone
 
     def receive(
@@ -167,73 +188,45 @@ class DekrrDdrf(Batched, Decentralized):
     ) -> tuple[State, OwnFunctions]:
         """theta_j = M_j^-1 (Z_jj Y_j + sum_p (c_j Z_jj Z_pj' + c_p Z_jp Z_pp') theta_p + 5 c_j Z_jj Z_jj' theta_j)."""
         if turn.t > 0:
-            system = self._system(own, inbox, samples)
+            system = self._linear_system(own, inbox, samples)
             told = (system.coupled @ inbox.held["theta"][..., None])[..., 0]
             right = system.pull + inbox.graph.neighbour_sum(told) + (system.stay @ own.theta[..., None])[..., 0]
             own = State((system.inverse @ right[..., None])[..., 0], own.omega, own.phase)
         return own, OwnFunctions(own.theta, own.omega, own.phase)
 
-    def _drawn(self, common: Common, own: State, samples: OwnSamples, turn: Turn) -> State:
-        """The D of `candidates` D frequencies whose features have the largest |z'Y| / N_j, and D new phases."""
-        R, K, d, D = own.omega.shape
-        many = self.candidates * D
-        uniform = turn.vectors(Role.OWN_FEATURES, d * many)
-        trial, phase = (2 * np.pi * turn.vectors(Role.OWN_FEATURES, size, draw) for draw, size in ((1, many), (2, D)))
-        scale, omega = float(common.dictionary.scales[0]), np.empty_like(own.omega)
-        for r, k in np.ndindex(R, K):
-            drawn = scale * ndtri(np.maximum(uniform[r, k], SMALLEST)).reshape(d, many)
-            n = samples.count[k]
-            score = np.abs(samples.y[k, :n] @ np.cos(samples.x[k, :n] @ drawn + trial[r, k]))
-            omega[r, k] = drawn[:, np.argsort(-score, kind="stable")[:D]]
-        return State(own.theta, omega, phase)
-
-    def _weights(self, inbox: Inbox) -> Array:
+    def _weights_of_agreement(self, inbox: Inbox) -> Array:
         """c_j = c / |N_j|, (K,); 0 of a node without neighbours."""
         c: Array = np.divide(self.c, inbox.degree, out=np.zeros_like(inbox.degree), where=inbox.degree > 0)
         return c
 
-    def _grams(self, own: State, inbox: Inbox, samples: OwnSamples) -> Array:
-        """What each neighbour p is told: c_j Z_pj Z_pj' and c_j Z_pj Z_jj', by links of j."""
-        R, D = len(own.theta), own.theta.shape[-1]
-        upper, told, c = np.triu_indices(D), [], self._weights(inbox)
-        for r in range(R):
-            mine = _features(samples, own.omega[r], own.phase[r])
-            for link, j in enumerate(_receiver(inbox)):
-                theirs = _of(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
-                both = c[j] * (theirs.T @ np.concatenate([theirs, mine[j]], axis=1))
-                told.append(np.concatenate([both[:, :D][upper], both[:, D:].ravel()]))
-        return np.array(told).reshape(R, -1, D * (D + 1) // 2 + D * D)
-
-    def _system(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
-        """The matrices of these features, made once."""
+    def _linear_system(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
+        """The matrices of these features, made once, and kept outside the state: they are many times as large."""
         key = own.omega[..., 0].tobytes()
-        if key not in samples.kept:
-            samples.kept.clear()
-            samples.kept[key] = self._made(own, inbox, samples)
-        system: System = samples.kept[key]
-        return system
-
-    def _made(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
+        if key in samples.kept:
+            known: System = samples.kept[key]
+            return known
         R, K, D = own.theta.shape
-        c, split, upper = self._weights(inbox), D * (D + 1) // 2, np.triu_indices(D)
+        c, split, upper = self._weights_of_agreement(inbox), D * (D + 1) // 2, np.triu_indices(D)
         pull, stay, inverse = np.empty((R, K, D)), np.empty((R, K, D, D)), np.empty((R, K, D, D))
         coupled = np.empty((R, inbox.graph.copies, D, D))
         for r in range(R):
-            mine = _features(samples, own.omega[r], own.phase[r])
+            mine = _features_of_all(samples, own.omega[r], own.phase[r])
             matrix = np.empty((K, D, D))
             for j, z in enumerate(mine):
                 gram, degree = z.T @ z, inbox.degree[j]
                 pull[r, j], stay[r, j] = samples.y[j] @ z, PROXIMAL * c[j] * gram
                 matrix[j] = (1 + c[j] * degree + PROXIMAL * c[j]) * gram + self.lam * samples.count[j] * np.eye(D)
-            for link, j in enumerate(_receiver(inbox)):
-                theirs = _of(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
+            for link, j in enumerate(_receivers_of_links(inbox)):
+                theirs = _features_at(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
                 told = inbox.held["grams"][r, link]
                 gram = np.zeros((D, D))
                 gram[upper] = told[:split]
                 matrix[j] += gram + np.triu(gram, 1).T
                 coupled[r, link] = c[j] * mine[j].T @ theirs + told[split:].reshape(D, D)
             inverse[r] = np.linalg.inv(matrix)
-        return System(pull, stay, inverse, coupled)
+        samples.kept.clear()
+        samples.kept[key] = system = System(pull, stay, inverse, coupled)
+        return system
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Every agent's own: kernel k of as many is that of agent k."""
@@ -245,18 +238,18 @@ class DekrrDdrf(Batched, Decentralized):
         )
 
 
-def _receiver(inbox: Inbox) -> NDArray[np.int64]:
+def _receivers_of_links(inbox: Inbox) -> NDArray[np.int64]:
     """Which of the agents hears on each link."""
     receiver: NDArray[np.int64] = inbox.graph.receiver  # type: ignore[union-attr]  # of a method that has `on_links`
     return receiver
 
 
-def _features(samples: OwnSamples, omega: Array, phase: Array) -> list[Array]:
+def _features_of_all(samples: OwnSamples, omega: Array, phase: Array) -> list[Array]:
     """Z_jj' (n, D) of each agent, zero where there is no sample."""
-    return [_of(samples, j, one, b) for j, (one, b) in enumerate(zip(omega, phase, strict=True))]
+    return [_features_at(samples, j, one, b) for j, (one, b) in enumerate(zip(omega, phase, strict=True))]
 
 
-def _of(samples: OwnSamples, j: int, omega: Array, phase: Array) -> Array:
+def _features_at(samples: OwnSamples, j: int, omega: Array, phase: Array) -> Array:
     """Features (n, D) of omega (d, D) and phase (D,) at the samples of agent j, zero where there is none."""
     z: Array = np.sqrt(2 / len(phase)) * np.cos(samples.x[j] @ omega + phase) * samples.there[j][:, None]
     return z

@@ -35,7 +35,7 @@ class Message:
 
 @dataclass
 class State(odkla.State):
-    """As of ODKLA, and what an agent weighs its kernels with, log w (R, K, N)."""
+    """The state of ODKLA, and the weights of an agent's kernels, log w (R, K, N)."""
 
     log_w: Array
 
@@ -60,8 +60,8 @@ class Domkl(Odkla):
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:  # type: ignore[override]
         """Start from theta = gamma = 0 and w = 1."""
-        theta, gamma, theta_hat = (self._zeros(common, agents) for _ in range(3))
-        known = Message(SameForAll(self._zeros(common)), SameForAll(self._zeros(common)[..., 0]))
+        theta, gamma, theta_hat = (self._zero_theta(common, agents) for _ in range(3))
+        known = Message(SameForAll(self._zero_theta(common)), SameForAll(self._zero_theta(common)[..., 0]))
         return State(theta, gamma, theta_hat, theta[..., 0].copy()), known
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:  # type: ignore[override]
@@ -75,20 +75,15 @@ class Domkl(Odkla):
         rate = 1 / np.sqrt(common.rounds) if self.eta_k is None else self.eta_k
         log_w = own.log_w - rate * loss
         log_w = log_w - log_w.max(axis=-1, keepdims=True)
-        return State(self._proximal_step(own, inbox, z, samples.y, common), own.gamma, own.theta_hat, log_w), outcome
-
-    def _proximal_step(self, own: State, inbox: Inbox, z: Array, y: Array, common: Common) -> Array:
-        """Minimise L_t + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta - middle_in|^2 of each kernel.
-
-        What is solved is (c I + 2 z z') theta = b, a matrix of rank one beside a multiple of the identity.
-        """
-        xp, near, d = common.xp, self.proximal(common), inbox.degree[:, None, None]
+        # The proximal step minimises, of each kernel, L_t + |theta - theta_t|^2 / (2 eta) + gamma'theta
+        # + rho sum_n |theta - middle_in|^2: (c I + 2 z z') theta = b, of rank one beside a multiple of the identity.
+        near, d = self.proximal(common), inbox.degree[:, None, None]
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
-        b = near * own.theta + pull - own.gamma + 2 * y[:, None, None] * z
+        b = near * theta + pull - own.gamma + 2 * samples.y[:, None, None] * z
         c = near + 2 * self.rho * d + 2 * self.lam
         along, length = (xp.einsum("rknp,rknp->rkn", z, other)[..., None] for other in (b, z))
-        theta: Array = (b - 2 * along / (c + 2 * length) * z) / c
-        return theta
+        stepped = (b - 2 * along / (c + 2 * length) * z) / c
+        return State(stepped, own.gamma, own.theta_hat, log_w), outcome
 
     def send(  # type: ignore[override]
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
@@ -98,7 +93,7 @@ class Domkl(Odkla):
         return own, Message(PerClient(own.theta), PerClient(own.log_w)), everyone
 
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:  # type: ignore[override]
-        """As of ODKLA."""
+        """Keep theta as it really travelled: the neighbours hold that one."""
         told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         return State(own.theta, own.gamma, told, own.log_w)
 

@@ -76,10 +76,10 @@ class Odkla(OnStreams):
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Start from theta = gamma = 0."""
         require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
-        theta, gamma, theta_hat = (self._zeros(common, agents) for _ in range(3))
-        return State(theta, gamma, theta_hat), Message(SameForAll(self._zeros(common)))
+        theta, gamma, theta_hat = (self._zero_theta(common, agents) for _ in range(3))
+        return State(theta, gamma, theta_hat), Message(SameForAll(self._zero_theta(common)))
 
-    def _zeros(self, common: Common, *agents: int) -> Array:
+    def _zero_theta(self, common: Common, *agents: int) -> Array:
         """Theta of so many agents, (R, K, N, P), or one for all, (R, N, P)."""
         bank = common.bank
         zeros: Array = common.xp.zeros((bank.replicates, *agents, bank.kernels, bank.width))
@@ -107,6 +107,7 @@ class Odkla(OnStreams):
         near, d = self.proximal(common), inbox.degree[:, None, None]
         gradient = 2 * residual[..., None] * z + 2 * self.lam * own.theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
+        # The loss is linearised at theta_t, so that the minimum has this closed form.
         theta: Array = (near * own.theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
         return theta
 

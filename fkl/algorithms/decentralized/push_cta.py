@@ -75,7 +75,7 @@ class PushCta(Cta):
         summed = own.x / (1 + inbox.listeners[..., None]) + inbox.heard("theta")
         x, y = summed[..., :-1], summed[..., -1:]  # w_i(t + 1) = sum_j x_j(t) / d_j, and y_i(t + 1) likewise
         for _ in range(self.local_steps):
-            z = x / y
+            z = x / y  # only the quotient is an average of theta: x and y alone drift where links go one way
             x = x - self.eta * (samples.gradient(z) + 2 * self.lam / samples.agents * z)
         theta = x / y
         return State(theta, common.xp.concatenate([x, y], axis=-1)), theta

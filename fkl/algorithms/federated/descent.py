@@ -109,14 +109,14 @@ class Descent(Federated):
         """
         coefficients, decay = 2 * residual, None
         if self.local_steps > 1:
-            coefficients, decay = self._summed(common, samples, residual)
+            coefficients, decay = self._sum_local_steps(common, samples, residual)
         if weight is not None:
             coefficients *= weight
         if decay is not None:
             weight = np.full(residual.shape, decay) if weight is None else decay * weight
         return FeatureGradients(common.bank, samples.x, coefficients, theta, self.lam, weight, chosen)
 
-    def _summed(self, common: Common, samples: Samples, residual: Array) -> tuple[Array, float]:
+    def _sum_local_steps(self, common: Common, samples: Samples, residual: Array) -> tuple[Array, float]:
         """The sums of all c_e, (R, K, N), and of all a_e."""
         step, length, y = self.step_factor * self.rate(common.rounds), common.bank.squared_norms(samples.x), samples.y
         nothing = common.xp.zeros_like(residual)
@@ -142,7 +142,7 @@ class Descent(Federated):
         return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
 
 
-def mixtures(bank: FeatureBank, theta: Array, weights: Array) -> tuple[OnFeatures, ...]:
+def mixture_functions(bank: FeatureBank, theta: Array, weights: Array) -> tuple[OnFeatures, ...]:
     """Functions of each replicate, from the kernels' theta (R, N, P) and what they are weighed with, (R, K or 1, N)."""
     learned = zip(theta, weights, strict=True)
     return tuple(OnFeatures.of(bank, r, one[None], w) for r, (one, w) in enumerate(learned))

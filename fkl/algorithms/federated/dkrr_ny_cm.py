@@ -10,7 +10,15 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array
-from fkl.algorithms.federated.nystroem import Centres, Client, Nystroem, Vector, joined, product, pull
+from fkl.algorithms.federated.nystroem import (
+    Centres,
+    Client,
+    Nystroem,
+    Vector,
+    all_centres,
+    gram_product,
+    target_product,
+)
 from fkl.contract.held_samples import Held
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
@@ -64,17 +72,17 @@ class DkrrNyCm(Nystroem):
         self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
     ) -> tuple[Client, Centres | Vector | None, Array | None]:
         """Give centres, or the gradient; solve by itself; and be told of theta."""
-        lam = self.lam / turn.together
+        lam = self.lam / turn.together  # a client's share of the regulariser, which is of all together
         if down is None and turn.t == 0:
             return client, self.given_centres(samples, turn), None
         K = len(samples.count)
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
             rows = self.rows(common, client, samples)
-            return client, Vector(PerClient(_ridge(samples, rows, lam).solve(pull(rows)))), None
+            return client, Vector(PerClient(_ridge(samples, rows, lam).solve(target_product(rows)))), None
         rows = self.rows(common, client, samples)
         if down is None:
-            return client, Vector(PerClient(product(rows, client.theta) - pull(rows))), None
+            return client, Vector(PerClient(gram_product(rows, client.theta) - target_product(rows))), None
         told = np.repeat(down.vector.dense().values[:, None], K, axis=1)
         if turn.exchange == 2:
             return Client(client.centres, told, client.direction), None, told
@@ -85,13 +93,14 @@ class DkrrNyCm(Nystroem):
         if up is None:
             return server
         if isinstance(up, Centres):
-            centres = joined(up)
+            centres = all_centres(up)
             zeros = np.zeros(centres.shape[:2])
             return Server(centres, zeros, zeros)
         assert isinstance(up.vector, PerClient)
         mean = up.vector.mean(share)
         if turn.exchange == 0:
             return Server(server.centres, server.theta, mean + self.lam / len(share) * server.theta)
+        # In the first round the clients send solutions, later what is to be taken off theta.
         theta = server.theta - mean if turn.t else mean
         return Server(server.centres, theta, server.gradient)
 

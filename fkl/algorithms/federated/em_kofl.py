@@ -142,7 +142,7 @@ class EmKofl(Descent):
             client = Client(client.theta, down.index.values)
             if averages_first:
                 return client, Copies(PerClient(client.theta[each, client.index])), None
-            client, losses, outcome = self._learn(common, client, samples)
+            client, losses, outcome = self._learn_all_kernels(common, client, samples)
             return client, LossesAndCopies(losses, PerClient(client.theta[each, client.index])), outcome
         here = samples.present[:, None]  # who is absent hears nothing
         mean = down.theta.values[:, None]
@@ -150,7 +150,7 @@ class EmKofl(Descent):
         client = Client(common.bank.put(client.theta, (each, client.index), copies), client.index)
         if not averages_first:
             return client, None, None
-        client, losses, outcome = self._learn(common, client, samples)
+        client, losses, outcome = self._learn_all_kernels(common, client, samples)
         return client, Losses(losses), outcome
 
     def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
@@ -173,7 +173,7 @@ class EmKofl(Descent):
             learned.append(OnFeatures.of(world.bank, r, theta, np.ones((len(theta), 1)), np.array([i])))
         return tuple(learned)
 
-    def _learn(self, common: Common, client: Client, samples: Samples) -> tuple[Client, PerClient, Outcome]:
+    def _learn_all_kernels(self, common: Common, client: Client, samples: Samples) -> tuple[Client, PerClient, Outcome]:
         """The steps of all kernels; losses and predictions before them."""
         bank, index = common.bank, client.index
         each = common.xp.arange(bank.replicates)

@@ -9,7 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array
-from fkl.algorithms.federated.nystroem import Centres, Client, Nystroem, Vector, joined, product, pull
+from fkl.algorithms.federated.nystroem import (
+    Centres,
+    Client,
+    Nystroem,
+    Vector,
+    all_centres,
+    gram_product,
+    target_product,
+)
 from fkl.contract.held_samples import Held
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
@@ -62,10 +70,11 @@ class Falkon(Nystroem):
         K = len(samples.count)
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
-            return client, Vector(PerClient(pull(self.rows(common, client, samples)))), client.theta
+            return client, Vector(PerClient(target_product(self.rows(common, client, samples)))), client.theta
+        # Clients are told p, and in the second exchange the step along it.
         told = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
         if turn.exchange == 0:
-            sent = Vector(PerClient(product(self.rows(common, client, samples), told)))
+            sent = Vector(PerClient(gram_product(self.rows(common, client, samples), told)))
             return Client(client.centres, client.theta, told), sent, None
         theta = client.theta + told * client.direction
         return Client(client.centres, theta, client.direction), None, theta
@@ -75,30 +84,30 @@ class Falkon(Nystroem):
         if up is None:
             return server
         if isinstance(up, Centres):
-            return self._told(common, joined(up), len(share))
+            # M of all centres, before anything of the samples is known.
+            centres = all_centres(up)
+            phi = CentreBank(common.dictionary, centres).of_centres()
+            R, m, _ = phi.shape
+            curvature = len(share) / m * np.matmul(phi.swapaxes(1, 2), phi) + self.lam * np.eye(m)
+            zeros, one = np.zeros((R, m)), np.zeros((R, 1))
+            return Server(centres, np.linalg.inv(curvature), zeros, zeros, one, one)
         assert isinstance(up.vector, PerClient)
-        summed = up.vector.mean(share) * len(share)
+        summed = up.vector.mean(share) * len(share)  # all clients are needed in every round, with equal shares
         if turn.t == 0:
             direction = np.einsum("rij,rj->ri", server.inverse, summed)
             squared = (summed * direction).sum(axis=1, keepdims=True)
             return Server(server.centres, server.inverse, summed, direction, squared, np.zeros_like(squared))
+        # Conjugate gradients: H p = sum_k Phi_k'Phi_k p / n_k + lam p, then r, M^-1 r and the next direction.
         along = summed + self.lam * server.direction
         curved = (server.direction * along).sum(axis=1, keepdims=True)
-        step = _over(server.squared, curved)
+        step = _quotient_or_zero(server.squared, curved)
         residual = server.residual - step * along
         turned = np.einsum("rij,rj->ri", server.inverse, residual)
         squared = (residual * turned).sum(axis=1, keepdims=True)
-        direction = turned + _over(squared, server.squared) * server.direction
+        direction = turned + _quotient_or_zero(squared, server.squared) * server.direction
         return Server(server.centres, server.inverse, residual, direction, squared, step)
 
-    def _told(self, common: Common, centres: Array, clients: int) -> Server:
-        phi = CentreBank(common.dictionary, centres).of_centres()
-        R, m, _ = phi.shape
-        curvature = clients / m * np.matmul(phi.swapaxes(1, 2), phi) + self.lam * np.eye(m)
-        zeros, one = np.zeros((R, m)), np.zeros((R, 1))
-        return Server(centres, np.linalg.inv(curvature), zeros, zeros, one, one)
 
-
-def _over(a: Array, b: Array) -> Array:
+def _quotient_or_zero(a: Array, b: Array) -> Array:
     """Quotient a / b, and 0 where nothing is left to be done."""
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

@@ -77,7 +77,11 @@ class FedPoe(Descent):
         """Predict with both mixtures together, weigh all anew, learn alone, and send the gradients of the server's."""
         bank, xp, theta, y = common.bank, common.xp, down.theta.values, samples.y[:, None]
         together = bank.predict(samples.x, theta)
-        alone, own_norm, own = self._learned(common, client.theta, samples)
+        # The client's own kernels: predictions and |theta|^2 before its steps, and theta after them.
+        present, keys = samples.present.astype(np.float64), (self.step_factor * self.rate(common.rounds), self.lam)
+        alone, own_norm, own = bank.descend(samples.x, samples.y, present, client.theta, *keys)
+        for _ in range(self.local_steps - 1):
+            own = bank.descend(samples.x, samples.y, present, own, *keys)[2]
         f = xp.stack([together, alone], axis=2)  # (R, K, 2, N)
         norms = xp.stack([xp.broadcast_to(squared_norms(theta)[:, None], alone.shape), own_norm], axis=2)
         w, ab = softmax(client.log_w), softmax(client.log_ab)
@@ -101,12 +105,3 @@ class FedPoe(Descent):
             both = a * server + b * own.swapaxes(0, 1)
             learned.append(OnFeatures.of(world.bank, r, both, np.ones(both.shape[:2])))
         return tuple(learned)
-
-    def _learned(self, common: Common, theta: Array, samples: Samples) -> tuple[Array, Array, Array]:
-        """Predictions and |theta|^2 of a client's own kernels before its steps, and theta after them."""
-        bank, here = common.bank, samples.present.astype(np.float64)
-        keys = self.step_factor * self.rate(common.rounds), self.lam
-        f, squared_norm, theta = bank.descend(samples.x, samples.y, here, theta, *keys)
-        for _ in range(self.local_steps - 1):
-            theta = bank.descend(samples.x, samples.y, here, theta, *keys)[2]
-        return f, squared_norm, theta

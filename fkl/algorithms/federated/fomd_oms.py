@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import squared_norms
-from fkl.algorithms.federated.descent import mixtures
-from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, projected
+from fkl.algorithms.federated.descent import mixture_functions
+from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, project_into_balls
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -83,6 +83,7 @@ class FomdOms(ModelSelection):
         f = bank.predict(samples.x, theta)
         residual = f - samples.y[:, None]
         seen = xp.where(chosen, residual, 0.0)
+        # The loss that is learned has no regulariser: balls of radius U_i bound theta, so the gradient is 2 (f - y) z.
         gradients = FeatureGradients(bank, samples.x, 2 * seen, xp.zeros_like(theta), chosen=chosen)
         squared_norm = xp.broadcast_to(squared_norms(theta)[:, None], f.shape)
         y_hat, of_first = (xp.take_along_axis(of_all, index, axis=-1)[..., 0] for of_all in (f, squared_norm))
@@ -98,13 +99,14 @@ class FomdOms(ModelSelection):
         N, K = common.bank.kernels, server.clients
         P = self.chances(server.log_p)
         steps = common.xp.asarray(self.steps(N, turn.t, K))
+        # 1 / P_i makes the means unbiased: a kernel is drawn for a client with probability P_i
         theta = server.theta - (steps / P)[..., None] * up.theta.mean(share)
         c, eta = up.losses.mean(share) / P, self.rate(N, common.rounds, K)
         log_p = mirror_step(server.log_p, c, eta, common.xp.asarray(self.complexities(N)))
-        return Server(projected(theta, common.xp.asarray(self.bounds(N))), log_p, K)
+        return Server(project_into_balls(theta, common.xp.asarray(self.bounds(N))), log_p, K)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Of every client the server's kernel that is drawn for it in round t."""
         down = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         one_of_all = down.index.values[..., None] == np.arange(world.bank.kernels)
-        return mixtures(world.bank, state.server.theta, one_of_all.astype(np.float64))
+        return mixture_functions(world.bank, state.server.theta, one_of_all.astype(np.float64))

@@ -137,7 +137,7 @@ class ModelSelection(Federated):
         return index, keys <= xp.sort(keys, axis=-1)[..., self.J - 1 : self.J]
 
 
-def projected(theta: Array, U: Array) -> Array:
+def project_into_balls(theta: Array, U: Array) -> Array:
     """Each theta_i (..., N, P), or its multiple of norm U_i where that is shorter."""
     xp = namespace(theta)
     norm = xp.sqrt((theta**2).sum(axis=-1))

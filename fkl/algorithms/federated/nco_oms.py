@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, projected
+from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, project_into_balls
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -56,6 +56,7 @@ class NcoOms(ModelSelection):
         index, chosen = self.draw(client.log_p, turn.vectors(Role.SELECTION, 1 + N))
         P = self.chances(client.log_p)
         here = samples.present.astype(np.float64)
+        # What was not drawn keeps its theta: its step is 0. 1 / P_i makes the others' steps unbiased.
         steps = xp.where(chosen, xp.asarray(self.steps(N, turn.t, 1)) / P, 0.0)
         f, squared_norm, theta = bank.descend(samples.x, samples.y, here, client.theta, steps, 0.0)
         loss = (f - samples.y[:, None]) ** 2
@@ -83,8 +84,8 @@ class NcoOms(ModelSelection):
 def projected_where(chosen: NDArray[np.bool_], theta: Array, U: Array) -> Array:
     """Theta (R, N, K, P), used up, with those projected on balls of radius U (N,) that are chosen, (R, K, N)."""
     if traced(theta):  # whose number is not known
-        every = projected(theta, U[:, None])
+        every = project_into_balls(theta, U[:, None])
         return namespace(theta).where(chosen.swapaxes(1, 2)[..., None], every, theta)  # type: ignore[no-any-return]
     r, k, i = chosen.nonzero()
-    theta[r, i, k] = projected(theta[r, i, k], U[i])
+    theta[r, i, k] = project_into_balls(theta[r, i, k], U[i])
     return theta

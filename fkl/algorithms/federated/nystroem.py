@@ -104,7 +104,7 @@ class Nystroem(HoldOut, OnBatches):
 
     def told_centres(self, down: Centres, clients: int) -> Client:
         """A client's state once it is told of all centres."""
-        centres = joined(down)
+        centres = all_centres(down)
         zeros = np.zeros((len(centres), clients, centres.shape[1]))
         return Client(centres, zeros, zeros)
 
@@ -115,7 +115,7 @@ class Nystroem(HoldOut, OnBatches):
     def judged_in(self, world: World) -> tuple[Rows, Rows]:
         """The same of all clients, and of the samples that are tested on: the centres follow from the seed."""
         everyone = Turn(0, 0, world.streams, range(world.problem.clients))
-        bank = CentreBank(world.dictionary, joined(self.given_centres(world.held, everyone)))
+        bank = CentreBank(world.dictionary, all_centres(self.given_centres(world.held, everyone)))
         return world.held.rows(SPACE, lambda: bank), world.tested.rows(SPACE, lambda: bank)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnPoints, ...]:
@@ -130,17 +130,17 @@ class Nystroem(HoldOut, OnBatches):
         )
 
 
-def joined(message: Centres) -> Array:
+def all_centres(message: Centres) -> Array:
     """All clients' centres, (R, m, d)."""
     return np.stack([np.concatenate(of_clients) for of_clients in message.centres.values]).astype(np.float64)
 
 
-def product(rows: Rows, vector: Array) -> Array:
+def gram_product(rows: Rows, vector: Array) -> Array:
     """Phi_k'Phi_k v_k / n_k of each client, for v (R, K, m)."""
     return rows.weigh(rows.predict(vector[..., None])[..., 0]) / rows.count[:, None]
 
 
-def pull(rows: Rows) -> Array:
+def target_product(rows: Rows) -> Array:
     """Phi_k'y_k / n_k of each client, (R, K, m)."""
     return rows.weigh(rows.y) / rows.count[:, None]
 

@@ -118,7 +118,7 @@ class OneShotRidge(HoldOut, OnBatches):
         gram[:, *upper] = heard * up.gram.mean(share)
         gram += np.triu(gram, 1).swapaxes(1, 2)
         pull = heard * up.pull.mean(share)
-        return replace(server, theta=np.stack([_solved(*one, self.lam) for one in zip(gram, pull, strict=True)]))
+        return replace(server, theta=np.stack([_solve_ridge(*one, self.lam) for one in zip(gram, pull, strict=True)]))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every client."""
@@ -126,7 +126,7 @@ class OneShotRidge(HoldOut, OnBatches):
         return tuple(OnFeatures.of(world.bank, r, own, np.ones((len(own), 1))) for r, own in enumerate(theta))
 
 
-def _solved(gram: Array, pull: Array, lam: float) -> Array:
+def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:
     """(G + lam I)^-1 b, with eigenvalues of G that noise has made negative taken for 0."""
     ridge = gram + lam * np.eye(len(gram))
     values = np.linalg.eigvalsh(gram)

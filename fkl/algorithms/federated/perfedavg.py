@@ -94,12 +94,14 @@ class PerFedAvg(Federated):
 
     def widths(self, dimension: int) -> list[int]:
         """Sizes of the layers, input and output included."""
-        least = _count([dimension, 1, 1]) + 1
+        least = _count_parameters([dimension, 1, 1]) + 1
         require(self.parameters >= least, "parameters", self.parameters, f"at least {least} for {dimension} features")
         neurons = min(self.neurons, (self.parameters - 2) // (dimension + 2))
         layers = 1
         if neurons == self.neurons:
-            layers += (self.parameters - 1 - _count([dimension, neurons, 1])) // _count([neurons, neurons])
+            layers += (self.parameters - 1 - _count_parameters([dimension, neurons, 1])) // _count_parameters(
+                [neurons, neurons]
+            )
         return [dimension, *[neurons] * layers, 1]
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
@@ -125,8 +127,25 @@ class PerFedAvg(Federated):
         layers = [layer.values for layer in down.network]
         x = common.xp.tile(samples.x.astype(common.precision), (layers[0].shape[0], 1, 1))
         target = samples.y.astype(common.precision)
-        steps = self._meta_gradient if self.local_steps == 1 else self._summed
-        y_hat, gradients = steps(layers, x, target, common)
+        gradients: tuple[RankOne | PerClient, ...]
+        if self.local_steps == 1:
+            y_hat, gradients = self._meta_gradient(layers, x, target, common)
+        else:
+            # Each client's network is played as if it were a replicate of its own; what it shows is from before the
+            # first step, and what it sends are the sums of all steps' gradients.
+            (R, K), eta, xp = x.shape[:2], self._rate(self.eta, common), common.xp
+            own = [xp.repeat(layer, K, axis=0) for layer in layers]
+            total = [xp.zeros_like(layer) for layer in own]
+            alone, targets = x.reshape(R * K, 1, -1), xp.tile(target, R)[:, None]
+            shown = []
+            for _ in range(self.local_steps):
+                y_hat, of_step = self._meta_gradient(own, alone, targets, common)
+                shown.append(y_hat)
+                steps = [gradient.dense().values[:, 0] for gradient in of_step]
+                own = [layer - eta * step for layer, step in zip(own, steps, strict=True)]
+                total = [summed + step for summed, step in zip(total, steps, strict=True)]
+            y_hat = shown[0].reshape(R, K)
+            gradients = tuple(PerClient(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
         return None, Up(gradients), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
 
     def _meta_gradient(
@@ -134,31 +153,11 @@ class PerFedAvg(Federated):
     ) -> tuple[Array, tuple[RankOne, ...]]:
         """Predictions (R, K), and grad l(w - alpha grad l(w)) of each layer."""
         alpha = self._rate(self.alpha, common)
-        a, y_hat = forward(layers, x)
-        delta = backward(layers, a, 2 * (y_hat - target))
-        personal_a, personal_y_hat = forward(layers, x, (alpha, a, delta))
-        personal_delta = backward(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
+        a, y_hat = forward_pass(layers, x)
+        delta = backward_pass(layers, a, 2 * (y_hat - target))
+        personal_a, personal_y_hat = forward_pass(layers, x, (alpha, a, delta))
+        personal_delta = backward_pass(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
         return y_hat, tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
-
-    def _summed(
-        self, layers: list[Array], x: Array, target: Array, common: Common
-    ) -> tuple[Array, tuple[PerClient, ...]]:
-        """Predictions before the first local step, and the sums of all steps' gradients, of each layer.
-
-        Each client's network is played as if it were a replicate of its own.
-        """
-        (R, K), eta, xp = x.shape[:2], self._rate(self.eta, common), common.xp
-        own = [xp.repeat(layer, K, axis=0) for layer in layers]
-        total = [xp.zeros_like(layer) for layer in own]
-        alone, targets = x.reshape(R * K, 1, -1), xp.tile(target, R)[:, None]
-        shown = []
-        for _ in range(self.local_steps):
-            y_hat, gradients = self._meta_gradient(own, alone, targets, common)
-            shown.append(y_hat)
-            steps = [gradient.dense().values[:, 0] for gradient in gradients]
-            own = [layer - eta * step for layer, step in zip(own, steps, strict=True)]
-            total = [summed + step for summed, step in zip(total, steps, strict=True)]
-        return shown[0].reshape(R, K), tuple(PerClient(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """W <- w - eta times the clients' mean."""
@@ -182,12 +181,12 @@ without ever being formed, and K personal networks cost no memory.
 """
 
 
-def forward(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[list[Array], Array]:
+def forward_pass(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[list[Array], Array]:
     """Inputs of every layer (R, K, inputs + 1), a 1 appended for the bias, and the output (R, K)."""
     xp, inputs = namespace(x), []
     for number, layer in enumerate(layers):
         inputs.append(xp.concatenate([x, xp.ones_like(x[..., :1])], axis=-1))
-        x = product(inputs[-1], layer.swapaxes(1, 2))
+        x = product_by_tiles(inputs[-1], layer.swapaxes(1, 2))
         if shift is not None:
             alpha, a, delta = shift
             x = x - alpha * delta[number] * (a[number] * inputs[-1]).sum(axis=-1, keepdims=True)
@@ -196,12 +195,12 @@ def forward(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[
     return inputs, x[..., 0]
 
 
-def backward(layers: list[Array], inputs: list[Array], slope: Array, shift: Shift | None = None) -> list[Array]:
+def backward_pass(layers: list[Array], inputs: list[Array], slope: Array, shift: Shift | None = None) -> list[Array]:
     """Derivatives (R, K, outputs) of the loss before every layer's ReLU, from its slope (R, K) in the output."""
     delta = slope[..., None]
     deltas = [delta]
     for number in range(len(layers) - 1, 0, -1):
-        back = product(delta, layers[number][..., :-1])
+        back = product_by_tiles(delta, layers[number][..., :-1])
         if shift is not None:
             alpha, a, first = shift
             back = back - alpha * a[number][..., :-1] * (first[number] * delta).sum(axis=-1, keepdims=True)
@@ -210,7 +209,7 @@ def backward(layers: list[Array], inputs: list[Array], slope: Array, shift: Shif
     return deltas
 
 
-def product(rows: Array, matrix: Array) -> Array:
+def product_by_tiles(rows: Array, matrix: Array) -> Array:
     """Rows (R, K, m) times a matrix (R, m, n), tile by tile of clients: how BLAS rounds depends on how many there are.
 
     So a client's numbers are the same whatever rank has which tiles.
@@ -221,5 +220,5 @@ def product(rows: Array, matrix: Array) -> Array:
     return xp.concatenate([xp.matmul(rows[:, tile], matrix) for tile in tiles(rows.shape[1])], axis=1)
 
 
-def _count(widths: list[int]) -> int:
+def _count_parameters(widths: list[int]) -> int:
     return sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))

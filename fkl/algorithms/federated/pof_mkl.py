@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, namespace, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server, mixtures
+from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server, mixture_functions
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
@@ -69,7 +69,7 @@ class PofMkl(Descent):
 
     @property
     def message_of_one_sample(self) -> bool:  # type: ignore[override]
-        """As `uses_sample_once`: bins that are drawn by weights are of all samples so far."""
+        """Bins that are drawn by weights depend on all samples so far."""
         return not self.choices_reveal_data
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
@@ -108,7 +108,7 @@ class PofMkl(Descent):
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Every client's own mixture of the server's kernels."""
-        return mixtures(world.bank, state.server.theta, softmax(state.client.log_w))
+        return mixture_functions(world.bank, state.server.theta, softmax(state.client.log_w))
 
 
 def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray[np.bool_], Array]:

@@ -78,7 +78,9 @@ class Pooled(Federated, Learner):
         """As the learner starts; clients hold nothing."""
         nothing = np.zeros((1, common.dimension))
         total = common.rounds * clients
-        return Serving(self._learner(_of_one(common, total, nothing, np.zeros(1))), 0, total, nothing, nothing), None
+        return Serving(
+            self._learner(_world_of_learner(common, total, nothing, np.zeros(1))), 0, total, nothing, nothing
+        ), None
 
     def broadcast(self, common: Common, server: Serving, turn: Turn) -> Prediction | None:
         """First nothing, then the prediction."""
@@ -92,7 +94,7 @@ class Pooled(Federated, Learner):
         if down is None:
             return None, Features(PerClient(np.broadcast_to(samples.x, (R, *samples.x.shape)))), None
         y_hat = down.prediction.values
-        unknown = np.full_like(y_hat, np.nan)
+        unknown = np.full_like(y_hat, np.nan)  # |f|^2: the function stays at the server
         return None, Target(PerClient(np.broadcast_to(samples.y, y_hat.shape))), Outcome(y_hat, None, lambda: unknown)
 
     def server(self, common: Common, server: Serving, up: Any, share: Array, turn: Turn) -> Serving:
@@ -100,9 +102,10 @@ class Pooled(Federated, Learner):
         now = slice(server.count, server.count + 1)
         if isinstance(up, Features):
             x = up.features.values[0]
-            guess = self.play(_of_one(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
+            # A guess on a copy: the learner plays a round at once, and its target is not there yet.
+            guess = self.play(_world_of_learner(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
             return replace(server, x=x, y_hat=guess.played.y_hat)
-        world = _of_one(common, server.total, server.x, up.target.values[0])
+        world = _world_of_learner(common, server.total, server.x, up.target.values[0])
         return replace(server, learner=self.play(world, deepcopy(server.learner), now), count=now.stop)
 
     def init(self, world: World) -> Any:
@@ -154,16 +157,16 @@ def at_the_server(world: World) -> World:
     return alone
 
 
-def _of_one(common: Common, total: int, x: Array, y: Array) -> World:
+def _world_of_learner(common: Common, total: int, x: Array, y: Array) -> World:
     """A stream of so many samples to a server that has this one alone: whichever it asks for, it gets this."""
     present, site = np.broadcast_to(np.True_, (total, 1)), np.zeros(1, np.int64)
-    stream = Problem(_repeated(x, total), _repeated(y, total), present, site)
+    stream = Problem(_same_for_all_clients(x, total), _same_for_all_clients(y, total), present, site)
     world = World(stream, common.dictionary, None, common.streams, common.precision)  # type: ignore[arg-type]
     vars(world)["bank"] = common.bank
     return world
 
 
-def _repeated(one: Array, total: int) -> NDArray[np.float64]:
+def _same_for_all_clients(one: Array, total: int) -> NDArray[np.float64]:
     """An array (1, ...) so many times, without taking room; writable, or all loops would be compiled once more."""
     own = np.array(one, np.float64)
     return as_strided(own, (total, *own.shape), (0, *own.strides))

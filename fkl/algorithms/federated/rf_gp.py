@@ -11,17 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, squared_norms
-from fkl.algorithms.federated.descent import mixtures
+from fkl.algorithms.federated.descent import mixture_functions
 from fkl.algorithms.gaussian_processes import (
     FIRST_LEVEL,
     GaussianProcesses,
     Prediction,
-    best,
     most_evident,
+    most_evident_kernels,
     posterior,
-    weights,
+    weights_of_active,
 )
-from fkl.algorithms.second_moments import Moments, lower, outer_sum, symmetric, triangle
+from fkl.algorithms.second_moments import (
+    Moments,
+    from_lower_triangle,
+    lower_triangle,
+    sum_of_outer_products,
+    symmetric_matrix,
+)
 from fkl.basics.errors import require
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -61,7 +67,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Summary:
-    """As `Statistics`, of which no more travels than has a budget.
+    """A few made-up samples with nearly the sums of `Statistics`, where these are too many to send.
 
     Parameters
     ----------
@@ -84,7 +90,8 @@ class Server:
     gram, pull, totals : (R, N, P, P), (R, N, P), (R, 2)
         S and b of each kernel, n and q.
     noise : (R, N)
-    root, theta, evidence : as of `fkl.algorithms.gaussian_processes.Posterior`
+    root, theta, evidence : (R, N, P, P), (R, N, P), (R, N)
+        With root'root = A^-1, the mean of theta, and the logarithm of the evidence.
     active : (R, N) bool
         Kernels that are still learned.
     heard, decided : (R,) int64
@@ -159,7 +166,7 @@ class RfGp(GaussianProcesses, Federated):
 
     @property
     def not_traceable(self) -> str:  # type: ignore[override]
-        """As of `Federated`."""
+        """Why JAX cannot trace its rounds: what is sent differs from round to round."""
         alike = self.flush == 1 and self.M is None and self.rank is None
         return "" if alike else "its messages are not alike in all rounds, but with flush=1, and M and rank null"
 
@@ -169,7 +176,7 @@ class RfGp(GaussianProcesses, Federated):
         require(self.rank is None or self.rank >= 1, "rank", self.rank, "an integer >= 1, or null for all sums")
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
-        """As of `GaussianProcesses`, and the samples that clients keep."""
+        """Bytes that a replicate takes at least, with the samples that clients keep."""
         kept = 0 if self.flush == 1 else 8 * problem.present.size * (2 + problem.dimension // 2)
         return super().needs(dictionary, problem) + kept
 
@@ -189,7 +196,7 @@ class RfGp(GaussianProcesses, Federated):
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Posterior:
         """What is known of all kernels, or of those that are still learned."""
-        known = server.theta, triangle(server.root), server.noise, server.evidence
+        known = server.theta, lower_triangle(server.root), server.noise, server.evidence
         if self.M is None:
             return Posterior(*(SameForAll(values) for values in known))
         R, N = server.active.shape
@@ -203,42 +210,39 @@ class RfGp(GaussianProcesses, Federated):
         bank, xp, here = common.bank, common.xp, samples.present
         theta, noise, log_w = (payload.values for payload in (down.theta, down.noise, down.log_w))
         active = xp.ones(noise.shape, bool) if self.M is None else down.theta.chosen[:, 0]  # type: ignore[union-attr]
-        mean, spread = bank.gaussian(samples.x, theta, lower(down.root.values))
+        mean, spread = bank.gaussian(samples.x, theta, from_lower_triangle(down.root.values))
         own = Prediction(mean, noise[:, None] * (1 + spread))
-        w = weights(client.log_w if self.personal else log_w[:, None], active[:, None])
-        y_hat, variance = own.mixed(w)
+        w = weights_of_active(client.log_w if self.personal else log_w[:, None], active[:, None])
+        y_hat, variance = own.mixture_moments(w)
         loss = (mean - samples.y[:, None]) ** 2 + self.lam * squared_norms(theta)[:, None]
         told = xp.where(active[..., None], theta, 0.0)
         outcome = Outcome(y_hat, loss, lambda: xp.broadcast_to(mixture_norm(w, told), y_hat.shape), variance=variance)
         if self.personal:
             density = own.log_density(samples.y)
             client = replace(client, log_w=client.log_w + xp.where(here[:, None] & active[:, None], density, 0.0))
-        client, up = self._told(common, client, samples, turn.t, None if self.M is None else active)
-        return client, up, outcome
 
-    def _told(
-        self, common: Common, client: Client, samples: Samples, t: int, active: NDArray[np.bool_] | None
-    ) -> tuple[Client, Statistics | Summary | None]:
-        """What a client keeps with the new sample, and what it sends of these."""
-        xp, here = common.xp, samples.present
-        y: Array
+        # The new sample, beside those that are kept where it is not sent at once.
+        x, t = samples.x[None, :, None], turn.t
+        y: Array = samples.y[None, :, None]
         if client.at.shape[-1] == 0:
-            x, y, at = samples.x[None, :, None], samples.y[None, :, None], xp.where(here, t, -1)[None, :, None]
+            at = xp.where(here, t, -1)[None, :, None]
         else:
             x, y, at = client.x, client.y, client.at.copy()  # of x and y only places that hold nothing are used up
             mine, place = xp.flatnonzero(here), (at[0] >= 0).sum(axis=-1)[here]
             x[:, mine, place], y[:, mine, place], at[:, mine, place] = samples.x[here], samples.y[here], t
             client = replace(client, x=x, y=y, at=at)
-        if not self.tells(t):
-            return client, None
+        if not self.sends_in_round(t):
+            return client, None, outcome
+
+        # The message: sums over all samples that the server has not heard of, by how long ago they were.
         weight = xp.where(at >= 0, self.forget ** (t - at), 0.0)
         totals = xp.stack([weight.sum(axis=-1), (weight * y**2).sum(axis=-1)], axis=-1)
-        sent = PerClient(xp.broadcast_to(totals, (common.bank.replicates, *totals.shape[1:])))
-        moments = Moments(common.bank, x, y, weight, active)
+        sent = PerClient(xp.broadcast_to(totals, (bank.replicates, *totals.shape[1:])))
+        moments = Moments(bank, x, y, weight, None if self.M is None else active)
         client = replace(client, at=xp.where(here[:, None], -1, client.at))
         if self.rank is None:
-            return client, Statistics(moments, sent)
-        return client, Summary(moments.summed_up(min(self.rank, t + 1)), sent)
+            return client, Statistics(moments, sent), outcome
+        return client, Summary(moments.low_rank_samples(min(self.rank, t + 1)), sent), outcome
 
     def server(
         self, common: Common, server: Server, up: Statistics | Summary | None, share: Array, turn: Turn
@@ -250,19 +254,20 @@ class RfGp(GaussianProcesses, Federated):
         if up is None:
             return server
         t, P = turn.t, common.bank.width
+        # A mean over who is heard, times how many these are, is their sum; what was summed before has faded meanwhile.
         heard, decay = 1 / share.max(), self.forget ** (t - server.heard)
         if isinstance(up, Summary):
-            news = outer_sum(up.samples.dense().values, heard * share)
+            news = sum_of_outer_products(up.samples.dense().values, heard * share)
             told, along = news[..., :P, :P], news[..., :P, P]
         else:
             packed = heard * up.moments.mean(share)
-            told, along = symmetric(packed[..., :-P]), packed[..., -P:]
+            told, along = symmetric_matrix(packed[..., :-P]), packed[..., -P:]
         gram = decay[:, None, None, None] * server.gram + told
         pull = decay[:, None, None] * server.pull + along
         totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
         noise: Array = server.noise
         active, decided = server.active, server.decided
-        decides = self.due(t, decided)[0]  # all replicates have had as many rounds
+        decides = self.decides_in_round(t, decided)[0]  # all replicates have had as many rounds
         if self.noise is None:
             kept = noise
             noise = cond(decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept)
@@ -270,7 +275,7 @@ class RfGp(GaussianProcesses, Federated):
         decided = common.xp.where(decides, t, decided)
         if self.M is not None and decides:
             half = -(-int(active[0].sum()) // 2)
-            active = best(known.evidence, active, max(self.M, half))
+            active = most_evident_kernels(known.evidence, active, max(self.M, half))
         now = common.xp.full_like(server.heard, t)
         return Server(gram, pull, totals, noise, *known, active, now, decided, server.clients)
 
@@ -278,4 +283,4 @@ class RfGp(GaussianProcesses, Federated):
         """Of every client its mixture of the kernels' means."""
         server: Server = state.server
         log_w = state.client.log_w if self.personal else server.evidence[:, None]
-        return mixtures(world.bank, server.theta, weights(log_w, server.active[:, None]))
+        return mixture_functions(world.bank, server.theta, weights_of_active(log_w, server.active[:, None]))

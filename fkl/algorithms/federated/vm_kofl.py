@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fkl.algorithms.base import mixture_norm, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent, mixtures
+from fkl.algorithms.federated.descent import Descent, mixture_functions
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
@@ -71,8 +71,9 @@ class VmKofl(Descent):
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
         """theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
         theta = super().server(common, server, up, share, turn).theta
+        # Weights stay in logarithms: over many rounds they fall below all floating-point numbers.
         return Server(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The server's mixture of its kernels."""
-        return mixtures(world.bank, state.server.theta, softmax(state.server.log_w)[:, None])
+        return mixture_functions(world.bank, state.server.theta, softmax(state.server.log_w)[:, None])

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array, World, softmax
-from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.algorithms.online.learner import Learner, Played, falling_weights, samples
 from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 
@@ -66,13 +66,13 @@ class AdaRaker(Learner):
         """No interval has begun."""
         self.require_one(world)
         bank = world.bank
-        R, N, J = bank.replicates, bank.kernels, _lengths(world)
+        R, N, J = bank.replicates, bank.kernels, _interval_lengths(world)
         return State(np.zeros((R, J, N, bank.width), bank.precision), np.zeros((R, J, N)), np.full((R, J), -np.inf))
 
     def lengthened(self, world: World, state: State) -> State:
         """With intervals that are longer than what was foreseen."""
         R, J, N, P = state.theta.shape
-        more = _lengths(world) - J
+        more = _interval_lengths(world) - J
         return replace(
             state,
             theta=np.concatenate([state.theta, np.zeros((R, more, N, P), state.theta.dtype)], axis=1),
@@ -87,22 +87,24 @@ class AdaRaker(Learner):
         R, J = log_h.shape
         f, squared_norm = np.zeros((R, len(y), J)), np.zeros((R, len(y), J))
         for j in range(J):
-            own, step = np.ascontiguousarray(theta[:, j]), self._step(j)
-            for part, begins in _intervals(j, rounds):
+            own, step = np.ascontiguousarray(theta[:, j]), self._step_of_interval(j)
+            # A block may hold the end of one interval, several whole ones, and the beginning of the next.
+            for part, begins in _parts_by_interval(j, rounds):
                 if begins and self.restart:
                     own[:], log_w[:, j] = 0, 0
                 eta = np.full(part.stop - part.start, step)
                 of_kernels, squared, own = world.bank.follow(x[part], y[part], eta, self.lam, own)
                 losses = (of_kernels - y[part, None]) ** 2 + self.lam * squared
-                before, log_w[:, j] = falling(log_w[:, j], step * losses)
+                before, log_w[:, j] = falling_weights(log_w[:, j], step * losses)
                 w = softmax(before)
                 f[:, part, j] = (w * of_kernels).sum(axis=-1)
                 squared_norm[:, part, j] = (w * squared).sum(axis=-1)
             theta[:, j] = own
         y_hat, norm = np.empty((R, len(y))), np.empty((R, len(y)))
-        steps = np.array([self._step(j) for j in range(J)])
+        steps = np.array([self._step_of_interval(j) for j in range(J)])
         for b, t in enumerate(range(rounds.start, rounds.stop)):
-            log_h[:, _beginning(J, t)] = np.log(steps[_beginning(J, t)])
+            # h_I = eta_I where an interval begins; lengths that have not begun have log h = -inf, and so no weight.
+            log_h[:, _intervals_begin(J, t)] = np.log(steps[_intervals_begin(J, t)])
             h = softmax(log_h)
             y_hat[:, b], norm[:, b] = (h * f[:, b]).sum(axis=1), (h * squared_norm[:, b]).sum(axis=1)
             losses = (f[:, b] - y[b]) ** 2 + self.lam * squared_norm[:, b]
@@ -112,31 +114,31 @@ class AdaRaker(Learner):
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of all kernels of all instances, of which some begin in round t."""
         theta, log_w, log_h = state.theta.astype(np.float64), state.log_w.copy(), state.log_h.copy()
-        for j in np.flatnonzero(_beginning(log_h.shape[1], t)).tolist():
-            log_h[:, j] = np.log(self._step(j))
+        for j in np.flatnonzero(_intervals_begin(log_h.shape[1], t)).tolist():
+            log_h[:, j] = np.log(self._step_of_interval(j))
             if self.restart:
                 theta[:, j] = 0
         together = np.einsum("rj,rjn,rjnp->rnp", softmax(log_h), softmax(log_w), theta).astype(state.theta.dtype)
         ones = np.ones((1, together.shape[1]))
         return tuple(OnFeatures.of(world.bank, r, theta[None], ones) for r, theta in enumerate(together))
 
-    def _step(self, j: int) -> float:
+    def _step_of_interval(self, j: int) -> float:
         """eta_I of an interval of length 2^j."""
         return min(0.5, float(self.eta / 2 ** (j / 2)))
 
 
-def _lengths(world: World) -> int:
+def _interval_lengths(world: World) -> int:
     """How many lengths have begun by the round after the last, which a learned function is of: t = T + 1, from 1."""
     rounds: int = world.problem.rounds
     return (rounds + 1).bit_length()
 
 
-def _beginning(J: int, t: int) -> Array:
+def _intervals_begin(J: int, t: int) -> Array:
     """For which lengths (J,) an interval begins in round t, from 0."""
     return (t + 1) % 2 ** np.arange(J) == 0
 
 
-def _intervals(j: int, rounds: slice) -> Iterator[tuple[slice, bool]]:
+def _parts_by_interval(j: int, rounds: slice) -> Iterator[tuple[slice, bool]]:
     """Parts of a block that are of one interval of length 2^j, from the block's first round, and if it begins there."""
     size, begin = 2**j, max(rounds.start, 2**j - 1)
     while begin < rounds.stop:

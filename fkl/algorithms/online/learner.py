@@ -94,7 +94,7 @@ def samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
     return block
 
 
-def falling(log_w: Array, losses: Array) -> tuple[Array, Array]:
+def falling_weights(log_w: Array, losses: Array) -> tuple[Array, Array]:
     """Logarithms of weights that fall by each round's losses.
 
     Parameters

@@ -11,7 +11,13 @@ from numba import njit
 
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.learner import Played
-from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
+from fkl.algorithms.online.selection import (
+    Selective,
+    draw_index,
+    learn_chosen_kernels,
+    relative_weights,
+    uniform_numbers,
+)
 from fkl.basics.errors import require
 from fkl.kernels.bank import read_only
 from fkl.kernels.functions import OnFeatures
@@ -63,7 +69,7 @@ class OmklGf(Selective):
         self.require_one(world)
         bank, T = world.bank, world.problem.rounds
         R, N, G = bank.replicates, bank.kernels, min(self.exploring, T + 1)
-        draws = uniforms(world, T + G * self.J * self.M + 1)
+        draws = uniform_numbers(world, T + G * self.J * self.M + 1)
         return State(
             theta=np.zeros((R, N, bank.width), bank.precision),
             log_w=np.zeros((R, N)),
@@ -76,7 +82,7 @@ class OmklGf(Selective):
     def lengthened(self, world: World, state: State) -> State:
         """More numbers for the nodes, those that follow all that are drawn; the graph's are as many as they were."""
         here, graph = state.node_draws.shape[1], state.graph_draws[0].size
-        more = uniforms(world, graph + world.problem.rounds + 1)[:, graph + here :]
+        more = uniform_numbers(world, graph + world.problem.rounds + 1)[:, graph + here :]
         return replace(state, node_draws=np.concatenate([state.node_draws, more], axis=1))
 
     def play(self, world: World, state: State, rounds: slice) -> State:
@@ -86,7 +92,7 @@ class OmklGf(Selective):
         learned = theta, state.log_w, state.pi, state.A
         how = self.q_floor, self.divide_by == "observed", self.draw == "next"
         share(
-            _play, len(state.log_w), block, rounds.start, *learned, *_drawn_before(state), *how,
+            _play_replicates, len(state.log_w), block, rounds.start, *learned, *_drawn_before(state), *how,
             played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
@@ -95,7 +101,7 @@ class OmklGf(Selective):
         """The kernels of the node that is drawn in round t."""
         [eta], late = self.rates(slice(t, t + 1)), self.draw == "next"
         known = read_only(state.log_w), state.pi.copy(), state.A.copy(), *_drawn_before(state)
-        return self.mixtures(world, state.theta, state.log_w, _chosen(t, eta, late, *known))
+        return self.mixtures(world, state.theta, state.log_w, _chosen_kernels(t, eta, late, *known))
 
 
 def _drawn_before(state: State) -> tuple[Array, Array]:
@@ -103,40 +109,40 @@ def _drawn_before(state: State) -> tuple[Array, Array]:
 
 
 @njit(nogil=True, cache=True)
-def _play(
+def _play_replicates(
     begin, end, block, first, theta, log_w, pi, A, graph_draws, node_draws, floor, frozen, late, y_hat, squared_norm
 ):
     for r in range(begin, end):
         for b in range(block.y.size):
             t = first + b
-            p, S = _choose(t, block.eta[b], late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])
+            p, S = _draw_graph_and_node(t, block.eta[b], late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])
             if frozen and t >= graph_draws.shape[1]:
-                q = _reached(p, A[r], floor)
+                q = _probability_reached(p, A[r], floor)
             else:
-                q = _observed(p, pi[r], S, graph_draws.shape[-1], floor)
-            y_hat[r, b], squared_norm[r, b] = learn(block, r, b, S, q, theta[r], log_w[r])
+                q = _probability_observed(p, pi[r], S, graph_draws.shape[-1], floor)
+            y_hat[r, b], squared_norm[r, b] = learn_chosen_kernels(block, r, b, S, q, theta[r], log_w[r])
 
 
 @njit(nogil=True, cache=True)
-def _chosen(t, eta, late, log_w, pi, A, graph_draws, node_draws):
+def _chosen_kernels(t, eta, late, log_w, pi, A, graph_draws, node_draws):
     """Kernels (R, N) that round t chooses; pi and A are written."""
     S = np.empty(log_w.shape, np.bool_)
     for r in range(len(S)):
-        S[r] = _choose(t, eta, late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])[1]
+        S[r] = _draw_graph_and_node(t, eta, late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])[1]
     return S
 
 
 @njit
-def _choose(t, eta, late, log_w, pi, A, graph_draws, node_draws):
+def _draw_graph_and_node(t, eta, late, log_w, pi, A, graph_draws, node_draws):
     """Draw the graph, as long as it is drawn, and a node: the nodes' probabilities, and the kernels of that one."""
     if t < len(graph_draws):
-        _generate(relative(log_w), eta, graph_draws[t], late, pi, A)
+        _generate_graph(relative_weights(log_w), eta, graph_draws[t], late, pi, A)
     p = _node_probabilities(log_w, A, eta)
-    return p, A[drawn(p, node_draws[t], False)]
+    return p, A[draw_index(p, node_draws[t], False)]
 
 
 @njit
-def _generate(w, eta_e, draws, late, pi, A):
+def _generate_graph(w, eta_e, draws, late, pi, A):
     """Algorithm 2: node j draws kernels with probability pi_ij = (1 - eta_e^j) w_i + eta_e^j / N, eq. (20)."""
     J, M = draws.shape
     for j in range(J):
@@ -145,7 +151,7 @@ def _generate(w, eta_e, draws, late, pi, A):
             pi[j, i] = (1 - explore) * w[i] + explore / w.size
             A[j, i] = False
         for m in range(M):
-            A[j, drawn(pi[j], draws[j, m], late)] = True
+            A[j, draw_index(pi[j], draws[j, m], late)] = True
 
 
 @njit
@@ -169,7 +175,7 @@ def _node_probabilities(log_w, A, eta_e):
 
 
 @njit
-def _observed(p, pi, S, M, floor):
+def _probability_observed(p, pi, S, M, floor):
     """q_i = sum_j p_j (1 - (1 - pi_ij)^M), eq. (21), where it is needed."""
     q = np.ones(S.size)
     for i in range(S.size):
@@ -182,7 +188,7 @@ def _observed(p, pi, S, M, floor):
 
 
 @njit
-def _reached(p, A, floor):
+def _probability_reached(p, A, floor):
     """sum_j p_j A_ij: with a graph that is drawn no more, the probability that kernel i's loss is observed."""
     q = np.zeros(A.shape[1])
     for j in range(p.size):

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.feedback_graph import dominating_set, similarity_graph
 from fkl.algorithms.online.learner import Played
-from fkl.algorithms.online.selection import Selective, drawn, learn, relative, uniforms
+from fkl.algorithms.online.selection import (
+    Selective,
+    draw_index,
+    learn_chosen_kernels,
+    relative_weights,
+    uniform_numbers,
+)
 from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.kernel_similarity import log_inner_products
@@ -78,17 +84,17 @@ class OmklSfg(Selective):
         bank = world.bank
         R, N = bank.replicates, bank.kernels
         require(self.M <= N, "M", self.M, f"at most kernels.N={N}")
-        A = similarity_graph(self.log_inner(world), self.M)
+        A = similarity_graph(self.log_inner_products_of(world), self.M)
         return State(
             theta=np.zeros((R, N, bank.width), bank.precision),
             log_w=np.zeros((R, N)),
             log_u=np.zeros((R, N)),
             A=A,
             D=np.isin(np.arange(N), dominating_set(A)),
-            node_draws=uniforms(world, world.problem.rounds + 1),
+            node_draws=uniform_numbers(world, world.problem.rounds + 1),
         )
 
-    def log_inner(self, world: World) -> NDArray[np.float64]:
+    def log_inner_products_of(self, world: World) -> NDArray[np.float64]:
         """Logarithms of the kernels' inner products (N, N); the lowest graph's are 0, and so are its divergences."""
         if self.graph == "lowest":
             return np.full((world.dictionary.N, world.dictionary.N), -np.inf)
@@ -99,27 +105,27 @@ class OmklSfg(Selective):
         """Algorithm 5, all replicates side by side."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
-        how = self.ways(rounds), self.draw == "next", self.divide_by == "observed", self.q_floor, self.p_floor
+        how = self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed", self.q_floor, self.p_floor
         share(
-            _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A, state.D,
+            _play_replicates, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A, state.D,
             state.node_draws, *how, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The kernels of the node that round t takes."""
-        [eta], [way] = self.rates(slice(t, t + 1)), self.ways(slice(t, t + 1))
-        S = _chosen(eta, way, self.draw == "next", state.log_u, state.A, state.D, state.node_draws[:, t])
+        [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
+        S = _chosen_kernels(eta, way, self.draw == "next", state.log_u, state.A, state.D, state.node_draws[:, t])
         return self.mixtures(world, state.theta, state.log_w, S)
 
-    def ways(self, rounds: slice) -> NDArray[np.int64]:
+    def nodes_taken_by(self, rounds: slice) -> NDArray[np.int64]:
         """How each round of a block takes its node (B,)."""
         settled = {"best": BEST, "first": FIRST, "never": DRAWN}[self.settle]
         return np.where(np.arange(rounds.start, rounds.stop) < self.exploring, DRAWN, settled)
 
 
 @njit(nogil=True, cache=True)
-def _play(
+def _play_replicates(
     begin, end, block, first, theta, log_w, log_u, A, D, draws, ways, late, certain, q_floor, p_floor, y_hat,
     squared_norm,
 ):  # fmt: skip
@@ -132,7 +138,7 @@ def _play(
 
 
 @njit(nogil=True, cache=True)
-def _chosen(eta, way, late, log_u, A, D, draws):
+def _chosen_kernels(eta, way, late, log_u, A, D, draws):
     """Kernels (R, N) that a round takes."""
     S = np.empty(log_u.shape, np.bool_)
     for r in range(len(S)):
@@ -143,11 +149,11 @@ def _chosen(eta, way, late, log_u, A, D, draws):
 @njit(error_model="numpy")
 def take_node(xi, way, late, log_u, D, u):
     """The nodes' probabilities, and the node that a round takes."""
-    relative_u, explored = relative(log_u), xi / D.sum()
+    relative_u, explored = relative_weights(log_u), xi / D.sum()
     p = np.empty(D.size)
     for i in range(D.size):
         p[i] = (1 - xi) * relative_u[i] + (explored if D[i] else 0.0)  # eq. (33)
-    return p, drawn(p, u, late) if way == DRAWN else np.argmax(relative_u) if way == BEST else 0
+    return p, draw_index(p, u, late) if way == DRAWN else np.argmax(relative_u) if way == BEST else 0
 
 
 @njit(error_model="numpy")
@@ -167,7 +173,7 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
             q[i] += p[j] if A[j, i] else 0.0  # eq. (36)
     for i in range(S.size):
         q[i] = max(q[i], q_floor)
-    y_hat, squared_norm = learn(block, r, b, S, q, theta, log_w)
+    y_hat, squared_norm = learn_chosen_kernels(block, r, b, S, q, theta, log_w)
     loss = (y_hat - block.y[b]) ** 2 + block.lam * squared_norm
     log_u[node] -= block.eta[b] * loss / max(p[node], p_floor)  # eqs. (37) and (39b)
     return y_hat, squared_norm

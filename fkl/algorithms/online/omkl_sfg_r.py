@@ -14,7 +14,7 @@ from fkl.algorithms.base import World
 from fkl.algorithms.online import omkl_sfg
 from fkl.algorithms.online.feedback_graph import divergence_ranks
 from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round, take_node
-from fkl.algorithms.online.selection import relative
+from fkl.algorithms.online.selection import relative_weights
 from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
@@ -50,20 +50,22 @@ class OmklSfgR(OmklSfg):
         require(self.rank >= 1, "rank", self.rank, "an integer >= 1")
 
     def init(self, world: World) -> State:
-        """As OMKL-SFG; refined graphs come with the first round."""
+        """theta_i = 0, w_i = u_i = 1, and the graph; refined graphs come with the first round."""
         state = super().init(world)
         R, N = state.log_w.shape
         require(self.rank <= N, "rank", self.rank, f"at most kernels.N={N}")
         refined, good = np.zeros((R, N, N), np.bool_), np.zeros((R, N), np.bool_)
-        return State(**vars(state), ranks=divergence_ranks(self.log_inner(world)), refined=refined, good=good)
+        return State(
+            **vars(state), ranks=divergence_ranks(self.log_inner_products_of(world)), refined=refined, good=good
+        )
 
     def play(self, world: World, state: State, rounds: slice) -> State:  # type: ignore[override]  # its own State
         """Algorithm 6, all replicates side by side."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
-        ways = self.rank, self.ways(rounds), self.draw == "next", self.divide_by == "observed"
+        ways = self.rank, self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed"
         share(
-            _play, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
+            _play_replicates, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
             state.ranks, state.refined, state.good, state.node_draws, *ways, self.q_floor, self.p_floor, played.y_hat,
             played.squared_norm,
         )  # fmt: skip
@@ -71,22 +73,22 @@ class OmklSfgR(OmklSfg):
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:  # type: ignore[override]
         """The kernels of the node that round t takes, in the graph that it refines."""
-        [eta], [way] = self.rates(slice(t, t + 1)), self.ways(slice(t, t + 1))
+        [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         assert state.refined is not None
         assert state.good is not None
         known = state.log_u, state.A, state.ranks, state.refined.copy(), state.good.copy()
-        S = _chosen(eta, way, self.draw == "next", self.rank, *known, state.node_draws[:, t])
+        S = _chosen_kernels(eta, way, self.draw == "next", self.rank, *known, state.node_draws[:, t])
         return self.mixtures(world, state.theta, state.log_w, S)
 
 
 @njit(nogil=True, cache=True)
-def _play(
+def _play_replicates(
     begin, end, block, first, theta, log_w, log_u, A, ranks, refined, good, draws, rank, ways, late, certain, q_floor,
     p_floor, y_hat, squared_norm,
 ):  # fmt: skip
     for r in range(begin, end):
         for b in range(block.y.size):
-            _refine(relative(log_u[r]), A, ranks, rank, refined[r], good[r])
+            _refine_graph(relative_weights(log_u[r]), A, ranks, rank, refined[r], good[r])
             y_hat[r, b], squared_norm[r, b] = play_round(
                 block, r, b, theta[r], log_w[r], log_u[r], refined[r], good[r], draws[r, first + b], ways[b], late,
                 certain, q_floor, p_floor,
@@ -94,17 +96,17 @@ def _play(
 
 
 @njit(nogil=True, cache=True)
-def _chosen(eta, way, late, rank, log_u, A, ranks, refined, good, draws):
+def _chosen_kernels(eta, way, late, rank, log_u, A, ranks, refined, good, draws):
     """Kernels (R, N) that a round takes; refined and good are written."""
     S = np.empty(log_u.shape, np.bool_)
     for r in range(len(S)):
-        _refine(relative(log_u[r]), A, ranks, rank, refined[r], good[r])
+        _refine_graph(relative_weights(log_u[r]), A, ranks, rank, refined[r], good[r])
         S[r] = refined[r, take_node(eta, way, late, log_u[r], good[r], draws[r])[1]]
     return S
 
 
 @njit
-def _refine(u, A, ranks, rank, refined, good):
+def _refine_graph(u, A, ranks, rank, refined, good):
     """D' = {i: u_i / U >= (beta - xi / N) / (1 - xi)}, eq. (44), and the edges (d_i, i) that it lacks, eq. (45)."""
     threshold = np.sort(u)[u.size - rank]  # which is what beta's definition leaves of the inequality
     for i in range(u.size):

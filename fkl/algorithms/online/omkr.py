@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array, World, softmax
-from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.algorithms.online.learner import Learner, Played, falling_weights, samples
 from fkl.basics.errors import require
 from fkl.contract.world import FEATURE_KEYS
 from fkl.kernels import Dictionary, exact
@@ -63,7 +63,7 @@ class Omkr(Learner):
         _, y = samples(world, rounds)
         f = exact.substitute(world.dictionary, x, y, self.rates(rounds), state.a)[None]
         loss = (f - y[:, None]) ** 2
-        log_w, after = falling(state.log_w, np.log(2) * loss)
+        log_w, after = falling_weights(state.log_w, np.log(2) * loss)  # w_i 0.5^loss, in logarithms
         replicates = (len(world.streams.replicates), len(y))
         y_hat = np.broadcast_to((softmax(log_w) * f).sum(axis=-1), replicates)
         loss = np.broadcast_to(loss, (*replicates, loss.shape[-1]))

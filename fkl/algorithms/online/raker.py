@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array, World, softmax
-from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.algorithms.online.learner import Learner, Played, falling_weights, samples
 from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 
@@ -58,7 +58,7 @@ class Raker(Learner):
         eta = self.rates(rounds)
         f, squared_norm, theta = world.bank.follow(x, y, eta, self.lam, state.theta)
         loss = (f - y[:, None]) ** 2 + self.lam * squared_norm
-        log_w, after = falling(state.log_w, eta[:, None] * loss)
+        log_w, after = falling_weights(state.log_w, eta[:, None] * loss)
         w = softmax(log_w)
         played = Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss)
         return State(theta, after, played)

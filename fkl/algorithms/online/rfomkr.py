@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import Array, World, softmax
-from fkl.algorithms.online.learner import Learner, Played, falling, samples
+from fkl.algorithms.online.learner import Learner, Played, falling_weights, samples
 from fkl.algorithms.online.raker import State
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.traceable import namespace
@@ -47,7 +47,7 @@ class Rfomkr(Learner):
         x, y = samples(world, rounds)
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)
         loss = (f - y[:, None]) ** 2
-        log_w, after = falling(state.log_w, np.log(2) * loss)
+        log_w, after = falling_weights(state.log_w, np.log(2) * loss)  # w_i 0.5^loss, in logarithms
         w = self._weights(log_w)
         return State(theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
 

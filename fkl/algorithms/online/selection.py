@@ -109,13 +109,13 @@ class Stream(NamedTuple):
     lam: float
 
 
-def uniforms(world: World, size: int) -> NDArray[np.float64]:
+def uniform_numbers(world: World, size: int) -> NDArray[np.float64]:
     """Numbers in [0, 1) of shape (R, size), by which the replicates select in the whole run."""
     return np.stack([generator.random(size) for generator in world.streams.generators(Role.SELECTION)])
 
 
 @njit
-def drawn(pmf, u, late):
+def draw_index(pmf, u, late):
     """Index drawn from a probability mass function by its inverse at u in [0, 1); `late`: its right neighbour."""
     last = pmf.size - 1
     total = 0.0
@@ -127,7 +127,7 @@ def drawn(pmf, u, late):
 
 
 @njit
-def relative(log_weights):
+def relative_weights(log_weights):
     """exp(log_weights) over their sum."""
     largest = log_weights.max()
     weights = np.empty(log_weights.size)
@@ -140,7 +140,7 @@ def relative(log_weights):
 
 
 @njit(error_model="numpy")
-def learn(stream, r, b, S, q, theta, log_w):
+def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     """Predict with the chosen kernels, see the label, and update them: eqs. (14)-(17), (34)-(39a).
 
     Parameters
@@ -169,6 +169,7 @@ def learn(stream, r, b, S, q, theta, log_w):
     angle32, angle64 = np.empty((1, D), stream.narrow.dtype), np.empty((1, D), stream.wide.dtype)
     z = np.empty((maps, 1, D), theta.dtype)
     narrow = theta.dtype.type
+    # Weights over the largest of those chosen: their sum is then never 0.
     largest = -np.inf
     for i in range(N):
         if S[i] and log_w[i] > largest:
@@ -177,7 +178,7 @@ def learn(stream, r, b, S, q, theta, log_w):
     for i in range(N):
         if not S[i]:
             continue
-        if i < n:
+        if i < n:  # the first n kernels have their angles in float32, the others in float64
             project(stream.x32[b], stream.narrow[r, i], angle32[0])
             feature_map(angle32, angle32.dtype.type(1), stream.phase[r, i], z)
         else:

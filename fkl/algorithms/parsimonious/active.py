@@ -49,7 +49,7 @@ class Samples:
 
     def rows(self, numbers: Numbers) -> Array:
         """y_n k(x_n, s_m; w_m) of some samples, (samples, M)."""
-        first, rest = self._factors(numbers)
+        first, rest = self._kernel_factors(numbers)
         rows: Array = np.einsum("wng,wnh->nwgh", first, rest).reshape(len(numbers), -1)
         rows[rows < SMALLEST] = 0.0
         rows *= self.y[numbers, None]
@@ -57,10 +57,10 @@ class Samples:
 
     def gram(self, numbers: Numbers) -> Array:
         """Columns of Q, (n, samples): sums over the nodes, whose weights are all alike, are products of two sums."""
-        first, rest = (factor.swapaxes(1, 2) for factor in self._factors(numbers))
+        first, rest = (factor.swapaxes(1, 2) for factor in self._kernel_factors(numbers))
         columns = np.empty((len(self.y), len(numbers)))
-        for here in self._parts():
-            all_first, all_rest = self._factors(here)
+        for here in self._parts_of_samples():
+            all_first, all_rest = self._kernel_factors(here)
             columns[here] = np.einsum("wnm,wnm->nm", all_first @ first, all_rest @ rest)
         columns *= self.quadrature.weights[0] * self.y[:, None] * self.y[numbers]
         return columns
@@ -69,26 +69,26 @@ class Samples:
         """y_n f(x_n) at values alpha (M,) of the nodes, eq. (11): (n,)."""
         block = (alpha * self.quadrature.weights).reshape(self.quadrature.block).swapaxes(1, 2)
         f = np.empty(len(self.y))
-        for here in self._parts():
-            first, rest = self._factors(here)
+        for here in self._parts_of_samples():
+            first, rest = self._kernel_factors(here)
             f[here] = np.einsum("wng,wng->n", first, rest @ block)
         return self.y * f
 
-    def _factors(self, numbers: Numbers | slice) -> tuple[Array, Array]:
+    def _kernel_factors(self, numbers: Numbers | slice) -> tuple[Array, Array]:
         """The kernel's two factors for some samples."""
-        if self._whole:
+        if self._keeps_factors:
             return self.kernel.first[:, numbers], self.kernel.rest[:, numbers]
         made = self.quadrature.kernel(self.x[numbers])
         return made.first, made.rest
 
-    def _parts(self) -> Iterator[slice]:
+    def _parts_of_samples(self) -> Iterator[slice]:
         """All samples, as many at a time as the kernel's factors may have room for."""
         n = len(self.y)
-        at_once = n if self._whole else max(n * self.kernel.columns // len(self.kernel.points), 1)
+        at_once = n if self._keeps_factors else max(n * self.kernel.columns // len(self.kernel.points), 1)
         return (slice(start, start + at_once) for start in range(0, n, at_once))
 
     @property
-    def _whole(self) -> bool:
+    def _keeps_factors(self) -> bool:
         return self.kernel.columns == len(self.kernel.points)
 
 
@@ -129,13 +129,13 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         worst = int(outside.argmin())
         if outside[worst] >= level * (1 - BREACH * tolerance):
             break
-        if place[worst] < 0:
+        if place[worst] < 0:  # columns of Q are made once, also for samples that leave and come back
             place[worst] = place.max() + 1
             if place[worst] == columns.shape[1]:
                 columns = np.concatenate([columns, np.empty_like(columns)], axis=1)
             columns[:, place[worst]] = samples.gram(np.array([worst]))[:, 0]
         inside = np.append(np.flatnonzero(mu), worst)
-        risen, more = _risen(columns[np.ix_(inside, place[inside])], mu[inside], level)
+        risen, more = _rise_inside(columns[np.ix_(inside, place[inside])], mu[inside], level)
         steps += more
         if level * risen.sum() <= value:  # twice g, which rises each time, but for rounding
             barred[worst] = True
@@ -147,7 +147,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
     return Found(mu, margin, steps)
 
 
-def _risen(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
+def _rise_inside(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
     """From mu of the samples inside, the last of which is new, to an optimum of theirs; and the systems solved.
 
     Zeros where there is none that numbers can tell.
@@ -163,6 +163,7 @@ def _risen(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
         if not falls.any():
             mu[kept] = to
             return mu, steps
+        # Go only as far as the first mu that comes down to 0, and leave that sample out from then on.
         shares = mu[kept][falls] / (mu[kept][falls] - to[falls])
         first = kept[falls][shares.argmin()]
         mu[kept] += shares.min() * (to - mu[kept])

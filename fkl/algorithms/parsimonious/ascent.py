@@ -78,7 +78,7 @@ def factor(points, x, width, out):
 
 
 @njit
-def _rows(matrix, kept, room):
+def _copy_rows(matrix, kept, room):
     """Some rows of a matrix, one after the other in `room`."""
     rows = room[: len(kept) * matrix.shape[1]].reshape((len(kept), matrix.shape[1]))
     for row, n in enumerate(kept):
@@ -88,9 +88,9 @@ def _rows(matrix, kept, room):
 
 
 @njit
-def _scaled(matrix, kept, scale, room):
-    """The same, each times its scale."""
-    rows = _rows(matrix, kept, room)
+def _copy_scaled_rows(matrix, kept, scale, room):
+    """Some rows of a matrix in `room`, each times its scale."""
+    rows = _copy_rows(matrix, kept, room)
     for row, n in enumerate(kept):
         for column in range(matrix.shape[1]):
             rows[row, column] *= scale[n]
@@ -98,7 +98,7 @@ def _scaled(matrix, kept, scale, room):
 
 
 @njit(fastmath=_SUM)
-def _threshold(alpha, gamma):
+def _apply_threshold(alpha, gamma):
     """Eq. (8)."""
     for g in range(alpha.shape[0]):
         for h in range(alpha.shape[1]):
@@ -115,15 +115,8 @@ def _add_products(first, part, f):
         f[n] += total
 
 
-@njit
-def _copied(part, alpha):
-    for g in range(part.shape[0]):  # entry by entry: numba compiles an assignment of arrays for seconds
-        for h in range(part.shape[1]):
-            alpha[g, h] = part[g, h]
-
-
 @njit(fastmath=_SUM)
-def _weighed(alpha, weights):
+def _weigh_nodes(alpha, weights):
     """Integrals of alpha^2 / 2, and of 1 where alpha is not 0; alpha is then multiplied by the nodes' weights."""
     square, measure = 0.0, 0.0
     for g in range(alpha.shape[0]):
@@ -135,8 +128,8 @@ def _weighed(alpha, weights):
 
 
 @njit
-def _evaluate(kernel, coefficients, gamma, f, alpha, room):
-    """As `evaluate`; returns the integrals of alpha^2 / 2 and of 1 where alpha is not 0."""
+def _write_function(kernel, coefficients, gamma, f, alpha, room):
+    """Write f and alpha, and return the integrals of alpha^2 / 2 and of 1 where alpha is not 0."""
     square, measure = 0.0, 0.0
     kept = np.flatnonzero(coefficients)
     f[:] = 0.0
@@ -144,7 +137,7 @@ def _evaluate(kernel, coefficients, gamma, f, alpha, room):
     G, H = kernel.first.shape[2], len(kernel.points)
     for w in range(len(kernel.width) if len(kept) else 0):
         first = kernel.first[w]
-        scaled = _scaled(first, kept, coefficients, room[0])
+        scaled = _copy_scaled_rows(first, kept, coefficients, room[0])
         for start in range(0, H, kernel.columns):
             width = min(kernel.columns, H - start)
             if kernel.columns < H:
@@ -152,13 +145,15 @@ def _evaluate(kernel, coefficients, gamma, f, alpha, room):
                 factor(kernel.points[start : start + width], kernel.x, kernel.width[w], rest)
             else:
                 rest = kernel.rest[w]
-            same = rest if len(kept) == len(f) else _rows(rest, kept, room[2])
+            same = rest if len(kept) == len(f) else _copy_rows(rest, kept, room[2])
             part = room[3][: G * width].reshape((G, width))
             np.dot(scaled.T, same, part)  # eq. (9)
-            _threshold(part, gamma)
-            if alpha.size:
-                _copied(part, alpha[w, :, start : start + width])
-            integrals = _weighed(part, kernel.weights[w, :, start : start + width])
+            _apply_threshold(part, gamma)
+            # entry by entry: numba compiles an assignment of arrays for seconds
+            for g in range(G if alpha.size else 0):
+                for h in range(width):
+                    alpha[w, g, start + h] = part[g, h]
+            integrals = _weigh_nodes(part, kernel.weights[w, :, start : start + width])
             square, measure = square + integrals[0], measure + integrals[1]
             sums = room[4][: len(f) * G].reshape((len(f), G))
             np.dot(rest, part.T, sums)
@@ -167,8 +162,8 @@ def _evaluate(kernel, coefficients, gamma, f, alpha, room):
 
 
 @njit
-def _room(kernel):
-    """Memory that `_evaluate` writes to, the same in every step."""
+def _scratch_memory(kernel):
+    """Memory that `_write_function` writes to, the same in every step."""
     n, G = kernel.first.shape[1:]
     tile = n * kernel.columns
     made = tile if kernel.columns < len(kernel.points) else 0
@@ -216,33 +211,17 @@ class Held(NamedTuple):
 _ACTIVE, _WATCHED, _SINCE, _UNTIL = range(4)
 
 
-def _held(kernel: Kernel, gamma: float, n: int) -> Held:
-    """What is held of the first n samples, as if lambda were 0; at gamma = 0 all nodes are active throughout."""
-    M = kernel.weights.size
-    first, rest = (np.ascontiguousarray(factor[:, :n].swapaxes(1, 2)) for factor in (kernel.first, kernel.rest))
-    gram, reach = np.zeros((n, n)), np.zeros(kernel.weights.shape)
-    for w in range(len(kernel.width) if n else 0):
-        reach[w] = np.sqrt((first[w] * first[w]) @ (rest[w] * rest[w]).T)
-        if gamma == 0:
-            gram += kernel.weights[0, 0, 0] * (first[w].T @ first[w]) * (rest[w].T @ rest[w])
-    counts = np.zeros(4, np.int64)
-    counts[_ACTIVE] = M if gamma == 0 else 0
-    active, node = np.full(M, gamma == 0), np.empty(WATCHED, np.int64)
-    row, at = np.empty((WATCHED if gamma > 0 else 0, n)), np.zeros(n)
-    return Held(first, rest, gram, active, np.zeros(M), reach.ravel(), at, at.copy(), node, row, counts, np.zeros(1))
-
-
 @njit(fastmath=_SUM)
-def _by_gram(kernel, held, coefficients, gamma, f, room):
-    """As `_evaluate`, without alpha."""
+def _write_function_by_gram(kernel, held, coefficients, gamma, f, room):
+    """Write f, and return the two integrals of `_write_function`, by the Gram matrix of the active nodes."""
     if gamma > 0:
         held.counts[_SINCE] += 1
-        stray = _strayed(held, coefficients)
+        stray = _distance_strayed(held, coefficients)
         if held.counts[_SINCE] > held.counts[_UNTIL] or stray > held.stray[0]:
             _look_at_all(kernel, held, coefficients, gamma, room)
         else:
             _look_at_watched(kernel, held, coefficients, gamma)
-    _times(held.gram, coefficients, f)
+    _multiply_by_gram(held.gram, coefficients, f)
     square = 0.0
     for n in range(len(f)):
         square += coefficients[n] * f[n] / 2
@@ -250,7 +229,7 @@ def _by_gram(kernel, held, coefficients, gamma, f, room):
 
 
 @njit(fastmath=_SUM)
-def _times(gram, coefficients, f):
+def _multiply_by_gram(gram, coefficients, f):
     """Write the product, from the Gram matrix's lower half alone."""
     for n in range(len(f)):
         total, of_row = 0.0, coefficients[n]
@@ -268,7 +247,7 @@ def _look_at_all(kernel, held, coefficients, gamma, room):
     reach times how far they stray.
     """
     before, since = held.z.copy(), held.counts[_SINCE]
-    _bar(kernel, coefficients, held.z, room)
+    _write_alpha_bar(kernel, coefficients, held.z, room)
     changed = np.zeros(len(before), np.bool_)
     for m in range(len(before)):
         changed[m] = (held.z[m] * held.z[m] > 2 * gamma) != held.active[m]
@@ -276,11 +255,11 @@ def _look_at_all(kernel, held, coefficients, gamma, room):
     if len(crossed):
         rows = np.empty((len(crossed), len(coefficients)))
         for place in range(len(crossed)):
-            _row(held, crossed[place], rows[place])
-        _cross(kernel, held, crossed, rows)
+            _kernel_row(held, crossed[place], rows[place])
+        _flip_active_nodes(kernel, held, crossed, rows)
     for n in range(len(coefficients)):
         held.way[n], held.at[n] = (coefficients[n] - held.at[n]) / since, coefficients[n]
-    held.stray[0] = STRAY * _length(held.way) + 1e-9 * _length(coefficients)
+    held.stray[0] = STRAY * _euclidean_length(held.way) + 1e-9 * _euclidean_length(coefficients)
     until = min(2 * since, HORIZON)
     knee, watched = np.sqrt(2 * gamma), 0
     for m in range(len(before)):
@@ -293,7 +272,7 @@ def _look_at_all(kernel, held, coefficients, gamma, room):
             watched += 1
     some = watched <= WATCHED
     for place in range(watched if some else 0):
-        _row(held, held.node[place], held.row[place])
+        _kernel_row(held, held.node[place], held.row[place])
     held.counts[_WATCHED], held.counts[_SINCE], held.counts[_UNTIL] = watched, 0, until if some else 0
 
 
@@ -308,11 +287,13 @@ def _look_at_watched(kernel, held, coefficients, gamma):
         crossed[place] = (z * z > 2 * gamma) != held.active[held.node[place]]
     places = np.flatnonzero(crossed)
     if len(places):
-        _cross(kernel, held, held.node[places], _rows(held.row, places, np.empty(len(places) * len(coefficients))))
+        _flip_active_nodes(
+            kernel, held, held.node[places], _copy_rows(held.row, places, np.empty(len(places) * len(coefficients)))
+        )
 
 
 @njit
-def _cross(kernel, held, nodes, rows):
+def _flip_active_nodes(kernel, held, nodes, rows):
     """Nodes that were active are no longer, and the others are."""
     n = rows.shape[1]
     scale, some = np.zeros(FEW), np.zeros((FEW, n))
@@ -342,7 +323,7 @@ def _add_squares(gram, scale, rows, count):
 
 
 @njit
-def _row(held, m, row):
+def _kernel_row(held, m, row):
     """Kernel values of a node."""
     G, H = held.first.shape[1], held.rest.shape[1]
     w, g, h = m // (G * H), m // H % G, m % H
@@ -351,7 +332,7 @@ def _row(held, m, row):
 
 
 @njit
-def _length(vector):
+def _euclidean_length(vector):
     squared = 0.0
     for entry in vector:
         squared += entry * entry
@@ -359,7 +340,7 @@ def _length(vector):
 
 
 @njit
-def _strayed(held, coefficients):
+def _distance_strayed(held, coefficients):
     """How far the coefficients are from their way."""
     squared = 0.0
     for n in range(len(coefficients)):
@@ -368,14 +349,14 @@ def _strayed(held, coefficients):
 
 
 @njit
-def _bar(kernel, coefficients, z, room):
+def _write_alpha_bar(kernel, coefficients, z, room):
     """Write alpha_bar of eq. (9)."""
     kept = np.flatnonzero(coefficients)
     block = z.reshape(kernel.weights.shape)
     z[:] = 0.0
     for w in range(len(kernel.width) if len(kept) else 0):
-        scaled = _scaled(kernel.first[w], kept, coefficients, room[0])
-        same = kernel.rest[w] if len(kept) == len(coefficients) else _rows(kernel.rest[w], kept, room[2])
+        scaled = _copy_scaled_rows(kernel.first[w], kept, coefficients, room[0])
+        same = kernel.rest[w] if len(kept) == len(coefficients) else _copy_rows(kernel.rest[w], kept, room[2])
         np.dot(scaled.T, same, block[w])
 
 
@@ -393,7 +374,7 @@ def evaluate(kernel, coefficients, gamma, f, alpha):
     alpha : (W, G, H)
         Or of no width, where alpha is not wanted.
     """
-    _evaluate(kernel, coefficients, gamma, f, alpha, _room(kernel))
+    _write_function(kernel, coefficients, gamma, f, alpha, _scratch_memory(kernel))
 
 
 @njit(nogil=True, cache=True)
@@ -405,9 +386,9 @@ def smoothness(kernel):
     """
     v = np.ones(kernel.first.shape[1])
     q, bound = np.empty_like(v), np.inf
-    room, none = _room(kernel), np.empty((0, 0, 0))
+    room, none = _scratch_memory(kernel), np.empty((0, 0, 0))
     for _ in range(POWER_STEPS if len(v) else 0):
-        _evaluate(kernel, v, 0.0, q, none, room)
+        _write_function(kernel, v, 0.0, q, none, room)
         bound = min(bound, (q / v).max())
         if bound <= (1 + POWER_TOLERANCE) * (v * q).sum() / (v * v).sum():
             break
@@ -450,26 +431,39 @@ def ascend(
         Steps.
     """
     by_gram = NODES_PER_SAMPLE * len(start) <= kernel.weights.size and kernel.columns == len(kernel.points)
-    held = _held(kernel, gamma, len(start) if by_gram else 0)
-    return _ascend(  # type: ignore[no-any-return]
+    # What is held, as if lambda were 0; at gamma = 0 all nodes are active throughout.
+    n, M = len(start) if by_gram else 0, kernel.weights.size
+    first, rest = (np.ascontiguousarray(factor[:, :n].swapaxes(1, 2)) for factor in (kernel.first, kernel.rest))
+    gram, reach = np.zeros((n, n)), np.zeros(kernel.weights.shape)
+    for w in range(len(kernel.width) if n else 0):
+        reach[w] = np.sqrt((first[w] * first[w]) @ (rest[w] * rest[w]).T)
+        if gamma == 0:
+            gram += kernel.weights[0, 0, 0] * (first[w].T @ first[w]) * (rest[w].T @ rest[w])
+    counts = np.zeros(4, np.int64)
+    counts[_ACTIVE] = M if gamma == 0 else 0
+    active, node = np.full(M, gamma == 0), np.empty(WATCHED, np.int64)
+    row, at = np.empty((WATCHED if gamma > 0 else 0, n)), np.zeros(n)
+    held = Held(first, rest, gram, active, np.zeros(M), reach.ravel(), at, at.copy(), node, row, counts, np.zeros(1))
+    # All steps, in a compiled loop.
+    return _take_all_steps(  # type: ignore[no-any-return]
         kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated
     )
 
 
 @njit(nogil=True, cache=True)
-def _ascend(kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated):
-    """As `ascend`, with what is held of no samples where steps are not taken by the Gram matrix."""
+def _take_all_steps(kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated):
+    """All steps of `ascend`; nothing is held of the samples where steps are not taken by the Gram matrix."""
     lam, point, momentum = start.copy(), start.copy(), 1.0
-    f, room, none = np.empty_like(start), _room(kernel), np.empty((0, 0, 0))
+    f, room, none = np.empty_like(start), _scratch_memory(kernel), np.empty((0, 0, 0))
     per_lambda = sign / max(len(sign), 1)
     for taken in range(steps):
         if by_gram:
-            square, measure = _by_gram(kernel, held, point * per_lambda, gamma, f, room)
+            square, measure = _write_function_by_gram(kernel, held, point * per_lambda, gamma, f, room)
         else:
-            square, measure = _evaluate(kernel, point * per_lambda, gamma, f, none, room)
+            square, measure = _write_function(kernel, point * per_lambda, gamma, f, none, room)
         slack = level - sign * f
         value = level * point.mean() - square + gamma * measure if len(point) else 0.0  # eq. (5)
-        if tolerance > 0 and _cost(level, slack, square, gamma * measure) * (1 - tolerance) <= value:
+        if tolerance > 0 and _scaled_cost(level, slack, square, gamma * measure) * (1 - tolerance) <= value:
             return point, taken
         risen = np.maximum(point + per_slack * slack, 0.0)  # eq. (12)
         if not accelerated:
@@ -486,7 +480,7 @@ def _ascend(kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, 
 
 
 @njit
-def _cost(level, slack, square, support):
+def _scaled_cost(level, slack, square, support):
     """What alpha costs once it is scaled up until all constraints hold; infinite where that cannot be."""
     least = level - slack.max() if len(slack) else level
     if least <= 0:

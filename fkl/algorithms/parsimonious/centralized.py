@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.parsimonious.dual import Dual, Solution
-from fkl.algorithms.parsimonious.learner import Client, Parsimonious, labels_of
+from fkl.algorithms.parsimonious.learner import Client, Parsimonious, signed_labels
 from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.contract.one_shot import CommonOfClasses, Owned
 from fkl.contract.star import Turn
@@ -36,6 +36,6 @@ class Centralized(Parsimonious):
         x, y = (np.concatenate(payload.values[r]) for payload in up.samples)
         quadrature, rng = self.quadrature(common, box, r)
         problems = [
-            Dual.single(quadrature, x, label, self.gamma, self.eps) for label in labels_of(common.classes[r], y)
+            Dual.single(quadrature, x, label, self.gamma, self.eps) for label in signed_labels(common.classes[r], y)
         ]
         return tuple(self.ascend(problem, problem.random_start(rng)) for problem in problems)

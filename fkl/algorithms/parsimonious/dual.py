@@ -143,7 +143,12 @@ class Dual:
 
     def alpha(self, lam: Array) -> Array:
         """Values of alpha at the nodes, (A, M), eqs. (8) and (9)."""
-        return np.stack([self._evaluated(problem, lam)[1].ravel() for problem in range(len(lam))])
+        alpha = np.empty((len(lam), *self.quadrature.block))
+        for problem, of_problem in enumerate(alpha):
+            coefficients = (lam[problem] * self.sign[problem])[self.present[problem]] / self.N[problem]
+            f = np.empty(len(coefficients))
+            ascent.evaluate(self.kernel(problem), coefficients, float(self.gamma), f, of_problem)
+        return alpha.reshape(len(lam), -1)
 
     def slack(self, lam: Array) -> Array:
         """Constraints 1 - eps - y_n f(x_n) at alpha of (8), (A, n); 0 where there is no sample.
@@ -186,21 +191,13 @@ class Dual:
 
     def kernel(self, problem: int) -> ascent.Kernel:
         """Kernel between one problem's samples and the nodes."""
-        if problem not in self._kernels:
+        if problem not in self._kernels_by_problem:
             x = np.ascontiguousarray(self.x[problem, self.present[problem]])
-            self._kernels[problem] = self.quadrature.kernel(x, FACTOR_BYTES)
-        return self._kernels[problem]
-
-    def _evaluated(self, problem: int, lam: Array) -> tuple[Array, Array]:
-        """Function (n,) at one problem's samples, and alpha (W, G, H), eqs. (11) and (8)."""
-        here = self.present[problem]
-        coefficients = (lam[problem] * self.sign[problem])[here] / self.N[problem]
-        f, alpha = np.empty(len(coefficients)), np.empty(self.quadrature.block)
-        ascent.evaluate(self.kernel(problem), coefficients, float(self.gamma), f, alpha)
-        return f, alpha
+            self._kernels_by_problem[problem] = self.quadrature.kernel(x, FACTOR_BYTES)
+        return self._kernels_by_problem[problem]
 
     @cached_property
-    def _kernels(self) -> dict[int, ascent.Kernel]:
+    def _kernels_by_problem(self) -> dict[int, ascent.Kernel]:
         return {}
 
 
@@ -329,10 +326,17 @@ def solve(
     require(rule in RULES, "rule", rule, f"one of {', '.join(RULES)}")
     require(steps >= 0, "steps", steps, "an integer >= 0")
     require(0 < eta < np.inf, "eta", eta, "a number > 0")
+    taken = np.zeros(len(problem.x), np.int64)
     if rule == "interior":
-        return _interior(problem, steps, tolerance)
+        lam, cost = np.zeros(problem.present.shape), np.zeros(len(problem.x))
+        for number, here in enumerate(problem.present):
+            x, y = problem.x[number, here], problem.y[number, here]
+            samples = Samples(problem.quadrature, x, y, problem.kernel(number))
+            found = optimum(samples, 1 - float(problem.eps), float(problem.gamma), tolerance, steps)
+            lam[number, here] = found.mu * problem.N[number, 0]
+            cost[number], taken[number] = found.cost, found.steps
+        return Solution(problem, lam, cost, rule, taken, tolerance)
     lam = np.where(problem.present, start, 0.0)
-    taken = np.zeros(len(start), np.int64)
     for number, (here, smooth) in enumerate(zip(problem.present, problem.smoothness(), strict=True)):
         N = float(problem.N[number, 0])
         rate = eta if rule == "printed" else N**2 / smooth
@@ -347,30 +351,15 @@ def solve(
             float(tolerance),
             rule == "accelerated",
         )
-    return Solution(problem, lam, _scaled_cost(problem, problem.alpha(lam)), rule, taken, tolerance)
-
-
-def _interior(problem: Dual, steps: int, tolerance: float) -> Solution:
-    lam, cost, taken = np.zeros(problem.present.shape), np.zeros(len(problem.x)), np.zeros(len(problem.x), np.int64)
-    for number, here in enumerate(problem.present):
-        x, y = problem.x[number, here], problem.y[number, here]
-        samples = Samples(problem.quadrature, x, y, problem.kernel(number))
-        found = optimum(samples, 1 - float(problem.eps), float(problem.gamma), tolerance, steps)
-        lam[number, here] = found.mu * problem.N[number, 0]
-        cost[number], taken[number] = found.cost, found.steps
-    return Solution(problem, lam, cost, "interior", taken, tolerance)
-
-
-def _scaled_cost(problem: Dual, alpha: Array) -> Array:
-    """What alpha (A, M) costs once it is scaled up until all constraints hold; infinite where that cannot be, (A,)."""
-    level = 1 - problem.eps
+    # What alpha costs once it is scaled up until all constraints hold; infinite where that cannot be.
+    alpha, level = problem.alpha(lam), 1 - problem.eps
     margin = np.where(problem.present, level - problem.slack_of(alpha), np.inf)
     least = margin.min(axis=1, initial=np.inf)
     scale = np.maximum(1.0, level / np.maximum(least, np.finfo(np.float64).tiny))
-    cost: Array = np.where(least > 0, 1.0, np.inf)
-    for number in np.flatnonzero(least > 0):
+    cost = np.where(least > 0, 1.0, np.inf)
+    for number in np.flatnonzero(least > 0).tolist():
         cost[number] = problem.quadrature.weights @ bidual(scale[number] * alpha[number], problem.gamma)
-    return cost
+    return Solution(problem, lam, cost, rule, taken, tolerance)
 
 
 class Representation(NamedTuple):
@@ -411,21 +400,20 @@ def representation(quadrature: Quadrature, alpha: Array) -> Representation:
     """
     sign = np.sign(alpha)
     height = np.abs(alpha)
-    pairs = _grid_neighbours(quadrature.shape) if quadrature.shape else _drawn_neighbours(quadrature)
+    one, other = _grid_neighbours(quadrature.shape) if quadrature.shape else _drawn_neighbours(quadrature)
     active = sign != 0
-    one, other = pairs
     same = active[one] & (sign[one] == sign[other])
     one, other = one[same], other[same]
     beaten = np.concatenate([one[height[one] < height[other]], other[height[other] < height[one]]])
     # A level part is a peak only if no node of it has a higher neighbour.
     level = height[one] == height[other]
-    parts = _components(len(alpha), one[level], other[level])
+    parts = _connected_parts(len(alpha), one[level], other[level])
     peaks = np.setdiff1d(parts[active], parts[beaten])
-    regions = np.unique(_components(len(alpha), one, other)[active])
+    regions = np.unique(_connected_parts(len(alpha), one, other)[active])
     return Representation(int(active.sum()), len(regions), len(peaks))
 
 
-def _components(size: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int32]:
+def _connected_parts(size: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int32]:
     """Number of the connected part that each of the nodes is in."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.parsimonious.dual import Dual, Flags, Solution
-from fkl.algorithms.parsimonious.learner import Client, Parsimonious, labels_of
+from fkl.algorithms.parsimonious.dual import Dual, Solution
+from fkl.algorithms.parsimonious.learner import Client, Parsimonious, signed_labels
 from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.basics.random_streams import Role
 from fkl.contract.one_shot import CommonOfClasses, Owned, by_replicate
@@ -34,12 +34,17 @@ class Federated(Parsimonious):
         """Algorithm 2. The problems of all agents here are solved side by side; none decides a bit of another's."""
 
         def of_one(r: int) -> tuple[tuple[Solution, ...], Array]:
-            x, y, agent = samples.of(r)
+            x, y, agent = samples.replicate(r)
             quadrature, _ = self.quadrature(common, client.box, r)
             local, mu = [], []
-            for function, label in enumerate(labels_of(common.classes[r], y)):
+            for function, label in enumerate(signed_labels(common.classes[r], y)):
                 problem = Dual.of_agents(quadrature, x, label, agent, self.gamma, self.eps)
-                local.append(self.ascend(problem, _starts(problem.present, r, function, turn)))
+                # Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], of each agent's own seed.
+                start = np.zeros(problem.present.shape)
+                for row, number, here in zip(start, turn.clients, problem.present, strict=True):
+                    [drawn] = turn.streams.of(r).private(Role.SELECTION, number, function, int(here.sum()))
+                    row[here] = 1 - drawn
+                local.append(self.ascend(problem, start))
                 # Samples come agent after agent, so that the problems' rows in their order are those of the samples.
                 mu.append(local[-1].mu[problem.present])
             return tuple(local), np.stack(mu, axis=1)
@@ -60,17 +65,8 @@ class Federated(Parsimonious):
         x, y, mu = (np.concatenate(payload.values[r]) for payload in up.samples)
         quadrature, _ = self.quadrature(common, box, r)
         final = []
-        for label, of_function in zip(labels_of(common.classes[r], y), mu.T, strict=True):
+        for label, of_function in zip(signed_labels(common.classes[r], y), mu.T, strict=True):
             union = Dual.single(quadrature, x, label, self.gamma, self.eps)
             # Lemma 2 weighs the agents' problems so that mu = lambda / N stays: lambda_F = mu N_F.
             final.append(self.ascend(union, of_function[None] * union.N))
         return tuple(final)
-
-
-def _starts(present: Flags, r: int, function: int, turn: Turn) -> Array:
-    """Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], of each agent's own seed, (A, n)."""
-    start = np.zeros(present.shape)
-    for row, agent, here in zip(start, turn.clients, present, strict=True):
-        [drawn] = turn.streams.of(r).private(Role.SELECTION, agent, function, int(here.sum()))
-        row[here] = 1 - drawn
-    return start

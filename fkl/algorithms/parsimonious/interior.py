@@ -87,18 +87,24 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
     mu, margin, solves = without_gamma(samples, level, tolerance)
     inside = np.flatnonzero((mu > 0) | (margin <= NEAR * level))
     rows, left = samples.rows(inside), steps
-    cost = _cost(mu[inside] @ rows, margin.min(), weights, level, gamma)
-    value = _value(mu[inside], rows, weights, level, gamma)
+    cost = _bidual_cost(mu[inside] @ rows, margin.min(), weights, level, gamma)
+    value = _dual_value(mu[inside], rows, weights, level, gamma)
     while 0 < value < cost * (1 - tolerance) and left:
         # On the path the gap is t for each sample and some 2 NODE_BARRIER t for each node: here, that of the start.
         t = (cost - value if cost < np.inf else value) / (len(inside) + 2 * NODE_BARRIER * len(weights))
         start = np.maximum(mu[inside], t / np.maximum(margin[inside] - level, LEAST_SLACK * level))
-        found, alpha, taken = _followed(rows, start, t, weights, level, gamma, tolerance / 2, left)
+        found, alpha, taken = _follow_central_path(rows, start, t, weights, level, gamma, tolerance / 2, left)
         left -= taken
         margin = samples.margin(alpha)
-        cost = _cost(alpha, margin.min(), weights, level, gamma)
-        mu[inside] = _active(found, margin[inside], rows, weights, level, gamma, cost * (1 - tolerance))
-        value = _value(mu[inside], rows, weights, level, gamma)
+        cost = _bidual_cost(alpha, margin.min(), weights, level, gamma)
+        # Barriers keep every lambda above 0. A constraint is not active, eq. (13), where lambda is small beside the
+        # slack: how small, is the most that leaves the dual function as high as is wanted.
+        slack = (margin[inside] - margin[inside].min()) / level
+        for share in (*ACTIVE, 0.0):
+            mu[inside] = np.where(found > share * slack * found.max(), found, 0.0)
+            value = _dual_value(mu[inside], rows, weights, level, gamma)
+            if value >= cost * (1 - tolerance):
+                break
         broken = np.setdiff1d(np.flatnonzero(margin < margin[inside].min()), inside)
         if not len(broken):
             break
@@ -107,27 +113,13 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
     return Optimum(mu, cost, solves + steps - left)
 
 
-def _value(mu: Array, rows: Array, weights: Array, level: float, gamma: float) -> float:
+def _dual_value(mu: Array, rows: Array, weights: Array, level: float, gamma: float) -> float:
     """Dual function, eq. (5)."""
     return float(level * mu.sum() - weights @ np.maximum((mu @ rows) ** 2 / 2 - gamma, 0.0))
 
 
-def _active(mu: Array, margin: Array, rows: Array, weights: Array, level: float, gamma: float, wanted: float) -> Array:
-    """Set lambda of constraints that are not active to 0, as (13) has it; barriers keep all of them above.
-
-    A constraint is active where lambda is large beside the slack; how large, is the most that leaves the dual function
-    as high as is wanted.
-    """
-    slack = (margin - margin.min()) / level
-    for share in (*ACTIVE, 0.0):
-        kept: Array = np.where(mu > share * slack * mu.max(), mu, 0.0)
-        if _value(kept, rows, weights, level, gamma) >= wanted:
-            break
-    return kept
-
-
 @njit  # type: ignore[untyped-decorator]
-def _share(z: float, gamma: float, t: float) -> tuple[float, float]:
+def _share_let_through(z: float, gamma: float, t: float) -> tuple[float, float]:
     """Share of the smoothed threshold, eq. (8), that lets z pass: 0 far below sqrt(2 gamma), 1 far above.
 
     And what is missing to 1. It is the multiplier of s >= z^2 / 2 - gamma on the central path.
@@ -141,25 +133,25 @@ def _share(z: float, gamma: float, t: float) -> tuple[float, float]:
 
 
 @njit(cache=True, fastmath=_SUM, error_model="numpy")  # type: ignore[untyped-decorator]
-def _smoothed(z: Array, gamma: float, t: float, alpha: Array, slope: Array) -> None:
+def _write_smooth_threshold(z: Array, gamma: float, t: float, alpha: Array, slope: Array) -> None:
     """Write the smoothed alpha of eq. (8) and its slope in z."""
     for m in range(len(z)):
-        passed, stopped = _share(z[m], gamma, t)
+        passed, stopped = _share_let_through(z[m], gamma, t)
         alpha[m] = passed * z[m]
         slope[m] = passed * (1 + z[m] * z[m] / (t / passed + t * passed / (stopped * stopped)))
 
 
 @njit(cache=True, fastmath=_SUM, error_model="numpy")  # type: ignore[untyped-decorator]
-def _pull(z: Array, along: Array, length: float, weights: Array, gamma: float, t: float) -> float:
+def _slope_of_nodes(z: Array, along: Array, length: float, weights: Array, gamma: float, t: float) -> float:
     """Slope of the nodes' part of the barrier function so far along."""
     pull = 0.0
     for m in range(len(z)):
         at = z[m] + length * along[m]
-        pull += weights[m] * _share(at, gamma, t)[0] * at * along[m]
+        pull += weights[m] * _share_let_through(at, gamma, t)[0] * at * along[m]
     return pull
 
 
-def _followed(
+def _follow_central_path(
     rows: Array, mu: Array, t: float, weights: Array, level: float, gamma: float, tolerance: float, steps: int
 ) -> tuple[Array, Array, int]:
     """Follow the central path for the samples of `rows`, from mu and the barriers' weight t.
@@ -182,7 +174,7 @@ def _followed(
         taken += 1
         z = mu @ rows  # eq. (9)
         of_node = NODE_BARRIER * len(weights) * t
-        _smoothed(z, gamma, of_node, alpha, slope)
+        _write_smooth_threshold(z, gamma, of_node, alpha, slope)
         np.multiply(rows, np.sqrt(weights * slope), out=scaled)
         np.matmul(scaled, scaled.T, out=normal)  # one matrix, so that BLAS makes only half of it
         normal[diagonal] += slack / mu
@@ -194,25 +186,25 @@ def _followed(
         move = dpotrs(factor, gradient, lower=1)[0]
         along = move @ rows
         candidate = alpha + slope * along
-        its_cost = _cost(candidate, (rows @ (weights * candidate)).min(), weights, level, gamma)
+        its_cost = _bidual_cost(candidate, (rows @ (weights * candidate)).min(), weights, level, gamma)
         if its_cost < cost:
             best_alpha, cost = candidate, its_cost
-        its_value = _value(mu, rows, weights, level, gamma)
+        its_value = _dual_value(mu, rows, weights, level, gamma)
         if its_value > value:
             best_mu, value = mu, its_value
         if cost < np.inf and cost * (1 - tolerance) <= value:
             break
         decrement = gradient @ move / t
-        length = _length(mu, move, z, along, weights, level, gamma, t, of_node)
+        length = _line_search(mu, move, z, along, weights, level, gamma, t, of_node)
         change = (t - slack * mu - slack * move) / mu
         mu = mu + length * move
-        slack = slack + min(1.0, TO_BORDER * _border(slack, change)) * change
+        slack = slack + min(1.0, TO_BORDER * _steps_to_border(slack, change)) * change
         if decrement < SHORT:
             t *= FALL
     return best_mu, best_alpha, taken
 
 
-def _cost(alpha: Array, least: float, weights: Array, level: float, gamma: float) -> float:
+def _bidual_cost(alpha: Array, least: float, weights: Array, level: float, gamma: float) -> float:
     """What alpha costs in the bidual once it is scaled up until all constraints hold; infinite where that cannot be.
 
     `least` is the least y f of all.
@@ -220,24 +212,24 @@ def _cost(alpha: Array, least: float, weights: Array, level: float, gamma: float
     return float(weights @ bidual(alpha * max(1.0, level / least), gamma)) if least > 0 else np.inf
 
 
-def _border(values: Array, change: Array) -> float:
+def _steps_to_border(values: Array, change: Array) -> float:
     """Steps to where the first of the values is 0."""
     falls = change < 0
     return float((-values[falls] / change[falls]).min(initial=np.inf))
 
 
-def _length(
+def _line_search(
     mu: Array, move: Array, z: Array, along: Array, weights: Array, level: float, gamma: float, t: float, of_node: float
 ) -> float:
     """Length of the step along which the barrier function, which is concave, rises to a flat place; at most 1."""
     up = level * move.sum()
 
     def slope(length: float) -> float:
-        pull = _pull(z, along, length, weights, gamma, of_node)
+        pull = _slope_of_nodes(z, along, length, weights, gamma, of_node)
         return float(up - pull + t * (move / (mu + length * move)).sum())
 
     first = slope(0.0)
-    low, high = 0.0, min(1.0, TO_BORDER * _border(mu, move))
+    low, high = 0.0, min(1.0, TO_BORDER * _steps_to_border(mu, move))
     length = high
     for _ in range(20):
         here = slope(length)

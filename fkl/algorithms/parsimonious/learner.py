@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.dual import RULES, Dual, Model, Solution, representation, solve
-from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, box_of
+from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, smallest_box
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role
@@ -155,8 +155,14 @@ class Parsimonious(OneShot, HoldOut):
             return Box(SameForAll(server.box))
         if turn.exchange < MODEL:
             return None
-        nodes, coefficients = zip(*map(_numbered, server.final), strict=True)
-        return Function((Ragged(tuple((one,) for one in nodes)), Ragged(tuple((one,) for one in coefficients))))
+        # Nodes of a replicate's functions are numbered on from one function to the next, so that one array holds all.
+        nodes, coefficients = [], []
+        for solutions in server.final:
+            models = [solution.model() for solution in solutions]
+            numbers = [model.active + number * model.quadrature.size for number, model in enumerate(models)]
+            nodes.append((np.concatenate(numbers),))
+            coefficients.append((np.concatenate([model.coefficients for model in models]),))
+        return Function((Ragged(tuple(nodes)), Ragged(tuple(coefficients))))
 
     def client(  # type: ignore[override]
         self, common: CommonOfClasses, client: Client, down: Any, samples: Owned, turn: Turn
@@ -169,14 +175,25 @@ class Parsimonious(OneShot, HoldOut):
             client = client if down is None else replace(client, box=down.box.values)
             client, up = self.choose(common, client, samples, turn)
             return client, up, None
-        return client, None, self._predictors(common, client, *down.model)
+        # Each replicate's classifier, from the model that came down.
+        nodes, coefficients = down.model
+        made = []
+        for r, classes in enumerate(common.classes):
+            quadrature, _ = self.quadrature(common, client.box, r)
+            function, node = np.divmod(nodes.values[r][0], quadrature.size)
+            of = [function == number for number in range(len(signed_labels(classes, classes)))]
+            models = [Model(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
+            made.append(Classifier(classes, tuple(models)))
+        return client, None, tuple(made)
 
     def server(  # type: ignore[override]
         self, common: CommonOfClasses, server: Server, up: Any, share: Array, turn: Turn
     ) -> Server:
         """The box around all corners, then the solution on what was sent."""
         if turn.exchange == BOX and up is not None:
-            return replace(server, box=np.stack([box_of(one.reshape(-1, common.dimension)) for one in up.box.values]))
+            return replace(
+                server, box=np.stack([smallest_box(one.reshape(-1, common.dimension)) for one in up.box.values])
+            )
         if turn.exchange == SAMPLES:
             final = by_replicate(lambda r: self.solve(common, server.box, up, r), len(server.box))
             return replace(server, final=tuple(final))
@@ -197,7 +214,7 @@ class Parsimonious(OneShot, HoldOut):
         widths = [share * longest for share in FALLBACK_WIDTHS] if self.widths is None else self.widths
         nodes = self.centres * len(widths)
         require_memory(nodes * NODE_BYTES, f"{nodes} centres and widths", "algo.centres or the number of algo.widths")
-        return Quadrature.over(box[r], self.centres, widths, rng), rng
+        return Quadrature.over_box(box[r], self.centres, widths, rng), rng
 
     def ascend(self, problem: Dual, start: Array) -> Solution:
         """Solve a problem with the keys' rule, budget of steps and tolerance."""
@@ -231,17 +248,6 @@ class Parsimonious(OneShot, HoldOut):
     def functions(self, world: World, state: Any, t: int) -> tuple[Classes, ...]:
         """Every replicate's model."""
         return tuple(classifier.function for classifier in state)
-
-    def _predictors(self, common: CommonOfClasses, client: Client, nodes: Ragged, coefficients: Ragged) -> Predictors:
-        """What the clients make of the model."""
-        made = []
-        for r, classes in enumerate(common.classes):
-            quadrature, _ = self.quadrature(common, client.box, r)
-            function, node = np.divmod(nodes.values[r][0], quadrature.size)
-            of = [function == number for number in range(len(labels_of(classes, classes)))]
-            models = [Model(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
-            made.append(Classifier(classes, tuple(models)))
-        return tuple(made)
 
 
 @dataclass(frozen=True)
@@ -280,14 +286,7 @@ class Classifier:
         return Classes.gaussian(nodes.nodes[kept], 1 / width, coefficients, np.zeros(len(self.models)), *known)
 
 
-def labels_of(classes: Array, y: Array) -> list[Array]:
+def signed_labels(classes: Array, y: Array) -> list[Array]:
     """Labels -1 and 1 of a target (n,), for each function to be learned."""
     chosen = classes[1:] if len(classes) == 2 else classes
     return [np.where(y == value, 1.0, -1.0) for value in chosen]
-
-
-def _numbered(final: tuple[Solution, ...]) -> tuple[NDArray[np.int64], Array]:
-    """Nodes and coefficients of all functions."""
-    models = [solution.model() for solution in final]
-    nodes = [model.active + number * model.quadrature.size for number, model in enumerate(models)]
-    return np.concatenate(nodes), np.concatenate([model.coefficients for model in models])

@@ -98,29 +98,27 @@ class Decision:
 
     def __call__(self, x: NDArray[Any]) -> Array:
         """Class of each sample (n, d): that of most votes, the first of equals."""
-        rows = max(1, BLOCK // max(1, len(self.support)))
-        x = np.asarray(x, np.float64)
-        parts = [self._voted(x[start : start + rows]) for start in range(0, len(x), rows)]
-        return self.classes[np.concatenate(parts)] if parts else np.zeros(0)
-
-    def _voted(self, x: Array) -> Integers:
         from sklearn.metrics.pairwise import rbf_kernel
 
-        kernel = rbf_kernel(x, self.support, gamma=float(self.scale[0]))
-        ends = np.cumsum([0, *self._counts()]).astype(np.int64)
+        rows = max(1, BLOCK // max(1, len(self.support)))
+        x = np.asarray(x, np.float64)
+        ends = np.cumsum([0, *self._support_by_class()]).astype(np.int64)
         votes = np.zeros((len(x), len(self.classes)), np.int64)
-        for pair, (i, j) in enumerate(combinations(range(len(self.classes)), 2)):
-            mine, theirs = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-            f = kernel[:, mine] @ self.weight[mine, j - 1] + kernel[:, theirs] @ self.weight[theirs, i]
-            for_i = f + self.bias[pair] > 0
-            votes[:, i] += for_i
-            votes[:, j] += ~for_i
-        return votes.argmax(axis=1)
+        for start in range(0, len(x), rows):
+            kernel = rbf_kernel(x[start : start + rows], self.support, gamma=float(self.scale[0]))
+            here = votes[start : start + rows]
+            for pair, (i, j) in enumerate(combinations(range(len(self.classes)), 2)):
+                mine, theirs = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+                f = kernel[:, mine] @ self.weight[mine, j - 1] + kernel[:, theirs] @ self.weight[theirs, i]
+                for_i = f + self.bias[pair] > 0
+                here[:, i] += for_i
+                here[:, j] += ~for_i
+        return self.classes[votes.argmax(axis=1)] if len(x) else np.zeros(0)
 
     @property
     def function(self) -> Classes:
         """As arrays that a model keeps."""
-        ends = np.cumsum([0, *self._counts()]).astype(np.int64)
+        ends = np.cumsum([0, *self._support_by_class()]).astype(np.int64)
         coefficients = np.zeros((len(self.bias), 1, len(self.support)))
         for pair, (i, j) in enumerate(combinations(range(len(self.classes)), 2)):
             mine, theirs = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
@@ -129,7 +127,7 @@ class Decision:
         known = self.classes, np.array(True)
         return Classes.gaussian(self.support, np.sqrt(2 * self.scale), coefficients, self.bias, *known)
 
-    def _counts(self) -> Array:
+    def _support_by_class(self) -> Array:
         first = np.count_nonzero(self.weight[:, 0] > 0)
         return self.count if len(self.count) else np.array([first, len(self.weight) - first])
 
@@ -179,7 +177,13 @@ class Machine(OneShot, HoldOut):
             machines = [[*(array for [array] in of), *known] for of in models]
             both = zip(common.classes, machines, strict=True)
             return client, None, tuple(Decision(classes, *arrays) for classes, arrays in both)
-        chosen = by_replicate(lambda r: self._sent(samples, r), len(samples.y.values))
+
+        def sent_of(r: int) -> list[tuple[Array, Array]]:
+            own = list(zip(samples.x.values[r], samples.y.values[r], strict=True))
+            chosen = [self.sends(x, y) for x, y in own]
+            return [(x[here], y[here]) for (x, y), here in zip(own, chosen, strict=True)]
+
+        chosen = by_replicate(sent_of, len(samples.y.values))
         x, y = (Ragged(tuple(tuple(one[part] for one in of_one) for of_one in chosen)) for part in range(2))
         return Client(np.array([[len(one) for one in of_one] for of_one in y.values])), Sent((x, y)), None
 
@@ -220,12 +224,6 @@ class Machine(OneShot, HoldOut):
         """Of the kernel of the width that is given."""
         assert self.width is not None
         return 1 / (2 * self.width**2)
-
-    def _sent(self, samples: Owned, r: int) -> list[tuple[Array, Array]]:
-        """What each client sends."""
-        own = list(zip(samples.x.values[r], samples.y.values[r], strict=True))
-        chosen = [self.sends(x, y) for x, y in own]
-        return [(x[here], y[here]) for (x, y), here in zip(own, chosen, strict=True)]
 
 
 @dataclass(frozen=True)

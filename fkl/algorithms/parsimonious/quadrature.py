@@ -48,7 +48,7 @@ class Quadrature:
     shape: tuple[int, ...] = ()
 
     @classmethod
-    def over(
+    def over_box(
         cls, box: Array, centres: int, widths: Sequence[float], rng: np.random.Generator | None = None
     ) -> "Quadrature":
         """Quadrature over a box of centres and a list of widths.
@@ -59,7 +59,7 @@ class Quadrature:
         Parameters
         ----------
         box : (2, d)
-            Lower and upper corner, as `box_of` gives them.
+            Lower and upper corner, as `smallest_box` gives them.
         centres : int
             Centres a width; on a grid the d-th power that is nearest to it.
         widths : sequence of float
@@ -129,8 +129,8 @@ class Quadrature:
         d1 = self.first.shape[1]
         columns = int(min(H, max(most_bytes // max(len(x) * W * 8, 1), 1)))
         others = np.ascontiguousarray(x[:, d1:])
-        rest = self._factors(self.rest if columns == H else self.rest[:0], others)
-        first = self._factors(self.first, np.ascontiguousarray(x[:, :d1]))
+        rest = self._kernel_factors(self.rest if columns == H else self.rest[:0], others)
+        first = self._kernel_factors(self.first, np.ascontiguousarray(x[:, :d1]))
         return Kernel(first, rest, self.rest, others, self.width, self.weights.reshape(self.block), columns)
 
     def function(self, coefficients: Array, x: Array) -> Array:
@@ -146,7 +146,7 @@ class Quadrature:
             f[here] = np.einsum("wng,wng->n", kernel.first, kernel.rest @ block.swapaxes(1, 2))
         return f
 
-    def _factors(self, points: Array, x: Array) -> Array:
+    def _kernel_factors(self, points: Array, x: Array) -> Array:
         """The kernel in some of the coordinates, at every width: (W, n, points)."""
         out = np.empty((len(self.width), len(x), len(points)))
         for width, of_width in zip(self.width, out, strict=True):
@@ -154,7 +154,7 @@ class Quadrature:
         return out
 
 
-def box_of(x: Array, margin: float = 0.0) -> Array:
+def smallest_box(x: Array, margin: float = 0.0) -> Array:
     """The smallest box around samples, each side moved outwards by a share of its length.
 
     Parameters

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.boosting_letters import Choice, Key, Left, Statistics, Sums
-from fkl.algorithms.vertical.boosting_trees import Tree, binned, starts_of
+from fkl.algorithms.vertical.boosting_trees import Tree, bin_features, first_bins_of
 from fkl.algorithms.vertical.ciphers import Cipher, Keys, Sorting
 from fkl.algorithms.vertical.messages import Array, Count, Groups, Integers, uncounted
 
@@ -23,11 +23,11 @@ class Summed:
     places: NDArray[np.int64]
 
     @classmethod
-    def of(cls, bins: Integers, starts: NDArray[np.int64], some: NDArray[np.bool_]) -> "Summed":
+    def from_bins(cls, bins: Integers, starts: NDArray[np.int64], some: NDArray[np.bool_]) -> "Summed":
         """Some features (d,) of those with these bins (d, n), which begin at `starts` in the histogram of all."""
         widths = np.diff(starts)
         begins = np.concatenate([[0], np.cumsum(widths[some])])
-        sorting = Sorting.of(np.asfortranarray(bins[some]), begins)  # a sample's bins are taken together
+        sorting = Sorting.from_bins(np.asfortranarray(bins[some]), begins)  # a sample's bins are taken together
         return cls(sorting, np.flatnonzero(np.repeat(some, widths)))
 
 
@@ -56,15 +56,15 @@ class Pooled:
         return {name: value for name, value in vars(self).items() if name != "count"}
 
     @classmethod
-    def of(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "Pooled":
+    def from_parties(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "Pooled":
         """Parties of samples (n, d), with the features of each, the active one, and the most bins a feature."""
         numbers = (root, *(party for party in range(len(groups)) if party != root))
         owner = np.zeros(x.shape[1], np.int64)
         for party, features in enumerate(groups):
             owner[features] = party
-        edges, sorted_in = binned(x, bins)
-        starts = starts_of(edges)
-        own, others = (Summed.of(sorted_in, starts, some) for some in (owner == root, owner != root))
+        edges, sorted_in = bin_features(x, bins)
+        starts = first_bins_of(edges)
+        own, others = (Summed.from_bins(sorted_in, starts, some) for some in (owner == root, owner != root))
         sizes = tuple(2 * int(np.diff(starts)[groups[party]].sum()) for party in numbers[1:])
         return cls(numbers, edges, starts, owner, sorted_in, own, others, sizes, cipher.keys())
 
@@ -105,7 +105,7 @@ class Pooled:
             histogram[self.others.places] = self.keys.decrypt(self.keys.sums(sealed, rows, self.others.sorting))
         return histogram
 
-    def divide(self, rows: Integers, feature: int, edge: int, told: bool) -> NDArray[np.bool_]:
+    def divide_rows(self, rows: Integers, feature: int, edge: int, told: bool) -> NDArray[np.bool_]:
         """Which rows go left: the owner says so, and the other parties are told where children may be split.
 
         Samples are named by one bit each.

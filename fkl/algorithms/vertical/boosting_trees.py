@@ -45,7 +45,7 @@ class Tree:
     def decision(self, x: Array, rows: Integers | None = None) -> Array:
         """What the tree adds to f of samples (n, d), shape (n,), or of some rows of them, (m,)."""
         rows = np.arange(len(x)) if rows is None else rows
-        return self.value[_leaves(x, rows, self.feature, self.threshold, self.left, self.right)]
+        return self.value[_leaf_of_rows(x, rows, self.feature, self.threshold, self.left, self.right)]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Nodes:
         self.rows.append((LEAF, 0.0, LEAF, LEAF, LEAF, 0.0))
         return len(self.rows) - 1
 
-    def close(self, node: int, value: float) -> float:
+    def make_leaf(self, node: int, value: float) -> float:
         """Make it a leaf of this value."""
         self.rows[node] = (LEAF, 0.0, LEAF, LEAF, LEAF, value)
         return value
@@ -128,20 +128,29 @@ class Binned(NamedTuple):
     sorting: Sorting
 
     @classmethod
-    def of(cls, x: Array, most: int) -> "Binned":
+    def from_samples(cls, x: Array, most: int) -> "Binned":
         """Of samples (n, d_j), in at most so many bins a feature."""
-        edges, bins = binned(x, most)
-        return cls(edges, Sorting.of(np.asfortranarray(bins), starts_of(edges)))  # a sample's bins are taken together
+        edges, bins = bin_features(x, most)
+        return cls(
+            edges, Sorting.from_bins(np.asfortranarray(bins), first_bins_of(edges))
+        )  # a sample's bins are taken together
 
 
-def binned(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
+def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
     """Edges as in `Binned`, and bins (d, n), of samples (n, d) in at most so many bins a feature."""
-    edges = tuple(_edges(column, most) for column in x.T)
+    edges: tuple[Array, ...] = ()
+    for column in x.T:
+        values = np.unique(column)
+        if len(values) > most:  # edges are values that occur, so that a party can name a split by one of them
+            levels = np.arange(1, most) / most
+            inner = np.unique(np.quantile(column, levels, method="inverted_cdf"))
+            values = np.unique(np.append(inner, values[-1]))
+        edges = (*edges, values[:-1])
     columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
     return edges, np.array(columns, np.uint8).reshape(len(edges), len(x))
 
 
-def starts_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
+def first_bins_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
     """Where the bins of each feature begin in a histogram, and their number."""
     return np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
 
@@ -150,16 +159,6 @@ def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
     """Coded g and h (n, 2) of the logistic loss."""
     p = expit(f)
     return np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)
-
-
-def _edges(column: Array, bins: int) -> Array:
-    """Upper ends of all bins of a feature but the last: values that occur."""
-    values = np.unique(column)
-    if len(values) > bins:
-        levels = np.arange(1, bins) / bins
-        values = np.append(np.unique(np.quantile(column, levels, method="inverted_cdf")), values[-1])
-        values = np.unique(values)
-    return values[:-1]
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -192,7 +191,7 @@ def best_split(
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _leaves(
+def _leaf_of_rows(
     x: Array,
     rows: Integers,
     feature: NDArray[np.int64],

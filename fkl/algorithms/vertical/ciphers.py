@@ -53,7 +53,7 @@ class Sorting:
     ends: Integers
 
     @classmethod
-    def of(cls, bins: Integers, starts: Integers) -> "Sorting":
+    def from_bins(cls, bins: Integers, starts: Integers) -> "Sorting":
         """Find the bins of most rows."""
         fullest = np.array([np.bincount(way).argmax() for way in bins], np.int64).reshape(len(bins))
         apart = bins != fullest[:, None]
@@ -236,7 +236,7 @@ class OneByOne:
 
     @property
     def public(self) -> bytes:
-        """As `Keys.public`."""
+        """What others need to encrypt and to add; here nothing."""
         return b""
 
     def written(self, ciphertext: Any) -> int:
@@ -248,14 +248,14 @@ class OneByOne:
         raise NotImplementedError
 
     def words(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.void]:
-        """As `Keys.words`."""
+        """Ciphertexts as they travel, each a whole number in `width` bytes."""
         words = np.empty(ciphertexts.shape, f"V{self.width}")
         for place, ciphertext in enumerate(ciphertexts.flat):
             words.flat[place] = np.void(self.written(ciphertext).to_bytes(self.width))
         return words
 
     def of_words(self, words: NDArray[np.void]) -> NDArray[np.object_]:
-        """As `Keys.of_words`."""
+        """Ciphertexts that have arrived, read one by one."""
         return self._each(words.shape, (self.read(int.from_bytes(word.tobytes())) for word in words.flat))
 
     def seal(self, value: int) -> Any:
@@ -267,11 +267,11 @@ class OneByOne:
         raise NotImplementedError
 
     def encrypt(self, values: Integers) -> NDArray[np.object_]:
-        """As `Keys.encrypt`."""
+        """Ciphertexts of pairs of integers (n, 2), one by one."""
         return self._each(values.shape, (self._sealed(int(value)) for value in values.flat))
 
     def sums(self, ciphertexts: NDArray[np.object_], rows: Integers, sorting: Sorting) -> NDArray[np.object_]:
-        """As `Keys.sums`."""
+        """Sums over the rows that share a bin, one addition after another; an empty bin gets a fresh 0."""
         total = np.full((int(sorting.starts[-1]), ciphertexts.shape[1]), None, np.object_)
         for way, start in zip(sorting.bins, sorting.starts[:-1], strict=True):
             for row in rows:
@@ -283,7 +283,7 @@ class OneByOne:
         return self._each(total.shape, (self._sealed(0) if entry is None else entry for entry in total.flat))
 
     def decrypt(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.int64]:
-        """As `Keys.decrypt`."""
+        """Whole numbers (n, 2), one by one."""
         self.operations.decryptions += ciphertexts.size
         return np.array([self.open(ciphertext) for ciphertext in ciphertexts.flat], np.int64).reshape(ciphertexts.shape)
 
@@ -332,10 +332,10 @@ class OperationTimes:
     PAIRS: ClassVar[int] = 16
 
     @classmethod
-    def of(cls, cipher: Cipher) -> "OperationTimes":
+    def from_cipher(cls, cipher: Cipher) -> "OperationTimes":
         """Measure a cipher on a few numbers."""
         keys, rows = cipher.keys(), np.arange(cls.PAIRS)
-        values, sorting = 2 * cls.PAIRS, Sorting.of(np.zeros((1, cls.PAIRS), np.uint8), np.array([0, 1]))
+        values, sorting = 2 * cls.PAIRS, Sorting.from_bins(np.zeros((1, cls.PAIRS), np.uint8), np.array([0, 1]))
         began = perf_counter()
         ciphertexts = keys.encrypt(np.stack([rows, -rows], axis=1))
         encrypted = perf_counter()
@@ -384,7 +384,10 @@ def _sums_of_few(
     starts: Integers,
     fullest: Integers,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """As `Sorting.sums`: whole numbers, so that of a way's fullest bin they are those of all rows less the others."""
+    """Sums and rows of all bins; a feature's fullest bin has the sum over all rows less that over its other bins.
+
+    That is exact, since these are whole numbers, and takes a look at few rows where most are in one bin.
+    """
     total = np.zeros((starts[-1], 2), np.int64)
     members = np.zeros(starts[-1], np.int64)
     of_all = np.zeros(2, np.int64)

@@ -176,7 +176,7 @@ class Dsg(VerticalMethod):
         """Steps: iterations from one mark to the next."""
         return min(self.marks, self.iterations)
 
-    def until(self, t: int) -> int:
+    def iterations_after(self, t: int) -> int:
         """Iterations done after step t."""
         return round(self.iterations * (t + 1) / self.rounds)
 
@@ -188,16 +188,18 @@ class Dsg(VerticalMethod):
     def init(self, world: World) -> State:
         """Start from f = 0."""
         replicates = range(len(world.streams.replicates))
-        return State([self.learner(world.common.of(r), world.problem) for r in replicates], [{} for _ in replicates])
+        return State(
+            [self.learner(world.common.replicate(r), world.problem) for r in replicates], [{} for _ in replicates]
+        )
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """Iterations up to the next mark, and the f that there is then."""
-        common = [world.common.of(r) for r in range(len(state.learners))]
+        common = [world.common.replicate(r) for r in range(len(state.learners))]
         for one, learner in zip(common, state.learners, strict=True):
-            self.advance(one, world.problem, learner, self.until(t))
+            self.advance(one, world.problem, learner, self.iterations_after(t))
         each = zip(common, state.learners, strict=True)
-        f = tuple(partial(self.test, one, world.problem, learner) for one, learner in each)
-        return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.until(t))
+        f = tuple(partial(self.values_on_tests, one, world.problem, learner) for one, learner in each)
+        return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.iterations_after(t))
 
     def learner(self, common: Common, problem: Vertical) -> Any:
         """One replicate before its first iteration.
@@ -260,12 +262,8 @@ class Dsg(VerticalMethod):
         once = np.stack([asking, other + (other >= asking)], axis=1)
         return once[np.arange(self.iterations) % self.draws]
 
-    def directions(self, common: Common, t: int) -> NDArray[np.float64]:
-        """Directions w that iteration t draws, (D, d), a function of its seed alone (FDSKL, Theorem 1)."""
-        return self._directions(common, [t])
-
-    def _directions(self, common: Common, draws: list[int]) -> NDArray[np.float64]:
-        """Those of several iterations, one below the other: what is made of uniform numbers is made of all at once."""
+    def directions(self, common: Common, *draws: int) -> NDArray[np.float64]:
+        """Directions w that iterations draw, D rows (d,) each, functions of their seeds alone (FDSKL, Theorem 1)."""
         u = common.streams.uniform_of_rounds(Role.FEATURES, draws, self.features * common.dimension)
         inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(-1, common.dimension)
         standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
@@ -274,9 +272,11 @@ class Dsg(VerticalMethod):
 
     def phases(self, common: Common, t: int, holder: int) -> NDArray[np.float64]:
         """Phases b of iteration t, (D,), of a worker's own seed (FDSKL, Algorithm 3, line 2)."""
-        return self._phases(common, [t], np.array([holder])).ravel()
+        return self._phases_of_iterations(common, [t], np.array([holder])).ravel()
 
-    def _phases(self, common: Common, draws: list[int], holders: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _phases_of_iterations(
+        self, common: Common, draws: list[int], holders: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         """Those of several iterations, (T, D), each of its own worker's seed."""
         phases = np.empty((len(draws), self.features))
         for holder in np.unique(holders).tolist():
@@ -295,19 +295,42 @@ class Dsg(VerticalMethod):
 
     def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
         """Iterate until so many iterations are done."""
+        D = self.features
         x = problem.quick_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
-            self._block(common, problem, learner, min(learner.t + self._several, until), x)
+            # Features of several iterations are computed at once, and before the end only those of their own rows.
+            first, end = learner.t, min(learner.t + self._iterations_at_once, until)
+            w, b = self._drawn_features(common, learner, first, end)
+            rows = learner.batches[first:end]
+            phi = cosine_features(problem.quick_x[rows.ravel()], w, b).reshape(*rows.shape, -1)
+            f, y = learner.f[learner.place[rows]], problem.y[rows]
+            alpha, shrunk = np.zeros(len(b)), 1.0
+            # Coefficients of earlier blocks shrink by one factor, which is multiplied in at the end of this one.
+            for k in range(end - first):
+                gamma = self.gamma_at(first + k)
+                before, own = slice(0, k * D), slice(k * D, (k + 1) * D)
+                f_k = shrunk * f[k] + phi[k, :, before] @ alpha[before]
+                slope = LOSSES[self.loss].derivative(f_k, y[k])
+                alpha[own] = -gamma * (slope @ phi[k, :, own]) / (self.batch * D)
+                alpha[before] *= 1 - gamma * self.lam
+                shrunk *= 1 - gamma * self.lam
+            learner.alpha[:first] *= shrunk
+            learner.alpha[first:end] = alpha.reshape(-1, D)
+            learner.t = end
+            learner.shrunk *= shrunk
+            # Rows that no later iteration draws are not kept up to date.
+            again = learner.still_needed(end)
+            _add_features(x[:again], learner.f[:again], shrunk, w, b, alpha)
 
-    def test(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
+    def values_on_tests(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
         """Values f of the rows that are tested on: the features drawn since they were last asked for are added."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0
         x = problem.quick_x[learner.tested_rows].astype(self._precision(common))
-        for first in range(learner.tested, learner.t, self._several):
-            end = min(first + self._several, learner.t)
-            w, b = self._drawn(common, learner, first, end)
-            _add(x, learner.f_test, 1.0, w, b, learner.alpha[first:end].ravel())
+        for first in range(learner.tested, learner.t, self._iterations_at_once):
+            end = min(first + self._iterations_at_once, learner.t)
+            w, b = self._drawn_features(common, learner, first, end)
+            _add_features(x, learner.f_test, 1.0, w, b, learner.alpha[first:end].ravel())
         learner.tested = learner.t
         return learner.f_test[learner.tested_place]
 
@@ -318,7 +341,7 @@ class Dsg(VerticalMethod):
             drawn = min(learner.t, self.draws)
             size = drawn * self.features
             require_memory(16 * size * world.problem.dimension, f"a model of {size} features", "algo.iterations")
-            w, b = self._drawn(world.common.of(r), learner, 0, drawn)
+            w, b = self._drawn_features(world.common.replicate(r), learner, 0, drawn)
             alpha = np.zeros((drawn, self.features))
             np.add.at(alpha, np.arange(learner.t) % self.draws, learner.alpha[: learner.t])
             bank = FeatureBank(w.T[None, None], np.ones(1, w.dtype), b[None, None], precision=w.dtype)
@@ -327,49 +350,23 @@ class Dsg(VerticalMethod):
         return tuple(learned)
 
     @property
-    def _several(self) -> int:
+    def _iterations_at_once(self) -> int:
         """Iterations that are computed together."""
         return max(1, BLOCK // self.features)
 
-    def _drawn(self, common: Common, learner: Learner, first: int, end: int) -> tuple[Array, Array]:
+    def _drawn_features(self, common: Common, learner: Learner, first: int, end: int) -> tuple[Array, Array]:
         """All directions, one a row, and phases of some iterations."""
         draws = [t % self.draws for t in range(first, end)]
-        phases = self._phases(common, draws, learner.holders[first:end])
+        phases = self._phases_of_iterations(common, draws, learner.holders[first:end])
         dtype = self._precision(common)
-        return self._directions(common, draws).astype(dtype), phases.ravel().astype(dtype)
+        return self.directions(common, *draws).astype(dtype), phases.ravel().astype(dtype)
 
     def _precision(self, common: Common) -> np.dtype[np.floating]:
         """Of angles: that of Cauchy directions is float64, as float32 does not hold the fraction of a turn."""
         return np.dtype(np.float64 if common.dictionary.families[0] == "laplacian" else common.precision)
 
-    def _block(self, common: Common, problem: Vertical, learner: Learner, end: int, x: Any) -> None:
-        """Several iterations: their features are computed at once, and only those of their own rows before the end.
 
-        x (m, d): of the first of the learner's rows, all that are still needed, in the precision of angles.
-        """
-        first, D = learner.t, self.features
-        w, b = self._drawn(common, learner, first, end)
-        rows = learner.batches[first:end]
-        phi = phi_of(problem.quick_x[rows.ravel()], w, b).reshape(*rows.shape, -1)
-        f, y = learner.f[learner.place[rows]], problem.y[rows]
-        alpha, shrunk = np.zeros(len(b)), 1.0
-        for k in range(end - first):
-            gamma = self.gamma_at(first + k)
-            before, own = slice(0, k * D), slice(k * D, (k + 1) * D)
-            f_k = shrunk * f[k] + phi[k, :, before] @ alpha[before]
-            slope = LOSSES[self.loss].derivative(f_k, y[k])
-            alpha[own] = -gamma * (slope @ phi[k, :, own]) / (self.batch * D)
-            alpha[before] *= 1 - gamma * self.lam
-            shrunk *= 1 - gamma * self.lam
-        learner.alpha[:first] *= shrunk
-        learner.alpha[first:end] = alpha.reshape(-1, D)
-        learner.t = end
-        learner.shrunk *= shrunk
-        again = learner.still_needed(end)
-        _add(x[:again], learner.f[:again], shrunk, w, b, alpha)
-
-
-def _add(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:
+def _add_features(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:
     """Let f <- shrunk f + phi alpha on rows x, in place: in float32 by the compiled loop, which keeps no phi."""
     scaled = (np.sqrt(2) * alpha).astype(w.dtype)
     compiled, sparse = w.dtype == np.float32, not isinstance(x, np.ndarray)
@@ -383,22 +380,22 @@ def _add(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alph
                 its = ends[start : tile.stop + 1]
                 add_sparse_cosines(x.data, numbers, its, across, b, scaled, shrunk, f[tile])
             elif compiled:
-                add_cosines(_projected(x[tile], w), b, scaled, shrunk, f[tile])
+                add_cosines(_projections(x[tile], w), b, scaled, shrunk, f[tile])
             else:
-                f[tile] = shrunk * f[tile] + phi_of(x[tile], w, b) @ alpha
+                f[tile] = shrunk * f[tile] + cosine_features(x[tile], w, b) @ alpha
 
     if len(f):
         in_parts(tiles, -(-len(f) // TILE), len(f) * len(b))
 
 
-def _projected(x: Any, w: Array) -> Array:
+def _projections(x: Any, w: Array) -> Array:
     """Products w'x of x (n, d) and w (D, d): (n, D), in the precision of w."""
     return np.asarray(x.astype(w.dtype, copy=False) @ w.T)
 
 
-def phi_of(x: Any, w: Array, b: Array) -> Array:
+def cosine_features(x: Any, w: Array, b: Array) -> Array:
     """sqrt(2) cos(w'x + b) of x (n, d), w (D, d) and b (D,): (n, D), in the precision of w (FDSKL, Theorem 1)."""
-    angle = _projected(x, w)
+    angle = _projections(x, w)
     angle += b
     phi = np.cos(angle, out=angle)
     phi *= np.sqrt(np.array(2, w.dtype))

@@ -12,8 +12,8 @@ from numba import njit
 
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
-from fkl.algorithms.vertical.sum_trees import rooted
-from fkl.algorithms.vertical.sums import gathered, told
+from fkl.algorithms.vertical.sum_trees import tree_rooted_at
+from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.kernels import functions
@@ -156,18 +156,15 @@ class FdSvrg(Learning):
         samples, d = x.shape
         steps = self.steps(samples)
         index = learned.rng.integers(samples, size=(steps, self.batch))
-        slopes = _slopes(x @ w[:d] + one * w[d], y, loss)
+        slopes = _slopes_of_loss(x @ w[:d] + one * w[d], y, loss)
         mean = np.append(slopes @ x, one * slopes.sum()) / samples
-        _descend(x, y, one, index, slopes, mean, w, loss, self.lam, self.eta)
-        self._book(samples, steps, len(held.groups), held.active[0], count)
-        return learned, Linear(w[:d].copy(), float(w[d]))
-
-    def _book(self, samples: int, steps: int, parties: int, root: int, count: Count) -> None:
-        """One sum of N partial products and M of u each, and as many slopes back."""
+        _descend_compiled(x, y, one, index, slopes, mean, w, loss, self.lam, self.eta)
+        # Letters: one sum of N partial products and M of u each, and as many slopes back.
         scalars = samples + steps * self.batch
-        for child, parent in rooted(parties, root).links:
+        for child, parent in tree_rooted_at(len(held.groups), held.active[0]).links:
             Products.book(count, child, parent, scalars, 1 + steps)
             Slopes.book(count, parent, child, scalars, 1 + steps)
+        return learned, Linear(w[:d].copy(), float(w[d]))
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
         """The common seed's: all parties draw the same samples."""
@@ -176,19 +173,19 @@ class FdSvrg(Learning):
     def party(self, own: Own, wire: Wire) -> Actor:
         """Algorithm 1 at one party, which has w of its own features; the root holds one more that is always 1."""
         assert own.rng is not None
-        root, tree, samples = own.number == own.root, rooted(own.parties, own.root), len(own.x)
+        root, tree, samples = own.number == own.root, tree_rooted_at(own.parties, own.root), len(own.x)
         x = np.column_stack([own.x, np.full(samples, float(self.intercept))]) if root else own.x
         loss, steps, w = LOSSES[self.loss], self.steps(samples), np.zeros(x.shape[1])
         for _ in range(self.passes):
             index = own.rng.integers(samples, size=(steps, self.batch))
-            f = yield from gathered(tree, own, wire, Products, x @ w)
-            slopes = _slopes(f, own.labels, loss) if root else None
-            slopes = yield from told(tree, own, wire, Slopes, slopes)
+            f = yield from gather_at_root(tree, own, wire, Products, x @ w)
+            slopes = _slopes_of_loss(f, own.labels, loss) if root else None
+            slopes = yield from pass_down_tree(tree, own, wire, Slopes, slopes)
             mean = slopes @ x / samples
             for rows in index:
-                f = yield from gathered(tree, own, wire, Products, x[rows] @ w)
-                change = _slopes(f, own.labels[rows], loss) - slopes[rows] if root else None
-                change = yield from told(tree, own, wire, Slopes, change)
+                f = yield from gather_at_root(tree, own, wire, Products, x[rows] @ w)
+                change = _slopes_of_loss(f, own.labels[rows], loss) - slopes[rows] if root else None
+                change = yield from pass_down_tree(tree, own, wire, Slopes, change)
                 w -= self.eta * (change @ x[rows] / self.batch + mean + self.lam * w)
         return w
 
@@ -202,7 +199,7 @@ class FdSvrg(Learning):
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _slope(f: float, y: float, loss: int) -> float:
+def _slope_of_loss(f: float, y: float, loss: int) -> float:
     """L'(f, y) of (f - y)^2, of log(1 + exp(-yf)), and of the smooth hinge."""
     if loss == SQUARE:
         return 2 * (f - y)
@@ -213,15 +210,15 @@ def _slope(f: float, y: float, loss: int) -> float:
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _slopes(f: Array, y: Array, loss: int) -> Array:
+def _slopes_of_loss(f: Array, y: Array, loss: int) -> Array:
     slopes = np.empty(len(f))
     for i in range(len(f)):
-        slopes[i] = _slope(f[i], y[i], loss)
+        slopes[i] = _slope_of_loss(f[i], y[i], loss)
     return slopes
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})  # type: ignore[untyped-decorator]
-def _descend(
+def _descend_compiled(
     x: Array,
     y: Array,
     one: float,
@@ -243,7 +240,7 @@ def _descend(
             f = one * w[d]
             for k in range(d):
                 f += x[i, k] * w[k]
-            change[b] = eta / batch * (_slope(f, y[i], loss) - slopes[i])
+            change[b] = eta / batch * (_slope_of_loss(f, y[i], loss) - slopes[i])
         for k in range(d + 1):
             w[k] -= eta * (mean[k] + lam * w[k])
         for b in range(batch):

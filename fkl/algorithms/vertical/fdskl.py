@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Scored, World
-from fkl.algorithms.vertical.dsg import Dsg, State, phi_of
+from fkl.algorithms.vertical.dsg import Dsg, State, cosine_features
 from fkl.algorithms.vertical.fdskl_counts import CountedLearner, SplitTraffic, Traffic, seconds
 from fkl.algorithms.vertical.fdskl_letters import SCALAR_BYTES
 from fkl.algorithms.vertical.fdskl_split import SplitWorker
@@ -20,7 +20,7 @@ from fkl.algorithms.vertical.fdskl_worker import Holder, Pairs, Worker
 from fkl.algorithms.vertical.messages import SCALAR
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Role, Streams
-from fkl.contract.parties import Actor, Held, Own, Wire, book
+from fkl.contract.parties import Actor, Held, Own, Wire, book_letters
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 
@@ -63,7 +63,7 @@ class Fdskl(Dsg):
         """One replicate before its first iteration."""
         pooled = super().learner(common, problem)
         duties = self.duties(problem, common.streams)
-        if self.masks == "split":
+        if self.masks == "split":  # l, l' and a dealer that is neither
             require(problem.parties >= 3, "masks", self.masks, f"another one with {problem.parties} parties")
             duties = np.column_stack([duties, self.dealers(problem, common.streams)])
         kind = SplitTraffic if self.masks == "split" else Traffic
@@ -74,16 +74,18 @@ class Fdskl(Dsg):
         """Iterations up to the next mark; `sent` of the state has what they sent."""
         done, before = state.learners[0].t, state.learners[0].traffic.angles
         for r, learner in enumerate(state.learners):
-            state.sent[r] = learner.sent(self.until(t))
+            state.sent[r] = learner.sent(self.iterations_after(t))
         booked = [
             {kind: np.column_stack([sent, SCALAR_BYTES[kind] * sent[:, 1]]) for kind, sent in of_one.items()}
             for of_one in state.sent
         ]
-        book(world, booked, timed=False)
+        book_letters(world, booked, timed=False)
         cost = world.channel.network.cost
         if cost is not None:
             angles = state.learners[0].traffic.angles - before if self.bank else None
-            world.channel.took(seconds(self, world.problem.parties, done, self.until(t), cost, SCALAR, angles))
+            world.channel.took(
+                seconds(self, world.problem.parties, done, self.iterations_after(t), cost, SCALAR, angles)
+            )
         return super().step(world, state, t)
 
     @property
@@ -144,5 +146,5 @@ class Function(NamedTuple):
 
     def decision(self, x: Any) -> Array:
         """Values f of samples (n, d), shape (n,)."""
-        values: Array = phi_of(x, self.w, self.b) @ self.alpha
+        values: Array = cosine_features(x, self.w, self.b) @ self.alpha
         return values

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import Learner
 from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, INDEX, MASK, MASKED, PART, SHARE, SHRINK
-from fkl.algorithms.vertical.sum_trees import all_masks_tree, mask_trees, rooted
+from fkl.algorithms.vertical.sum_trees import all_masks_tree, mask_trees, tree_rooted_at
 from fkl.network.response_times import CostModel
 
 Counts = dict[str, NDArray[np.int64]]
@@ -52,14 +52,14 @@ class Traffic:
         counted = (1, self.samples, self.same.max() + 1)
         self.asked, self.saved, self.repeated = (np.zeros((2, self.workers, items), np.int32) for items in counted)
         self.known = np.zeros((self.method.draws if self.method.bank else 0, self.samples), np.bool_)
-        receivers = [[to for _, to in rooted(self.workers, root).links] for root in range(self.workers)]
+        receivers = [[to for _, to in tree_rooted_at(self.workers, root).links] for root in range(self.workers)]
         self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
 
     def iterate(self, first: int, until: int) -> Counts:
         """What the workers send in the iterations from `first` to before `until`; to be asked in order."""
         T, size = until - first, self.batches.shape[1]
         duties = self.duties[first:until, :2]
-        sums = self._sums_of_bank(first, until) if self.method.bank else self._sums(first, until)
+        sums = self._sums_of_bank(first, until) if self.method.bank else self._sums_of_new_features(first, until)
         self.angles += int(sums[0, :, 1].sum())
         asked_by = np.bincount(duties[:, 0], minlength=self.workers)
         by_asking, by_apart = sums
@@ -74,21 +74,21 @@ class Traffic:
         }
         return {kind: count for kind, count in counts.items() if count.any()}
 
-    def _sums(self, first: int, until: int) -> NDArray[np.int64]:
+    def _sums_of_new_features(self, first: int, until: int) -> NDArray[np.int64]:
         """Calls of Algorithm 3 in these iterations and scalars of each link in them, (2, q, 2), by l and by l'.
 
         A feature is asked for the rows that were not in its own batch; not at all where that had the same rows.
         """
         own, D, size = slice(first, until), self.method.features, self.batches.shape[1]
         duties = self.duties[own, :2]
-        asked = _met(self.asked, duties, np.zeros((until - first, 1), np.int64))
-        calls = asked - _met(self.repeated, duties, self.same[own, None])
-        scalars = D * (size * asked - _met(self.saved, duties, self.batches[own]))
+        asked = _count_meetings(self.asked, duties, np.zeros((until - first, 1), np.int64))
+        calls = asked - _count_meetings(self.repeated, duties, self.same[own, None])
+        scalars = D * (size * asked - _count_meetings(self.saved, duties, self.batches[own]))
         begun = np.stack([np.bincount(workers, minlength=self.workers) for workers in duties.T])
         return np.stack([calls + begun, scalars + size * D * begun], axis=2)  # Algorithm 1, line 5, begins a feature
 
     def _sums_of_bank(self, first: int, until: int) -> NDArray[np.int64]:
-        """As `_sums`, of all features drawn so far that are not saved for some row of the batch."""
+        """The same calls and scalars of a bank: of all features so far that are not saved for some row of the batch."""
         sums = np.zeros((2, self.workers, 2), np.int64)
         for t, batch in enumerate(self.batches[first:until], start=first):
             drawn = min(t + 1, self.method.draws)
@@ -100,7 +100,9 @@ class Traffic:
         return sums
 
 
-def _met(before: NDArray[np.int32], duties: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
+def _count_meetings(
+    before: NDArray[np.int32], duties: NDArray[np.int64], items: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """How often an iteration's item was an earlier iteration's too, (2, q), by the earlier one's l and l'.
 
     Parameters
@@ -132,7 +134,7 @@ class SplitTraffic(Traffic):
     """
 
     def iterate(self, first: int, until: int) -> Counts:
-        """As of `Traffic`."""
+        """What the workers send in these iterations: sums along T2 alone, and factors of products."""
         counts = super().iterate(first, until)
         if first == until:
             return counts
@@ -172,7 +174,7 @@ def seconds(
     go level by level as one: a level takes the latency once and (features) (rows) `width` bytes on a link. The
     few sums that are saved and not asked for again are counted in, but where `angles` says how many are asked for.
     """
-    t0, (t1, t2) = rooted(workers, 0), mask_trees(workers, 0, 1)
+    t0, (t1, t2) = tree_rooted_at(workers, 0), mask_trees(workers, 0, 1)
     t2 = all_masks_tree(workers, 0, 1) if method.masks == "fresh" else t2
     # the mean of an iteration, which is enough as times are linear
     asked = (begin + 1 + end) / 2 * method.features * method.batch if angles is None else angles / max(1, end - begin)

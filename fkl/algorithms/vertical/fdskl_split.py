@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from fkl.algorithms.vertical.dsg import TURN
 from fkl.algorithms.vertical.fdskl_letters import DealtProduct, MaskedFactor, MaskedShare, Share, SharePart
 from fkl.algorithms.vertical.fdskl_worker import Rows, Worker
-from fkl.algorithms.vertical.sum_trees import mask_trees, rooted
-from fkl.algorithms.vertical.sums import Part, gathered, received
+from fkl.algorithms.vertical.sum_trees import mask_trees, tree_rooted_at
+from fkl.algorithms.vertical.sums import Part, gather_at_root, values_of_letter
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.uint64]
@@ -52,7 +52,7 @@ class SplitWorker(Worker):
                 factor = np.concatenate(second_factors(share), axis=1)
             product = yield from self.product(s, factor, (len(rows), 2 * self.method.features))
             part = part if product is None else part + product
-        total = yield from gathered(rooted(self.own.parties, root), self.own, self.wire, SharePart, part)
+        total = yield from gather_at_root(tree_rooted_at(self.own.parties, root), self.own, self.wire, SharePart, part)
         return None if total is None else real(total)
 
     def pull(self, s: int, angle: Whole | None, slope: Array | None) -> Part:  # type: ignore[override]
@@ -67,7 +67,7 @@ class SplitWorker(Worker):
             self.wire.send(root, Share(product, (s,)))
         if self.own.number != root:
             return None
-        return real(product + received((yield apart), Share))
+        return real(product + values_of_letter((yield apart), Share))
 
     def asks(self, s: int) -> bool:
         """Whether it is l of this feature."""
@@ -81,7 +81,7 @@ class SplitWorker(Worker):
         tree = mask_trees(own.parties, root, apart)[1]
         if own.number == apart:
             return part + turns_of(self.phases(s))
-        share = yield from gathered(tree, own, self.wire, MaskedShare, part, (s, *rows.tolist()))
+        share = yield from gather_at_root(tree, own, self.wire, MaskedShare, part, (s, *rows.tolist()))
         return share
 
     def product(self, s: int, factor: Array | None, shape: tuple[int, int]) -> Part:
@@ -97,14 +97,15 @@ class SplitWorker(Worker):
             wire.send(root, DealtProduct(summed_words(r * p) - split, (s,)))
         if factor is None:
             return None
+        # l and l' send each other factors under the dealer's masks, and end up with shares whose sum is u'v.
         whole = whole_of(factor)
         if own.number == root:
             r = self.first_mask(s, shape)
             wire.send(apart, MaskedFactor(whole + r, (s,)))
-            back = received((yield apart), MaskedFactor)
-            return received((yield dealer), DealtProduct) - summed_words(r * back)
+            back = values_of_letter((yield apart), MaskedFactor)
+            return values_of_letter((yield dealer), DealtProduct) - summed_words(r * back)
         p, split = self.second_masks(s, shape)
-        sent = received((yield root), MaskedFactor)
+        sent = values_of_letter((yield root), MaskedFactor)
         wire.send(root, MaskedFactor(whole + p, (s,)))
         return summed_words(sent * whole) + split
 

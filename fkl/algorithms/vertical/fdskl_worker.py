@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import TURN
 from fkl.algorithms.vertical.fdskl_letters import FunctionPart, Index, MaskedSum, MaskSum, Shrink
-from fkl.algorithms.vertical.sum_trees import Tree, all_masks_tree, mask_trees, rooted
-from fkl.algorithms.vertical.sums import Part, gathered, told
+from fkl.algorithms.vertical.sum_trees import Tree, all_masks_tree, mask_trees, tree_rooted_at
+from fkl.algorithms.vertical.sums import Part, gather_at_root, pass_down_tree
 from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common
 from fkl.kernels.pointwise_losses import LOSSES
@@ -28,11 +28,11 @@ class Holder(Own):
     common : Common
         Of one replicate, with streams that give it its own phases and no others.
     duties : (T, 2) int
-        As of `Dsg.duties`.
+        Workers l and l' of each iteration, `Dsg.duties`.
     batches : (T, B) int or None
         Rows of the iterations that a worker may ask in; None for one that is not active.
     dealers : (T,) int
-        As of `Fdskl.dealers`.
+        Dealer of each iteration, `Fdskl.dealers`.
     pairs : dict of (str, int, int) to numpy.random.Generator
         Of seeds that this worker and one other share.
     """
@@ -88,9 +88,9 @@ class Worker:
         """Algorithm 1, one iteration: rows are sent as their numbers, followed by the seed."""
         method, own, s = self.method, self.own, t % self.method.draws
         root = int(own.duties[t, 0])
-        tree, asks = rooted(own.parties, root), own.number == root
+        tree, asks = tree_rooted_at(own.parties, root), own.number == root
         index = np.array([*own.batches[t], t], np.float64) if asks and own.batches is not None else None
-        told_rows = yield from told(tree, own, self.wire, Index, index)  # line 3
+        told_rows = yield from pass_down_tree(tree, own, self.wire, Index, index)  # line 3
         rows = told_rows[:-1].astype(np.int64)
         before = sorted(self.known)  # features that have coefficients
         angle = yield from self.asked(s, rows)  # lines 4 and 5
@@ -99,7 +99,7 @@ class Worker:
         pull = yield from self.pull(s, angle, slope)  # line 8
         gamma = method.gamma_at(t)
         shrink = np.array([1 - gamma * method.lam]) if asks else None
-        [factor] = yield from told(tree, own, self.wire, Shrink, shrink)  # line 10
+        [factor] = yield from pass_down_tree(tree, own, self.wire, Shrink, shrink)  # line 10
         self.alpha = {number: factor * old for number, old in self.alpha.items()}
         if asks:
             self.alpha[s] = self.alpha.get(s, 0) - gamma * pull / (len(rows) * method.features)  # line 9
@@ -116,7 +116,9 @@ class Worker:
             angle = yield from self.asked(s, rows)
             if angle is not None:
                 part += np.sqrt(2) * np.cos(angle) @ self.alpha[s]  # Algorithm 2
-        total = yield from gathered(rooted(self.own.parties, root), self.own, self.wire, FunctionPart, part)
+        total = yield from gather_at_root(
+            tree_rooted_at(self.own.parties, root), self.own, self.wire, FunctionPart, part
+        )
         return total
 
     def asked(self, s: int, rows: Rows) -> Part:
@@ -127,22 +129,20 @@ class Worker:
         if new.any():
             found = yield from self.summed(s, rows[new])
         first = s not in self.known
-        angle = self._together(s, rows, new, found) if found is not None or s in self.angles else None
+        angle: Any = None
+        if found is not None or s in self.angles:
+            # Saved and new angles in the order of the rows.
+            some = self.angles[s] if found is None else found
+            angle = np.empty((len(rows), self.method.features), some.dtype)
+            if found is not None:
+                angle[new] = found
+            if not new.all():
+                order = np.argsort(known)
+                angle[~new] = self.angles[s][order[np.searchsorted(known[order], rows[~new])]]
         if first or self.method.bank:  # all angles of a bank are saved
             self.known[s] = np.concatenate([known, rows[new]])
             if found is not None:
                 self.angles[s] = np.concatenate([self.angles[s], found]) if s in self.angles else found
-        return angle
-
-    def _together(self, s: int, rows: Rows, new: NDArray[np.bool_], found: Any) -> Any:
-        """Saved and new angles in the order of the rows."""
-        some = self.angles[s] if found is None else found
-        angle = np.empty((len(rows), self.method.features), some.dtype)
-        if found is not None:
-            angle[new] = found
-        if not new.all():
-            order = np.argsort(self.known[s])
-            angle[~new] = self.angles[s][order[np.searchsorted(self.known[s][order], rows[~new])]]
         return angle
 
     def summed(self, s: int, rows: Rows) -> Part:
@@ -154,8 +154,10 @@ class Worker:
         if fresh and own.number == apart:
             value = value + self.phases(s)  # in the other cases its b is not in T2, and so stays
         t1, t2 = self.trees(root, apart)
-        xi = yield from gathered(t1, own, self.wire, MaskedSum, self._travelling(value + b), about)  # lines 3 and 5
-        masks = yield from gathered(t2, own, self.wire, MaskSum, self._travelling(b), about)
+        xi = yield from gather_at_root(
+            t1, own, self.wire, MaskedSum, self._travelling(value + b), about
+        )  # lines 3 and 5
+        masks = yield from gather_at_root(t2, own, self.wire, MaskSum, self._travelling(b), about)
         return self._travelling(xi - masks) if own.number == root else None  # line 7
 
     def partial(self, s: int, rows: Rows) -> Array:

@@ -16,7 +16,7 @@ from fkl.algorithms.vertical.libsvm_svc import require_two_classes
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
-from fkl.algorithms.vertical.ring import Words, book_ring, masked_sum, order
+from fkl.algorithms.vertical.ring import Words, book_ring, masked_sum, ring_order
 from fkl.algorithms.vertical.sums import round_the_ring
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
@@ -70,7 +70,7 @@ class Features:
 
     def decision(self, x: Array) -> Array:
         """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
-        values = [_of(x[rows] @ self.w) @ self.theta + self.bias for rows in _blocks(len(x))]
+        values = [_cosines_of_angles(x[rows] @ self.w) @ self.theta + self.bias for rows in _blocks_of_rows(len(x))]
         return np.concatenate(values) if values else np.zeros(0)
 
     @property
@@ -127,7 +127,7 @@ class FeatureRidge(Learning):
 
     def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Features]:
         """Sum the angles, solve; the first active party does so."""
-        x, y, ring = held.x, held.y, order(held.groups, held.active[0])
+        x, y, ring = held.x, held.y, ring_order(held.groups, held.active[0])
         require_two_classes(y)
         own = learned.spawn(len(held.groups))
         w = np.empty((x.shape[1], self.angles))
@@ -137,9 +137,9 @@ class FeatureRidge(Learning):
         book_ring(count, Angles, ring, len(x) * self.angles)
 
         def turns(rows: slice) -> Words:
-            return masked_sum((_turns(part[rows] @ directions) for part, directions in parts), own[ring[0]])
+            return masked_sum((_turns_of_angles(part[rows] @ directions) for part, directions in parts), own[ring[0]])
 
-        theta, bias = self._solved(turns, y)
+        theta, bias = self._solve_from_turns(turns, y)
         return learned, Features(w, theta, bias)
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
@@ -150,8 +150,8 @@ class FeatureRidge(Learning):
         """One party's part of the ring, and its directions; the first active one solves."""
         assert own.rng is not None
         w, x = self._directions(own.rng, own.features), np.ascontiguousarray(own.x, np.float64)
-        words = yield from round_the_ring(order(own.groups, own.root), own, wire, Angles, _turns(x @ w))
-        return w, None if words is None else self._solved(words.__getitem__, own.labels)
+        words = yield from round_the_ring(ring_order(own.groups, own.root), own, wire, Angles, _turns_of_angles(x @ w))
+        return w, None if words is None else self._solve_from_turns(words.__getitem__, own.labels)
 
     def assembled(self, parts: list[tuple[Array, tuple[Array, float]]], held: Held) -> Features:
         """All parties' directions, and what the first active party has learned."""
@@ -164,39 +164,39 @@ class FeatureRidge(Learning):
         """Of a party's own features, (d_j, D)."""
         return np.sqrt(2 * self.gamma) * rng.standard_normal((len(features), self.angles))
 
-    def _solved(self, turns: Callable[[slice], Words], y: Array) -> tuple[Array, float]:
+    def _solve_from_turns(self, turns: Callable[[slice], Words], y: Array) -> tuple[Array, float]:
         """Theta and bias, from the sums of angles of some rows at a time."""
         equations = NormalEquations(2 * self.angles)
-        for rows in _blocks(len(y)):
-            equations.add(_of(turns(rows).astype(np.float64) * (TURN * 2.0**-32)), y[rows])
+        for rows in _blocks_of_rows(len(y)):
+            equations.add(_cosines_of_angles(turns(rows).astype(np.float64) * (TURN * 2.0**-32)), y[rows])
         return equations.solve(self.lam)
 
 
-def _turns(angle: Array) -> NDArray[np.uint32]:
+def _turns_of_angles(angle: Array) -> NDArray[np.uint32]:
     """Angles (n, D) as multiples of 2^-32 turns, modulo one turn."""
     words = np.empty(angle.shape, np.uint32)
-    _to_turns(angle, words)
+    _write_turns(angle, words)
     return words
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _to_turns(angle: Array, words: NDArray[np.uint32]) -> None:
+def _write_turns(angle: Array, words: NDArray[np.uint32]) -> None:
     for i in range(len(angle)):
         for k in range(angle.shape[1]):
             turns = angle[i, k] / TURN
             words[i, k] = np.uint32(np.int64(np.rint((turns - np.floor(turns)) * 2.0**32)))  # one turn is none
 
 
-def _of(angle: Array) -> Array:
+def _cosines_of_angles(angle: Array) -> Array:
     """Features (n, 2 D) of angles (n, D)."""
     samples, D = angle.shape
     features = np.empty((samples, 2 * D))
-    _cosines_and_sines(angle, 1 / np.sqrt(D), features[:, :D], features[:, D:])
+    _write_cosines_and_sines(angle, 1 / np.sqrt(D), features[:, :D], features[:, D:])
     return features
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})  # type: ignore[untyped-decorator]
-def _cosines_and_sines(angle: Array, scale: float, cosine: Array, sine: Array) -> None:
+def _write_cosines_and_sines(angle: Array, scale: float, cosine: Array, sine: Array) -> None:
     """In double precision, as Cephes' sin.c and cos.c: numpy takes several times as long, one value after another."""
     for i in range(len(angle)):
         for k in range(angle.shape[1]):
@@ -214,5 +214,5 @@ def _cosines_and_sines(angle: Array, scale: float, cosine: Array, sine: Array) -
             cosine[i, k] = (s if odd else c) * (-scale if (quadrant == 1) | (quadrant == 2) else scale)
 
 
-def _blocks(samples: int) -> Iterator[slice]:
+def _blocks_of_rows(samples: int) -> Iterator[slice]:
     return (slice(start, min(start + BLOCK, samples)) for start in range(0, samples, BLOCK))

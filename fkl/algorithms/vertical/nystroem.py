@@ -4,7 +4,7 @@ The approximation is that of Williams and Seeger, "Using the Nystroem method to 
 sums go round the ring of PP-SVMV (Yu et al. 2006), N M numbers in place of N (N + 1) / 2.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,9 +15,9 @@ from fkl.algorithms.vertical.libsvm_svc import Machine, require_two_classes
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.ridge import kernel_ridge, ridge
-from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
+from fkl.algorithms.vertical.ring import LARGEST, book_ring, from_fixed_point, masked_sum, ring_order, to_fixed_point
 from fkl.algorithms.vertical.squared_hinge import squared_hinge
-from fkl.algorithms.vertical.sums import received, round_the_ring
+from fkl.algorithms.vertical.sums import round_the_ring, values_of_letter
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
 
@@ -99,7 +99,7 @@ class Nystroem(Learning):
         fkl.basics.errors.FklError
             If the labels are not two classes, or distances are too large to be coded.
         """
-        x, y, ring = held.x, held.y, order(held.groups, held.active[0])
+        x, y, ring = held.x, held.y, ring_order(held.groups, held.active[0])
         require_two_classes(y)
         if 4 * np.square(x).sum(axis=1).max() >= LARGEST:
             raise FklError(f"squared distances are coded below {LARGEST:g} only: normalise the features")
@@ -111,9 +111,11 @@ class Nystroem(Learning):
         parts = [np.ascontiguousarray(x[:, held.groups[party]], np.float64) for party in ring]
 
         def distances(rows: Integers) -> Array:
-            return _distances(parts, rows, chosen, learned)
+            return from_fixed_point(
+                masked_sum((to_fixed_point(_squared_distances(part[rows], part[chosen])) for part in parts), learned)
+            )
 
-        weight, bias = self._solved(distances, chosen, y)
+        weight, bias = self._solve_from_distances(distances, chosen, y)
         return learned, Machine(x[chosen], weight, bias, self.gamma)
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
@@ -122,30 +124,36 @@ class Nystroem(Learning):
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """One party's part of the ring; the first active one names the landmarks, and solves."""
-        ring, x = order(own.groups, own.root), np.ascontiguousarray(own.x, np.float64)
+        ring, x = ring_order(own.groups, own.root), np.ascontiguousarray(own.x, np.float64)
         if own.number != own.root:
-            chosen = received((yield own.root), Landmarks)
+            chosen = values_of_letter((yield own.root), Landmarks)
         else:
             assert own.rng is not None
             chosen = np.sort(own.rng.choice(len(x), min(self.landmarks, len(x)), replace=False))
             for party in ring[1:]:
                 wire.send(party, Landmarks(chosen))
-        words = yield from round_the_ring(ring, own, wire, Distances, coded(_squares(x, x[chosen])))
+        words = yield from round_the_ring(ring, own, wire, Distances, to_fixed_point(_squared_distances(x, x[chosen])))
         if words is None:
             return None
-        squares = decoded(words)
-        return chosen, *self._solved(squares.__getitem__, chosen, own.labels)
+        squares = from_fixed_point(words)
+        return chosen, *self._solve_from_distances(squares.__getitem__, chosen, own.labels)
 
     def assembled(self, parts: list[tuple[Integers, Array, float]], held: Held) -> Machine:
         """What the first active party has learned, on the landmarks of which each party has its own features."""
         chosen, weight, bias = parts[held.active[0]]
         return Machine(held.x[chosen], weight, bias, self.gamma)
 
-    def _solved(self, distances: Callable[[Integers], Array], chosen: Integers, y: Array) -> tuple[Array, float]:
+    def _solve_from_distances(
+        self, distances: Callable[[Integers], Array], chosen: Integers, y: Array
+    ) -> tuple[Array, float]:
         """Weights of the landmarks and bias, from squared distances (rows, M) of some rows at a time."""
         kernel = np.empty((len(y), len(chosen)))
-        for rows in _blocks(*kernel.shape):
-            kernel[rows] = self._kernel(distances(rows))
+        at_once = max(1, BLOCK // len(chosen))
+        for start in range(0, len(y), at_once):
+            rows = np.arange(start, min(start + at_once, len(y)))
+            squares = distances(rows)
+            squares *= -self.gamma
+            kernel[rows] = np.exp(squares, out=squares)
         if self.loss == "square" and len(chosen) == len(y):
             return kernel_ridge(kernel, y, self.lam)
         among = kernel[chosen]
@@ -155,22 +163,8 @@ class Nystroem(Learning):
         theta, bias = LOSSES[self.loss](phi, y, self.lam)
         return solve_triangular(root, theta, lower=True, trans="T", check_finite=False), bias
 
-    def _kernel(self, squares: Array) -> Array:
-        squares *= -self.gamma
-        return np.exp(squares, out=squares)
 
-
-def _distances(parts: list[Array], rows: Integers, chosen: Integers, rng: np.random.Generator) -> Array:
-    """Squared distances (rows, M) to the landmarks, as the ring's first party has them in the end."""
-    return decoded(masked_sum((coded(_squares(part[rows], part[chosen])) for part in parts), rng))
-
-
-def _squares(x: Array, z: Array) -> Array:
+def _squared_distances(x: Array, z: Array) -> Array:
     """|x_i - z_m|^2 of one party's own features (n, d_j) and (M, d_j): [-2 x_i, |x_i|^2, 1]'[z_m, 1, |z_m|^2]."""
     rows, columns = np.square(x).sum(axis=1), np.square(z).sum(axis=1)
     return np.column_stack([-2 * x, rows, np.ones(len(x))]) @ np.column_stack([z, np.ones(len(z)), columns]).T
-
-
-def _blocks(samples: int, size: int) -> Iterator[Integers]:
-    rows = max(1, BLOCK // size)
-    return (np.arange(start, min(start + rows, samples)) for start in range(0, samples, rows))

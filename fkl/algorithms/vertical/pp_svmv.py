@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.vertical.libsvm_svc import Machine, rbf, require_cache, require_stopping, require_two_classes
 from fkl.algorithms.vertical.messages import SCALAR, Array, Count, Groups, Letter, uncounted
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
-from fkl.algorithms.vertical.ring import LARGEST, book_ring, coded, decoded, masked_sum, order
+from fkl.algorithms.vertical.ring import LARGEST, book_ring, from_fixed_point, masked_sum, ring_order, to_fixed_point
 from fkl.algorithms.vertical.sums import round_the_ring
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
@@ -38,7 +38,7 @@ class Trained(NamedTuple):
     bias: float
     gamma: float | None
 
-    def of(self, x: Array) -> Machine:
+    def with_features(self, x: Array) -> Machine:
         """With the features of the support vectors among these samples (N, d)."""
         return Machine(x[self.support], self.weight, self.bias, self.gamma)
 
@@ -99,7 +99,7 @@ class PpSvmv(Learning):
             If the matrix does not fit, or inner products are too large to be coded.
         """
         gram = self.merged(held.x, held.groups, held.active, learned, count)
-        return learned, self._trained(gram, held.y).of(held.x)
+        return learned, self._trained(gram, held.y).with_features(held.x)
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
         """That of the first active party, which draws the mask."""
@@ -109,17 +109,19 @@ class PpSvmv(Learning):
         """One party's part of the ring; the first active one learns."""
         x = np.ascontiguousarray(own.x, np.float64)
         upper = np.triu_indices(len(x))
-        words = yield from round_the_ring(order(own.groups, own.root), own, wire, Matrix, coded((x @ x.T)[upper]))
+        words = yield from round_the_ring(
+            ring_order(own.groups, own.root), own, wire, Matrix, to_fixed_point((x @ x.T)[upper])
+        )
         if words is None:
             return None
         gram = np.empty((len(x), len(x)))
-        gram[upper] = decoded(words)
+        gram[upper] = from_fixed_point(words)
         gram.T[upper] = gram[upper]
         return self._trained(gram, own.labels)
 
     def assembled(self, parts: list["Trained"], held: Held) -> Machine:
         """What the first active party has learned, on the support vectors of which each party has its own features."""
-        return parts[held.active[0]].of(held.x)
+        return parts[held.active[0]].with_features(held.x)
 
     def _trained(self, gram: Array, y: Array) -> "Trained":
         """A machine from the inner products (N, N), which are overwritten."""
@@ -141,13 +143,13 @@ class PpSvmv(Learning):
         self.require_room(len(x))
         if np.square(x).sum(axis=1).max() >= LARGEST:
             raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
-        samples, ring = len(x), order(groups, active[0])
+        samples, ring = len(x), ring_order(groups, active[0])
         parts = [np.ascontiguousarray(x[:, groups[party]], np.float64) for party in ring]
         gram = np.empty((samples, samples))
         for block in _blocks(samples):
             rest = slice(block.start, samples)  # the matrix is symmetric
-            merged = masked_sum((coded(part[block] @ part[rest].T) for part in parts), rng)
-            decoded(merged, out=gram[block, rest])
+            merged = masked_sum((to_fixed_point(part[block] @ part[rest].T) for part in parts), rng)
+            from_fixed_point(merged, out=gram[block, rest])
             gram[rest, block] = gram[block, rest].T
         book_ring(count, Matrix, ring, samples * (samples + 1) // 2)
         return gram

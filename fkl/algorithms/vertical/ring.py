@@ -19,7 +19,7 @@ LARGEST = 2.0 ** (62 - FRACTION_BITS)
 Words = NDArray[np.unsignedinteger]
 
 
-def order(groups: Groups, first: int) -> list[int]:
+def ring_order(groups: Groups, first: int) -> list[int]:
     """Parties in the order of the ring, which begins with one of them and goes back to it."""
     return [first, *(party for party in range(len(groups)) if party != first)]
 
@@ -56,20 +56,20 @@ def book_ring(count: Count, kind: type[Letter], ring: list[int], scalars: int) -
             kind.book(count, sender, receiver, scalars)
 
 
-def coded(numbers: Array) -> NDArray[np.uint64]:
+def to_fixed_point(numbers: Array) -> NDArray[np.uint64]:
     """Whole multiples of 2^-40 modulo 2^64, in the place of the numbers."""
     words = numbers.reshape(-1)
-    _code(words, words.view(np.int64))
+    _write_fixed_point(words, words.view(np.int64))
     return words.view(np.uint64).reshape(numbers.shape)
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _code(numbers: Array, words: NDArray[np.int64]) -> None:
+def _write_fixed_point(numbers: Array, words: NDArray[np.int64]) -> None:
     """One pass over the memory that both share."""
     for i in range(len(numbers)):
         words[i] = np.int64(np.rint(numbers[i] * 2.0**FRACTION_BITS))
 
 
-def decoded(words: NDArray[np.uint64], out: Array | None = None) -> Array:
-    """The numbers between -2^23 and 2^23 that `coded` made of."""
+def from_fixed_point(words: NDArray[np.uint64], out: Array | None = None) -> Array:
+    """The numbers between -2^23 and 2^23 that `to_fixed_point` made of."""
     return np.multiply(words.view(np.int64), 2.0**-FRACTION_BITS, out=out)

@@ -28,7 +28,7 @@ from fkl.algorithms.vertical.boosting_trees import (
 from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, require_key_bits
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
-from fkl.algorithms.vertical.sums import Part, received
+from fkl.algorithms.vertical.sums import Part, values_of_letter
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
 
@@ -101,7 +101,7 @@ class SecureBoost(Learning):
         return self.trees
 
     @property
-    def lock(self) -> Cipher:
+    def cipher_in_use(self) -> Cipher:
         """The cipher as an object."""
         return CIPHERS[self.cipher](self.key_bits) if isinstance(self.cipher, str) else self.cipher
 
@@ -116,7 +116,7 @@ class SecureBoost(Learning):
         if len(held.x) > MOST_SAMPLES:
             raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(held.x)}")
         require_memory(self.trees * TREE_BYTES, f"{self.trees} trees", "algo.trees")
-        world = Pooled.of(held.x, held.groups, held.active[0], self.bins, self.lock)
+        world = Pooled.from_parties(held.x, held.groups, held.active[0], self.bins, self.cipher_in_use)
         return Boosting(world, np.zeros(len(held.x)), ())
 
     def advance(self, held: Held, learned: Boosting, count: Count) -> tuple[Boosting, Forest]:
@@ -124,7 +124,7 @@ class SecureBoost(Learning):
         world = replace(learned.world, count=count)
         if not learned.trees:
             world.send_key()
-        tree, gain = self._grow(world, held.y, learned.f)
+        tree, gain = self._grow_tree(world, held.y, learned.f)
         trees = (*learned.trees, tree)
         return Boosting(learned.world, learned.f + gain, trees), Forest(trees, replace(world.keys.operations))
 
@@ -141,7 +141,9 @@ class SecureBoost(Learning):
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """The active party's part, or a passive one's."""
-        return (Active if own.number == own.root else Passive)(self, own, wire, Binned.of(own.x, self.bins)).play()
+        return (Active if own.number == own.root else Passive)(
+            self, own, wire, Binned.from_samples(own.x, self.bins)
+        ).play()
 
     def assembled(self, parts: list[Any], held: Held) -> Forest:
         """The active party's trees, with the thresholds that each party knows of its own features."""
@@ -156,7 +158,7 @@ class SecureBoost(Learning):
             trees.append(replace(tree, threshold=threshold))
         return Forest(tuple(trees), Operations())
 
-    def _grow(self, world: Pooled, y: Array, f: Array) -> tuple[Tree, Array]:
+    def _grow_tree(self, world: Pooled, y: Array, f: Array) -> tuple[Tree, Array]:
         """A tree, and its value (n,) for each sample."""
         statistics = coded_statistics(y, f)
         sealed = world.send_statistics(statistics)
@@ -164,11 +166,13 @@ class SecureBoost(Learning):
         waiting = deque([(nodes.add(), np.arange(len(y)), 0, statistics.sum(axis=0))])
         while waiting:
             node, rows, depth, total = waiting.popleft()
-            split = self._split(world, statistics, sealed, rows, total) if depth < self.depth else None
+            split = None
+            if depth < self.depth:  # Algorithm 2
+                split = self.best_split_of_node(world.histogram(statistics, sealed, rows), world.starts, total)
             if split is None:
-                gain[rows] = nodes.close(node, self.leaf(*total * UNIT))
+                gain[rows] = nodes.make_leaf(node, self.value_of_leaf(*total * UNIT))
                 continue
-            left = world.divide(rows, *split, told=depth + 1 < self.depth)
+            left = world.divide_rows(rows, *split, told=depth + 1 < self.depth)
             feature, edge = split
             children = nodes.split(node, feature, float(world.edges[feature][edge]), int(world.owner[feature]))
             parts = rows[left], rows[~left]
@@ -177,20 +181,14 @@ class SecureBoost(Learning):
             waiting.extend(zip(children, parts, (depth + 1, depth + 1), totals, strict=True))
         return nodes.tree(), gain
 
-    def _split(
-        self, world: Pooled, statistics: NDArray[np.int64], sealed: Any, rows: Integers, total: NDArray[np.int64]
-    ) -> tuple[int, int] | None:
-        """Algorithm 2: feature and edge of the best split of a node; None where none gains."""
-        return self.best(world.histogram(statistics, sealed, rows), world.starts, total)
-
-    def best(
+    def best_split_of_node(
         self, histogram: NDArray[np.int64], starts: NDArray[np.int64], total: NDArray[np.int64]
     ) -> tuple[int, int] | None:
-        """From sums over the bins of all features, which begin at `starts`, and over the node."""
+        """Feature and edge of a node's best split, from sums over all bins and over the node; None where none gains."""
         feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
         return None if feature == LEAF else (feature, edge)
 
-    def leaf(self, g: float, h: float) -> float:
+    def value_of_leaf(self, g: float, h: float) -> float:
         """Value of a leaf, -G / (H + lambda) times the learning rate."""
         return -self.learning_rate * g / (h + self.lam) if h + self.lam > 0 else 0.0
 
@@ -201,7 +199,7 @@ class Active:
     def __init__(self, method: SecureBoost, own: Own, wire: Wire, binned: Binned) -> None:
         self._method, self._own, self._wire, self._binned = method, own, wire, binned
         self._passive = [party for party in range(own.parties) if party != own.number]
-        self._keys = method.lock.keys()
+        self._keys = method.cipher_in_use.keys()
         self._early: dict[tuple[int, type[Letter], int], Letter] = {}
 
     def play(self) -> Actor:
@@ -210,13 +208,13 @@ class Active:
         for party in self._passive if public else ():
             self._wire.send(party, Key(np.array([public], f"V{len(public)}")))
         for _ in range(self._method.trees):
-            tree, gain = yield from self._grow(f)
+            tree, gain = yield from self._grow_tree(f)
             trees.append(tree)
             f = f + gain
         return trees, self._binned.edges
 
-    def _grow(self, f: Array) -> Part:
-        """As `SecureBoost._grow`."""
+    def _grow_tree(self, f: Array) -> Part:
+        """A tree, whose thresholds are numbers of edges, and its value (n,) for each sample."""
         method, statistics = self._method, coded_statistics(self._own.labels, f)
         sealed = self._keys.words(self._keys.encrypt(statistics)) if self._passive else np.zeros(0)
         for party in self._passive:
@@ -229,13 +227,19 @@ class Active:
             split = None
             if depth < method.depth:
                 histogram, starts = yield from self._histogram(statistics, rows, node)
-                split = method.best(histogram, starts, total)
+                split = method.best_split_of_node(histogram, starts, total)
             if split is None:
-                gain[rows] = nodes.close(node, method.leaf(*total * UNIT))
+                gain[rows] = nodes.make_leaf(node, method.value_of_leaf(*total * UNIT))
                 continue
             feature, edge = split
             owner = next(j for j, group in enumerate(self._own.groups) if feature in group)
-            left = yield from self._divide(rows, node, feature, edge, owner)
+            local = int(np.flatnonzero(self._own.groups[owner] == feature)[0])
+            if owner == self._own.number:
+                left = self._binned.sorting.bins[local, rows] <= edge
+            else:
+                self._wire.send(owner, Choice(np.array([local, edge]), (node,)))
+                letter = yield from self._awaited_letter(owner, Left, node)
+                left = letter.values
             for party in self._passive:
                 if depth + 1 < method.depth and party != owner:
                     self._wire.send(party, Left(left, (node,)))
@@ -249,7 +253,7 @@ class Active:
         own = sorting.sums(statistics, rows)[0]
         sums, begins = {self._own.number: own}, {self._own.number: sorting.starts}
         for party in self._passive:
-            letter = yield from self._letter(party, Sums, node)
+            letter = yield from self._awaited_letter(party, Sums, node)
             sums[party], begins[party] = (
                 self._keys.decrypt(self._keys.of_words(letter.values)),
                 np.array(letter.about[1:]),
@@ -260,16 +264,7 @@ class Active:
                 pieces[feature] = sums[party][begins[party][number] : begins[party][number + 1]]
         return np.concatenate(pieces), np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
 
-    def _divide(self, rows: Integers, node: int, feature: int, edge: int, owner: int) -> Part:
-        """Which rows go left, as the feature's owner says."""
-        local = int(np.flatnonzero(self._own.groups[owner] == feature)[0])
-        if owner == self._own.number:
-            return self._binned.sorting.bins[local, rows] <= edge
-        self._wire.send(owner, Choice(np.array([local, edge]), (node,)))
-        letter = yield from self._letter(owner, Left, node)
-        return letter.values
-
-    def _letter(self, sender: int, kind: type[Letter], node: int) -> Part:
+    def _awaited_letter(self, sender: int, kind: type[Letter], node: int) -> Part:
         """A party's letter of this kind about a node; others that come before it are kept."""
         while (sender, kind, node) not in self._early:
             letter = yield sender
@@ -283,30 +278,35 @@ class Passive:
 
     def __init__(self, method: SecureBoost, own: Own, wire: Wire, binned: Binned) -> None:
         self._method, self._own, self._wire, self._binned = method, own, wire, binned
-        self._keys = method.lock.keys_of(b"")
+        self._keys = method.cipher_in_use.keys_of(b"")
         self._sealed: Any = None
         self._nodes: dict[int, tuple[Integers, int]] = {}
-        self._last = 0
+        self._last = 0  # the newest node; both sides number nodes in the order in which these are opened
 
     def play(self) -> Actor:
         """Answer until the active party has ended; the own edges."""
         while (letter := (yield self._own.root)) is not None:
             if isinstance(letter, Key):
-                self._keys = self._method.lock.keys_of(letter.values[0].tobytes())
+                self._keys = self._method.cipher_in_use.keys_of(letter.values[0].tobytes())
                 continue
             if isinstance(letter, Statistics):
                 self._sealed, self._nodes, self._last = self._keys.of_words(letter.values), {}, -1
-                self._open(np.arange(len(self._own.x)), 0)
+                self._send_sums_of_node(np.arange(len(self._own.x)), 0)
                 continue
             [node] = letter.about
             rows, depth = self._nodes.pop(node)
-            left = self._left(letter, rows, node) if isinstance(letter, Choice) else received(letter, Left)
+            if isinstance(letter, Choice):
+                feature, edge = letter.values
+                left = self._binned.sorting.bins[feature, rows] <= edge
+                self._wire.send(self._own.root, Left(left, (node,)))
+            else:
+                left = values_of_letter(letter, Left)
             if depth + 1 < self._method.depth:  # nodes are split in the order of their numbers
                 for child in (rows[left], rows[~left]):
-                    self._open(child, depth + 1)
+                    self._send_sums_of_node(child, depth + 1)
         return self._binned.edges
 
-    def _open(self, rows: Integers, depth: int) -> None:
+    def _send_sums_of_node(self, rows: Integers, depth: int) -> None:
         """Send the sums of a new node."""
         self._last += 1
         self._nodes[self._last] = rows, depth
@@ -314,10 +314,3 @@ class Passive:
         self._wire.send(
             self._own.root, Sums(self._keys.words(sums), (self._last, *self._binned.sorting.starts.tolist()))
         )
-
-    def _left(self, letter: Letter, rows: Integers, node: int) -> NDArray[np.bool_]:
-        """Say which rows go left."""
-        feature, edge = letter.values
-        left: NDArray[np.bool_] = self._binned.sorting.bins[feature, rows] <= edge
-        self._wire.send(self._own.root, Left(left, (node,)))
-        return left

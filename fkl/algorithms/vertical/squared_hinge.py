@@ -38,17 +38,17 @@ def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
     equations, theta, bias = _Equations(phi, y, lam), np.zeros(phi.shape[1]), 0.0
     for samples in (len(y) // PARTS, len(y)):
         if len(np.unique(y[:samples])) > 1:  # of one class the bias alone makes the loss zero
-            theta, bias = _newton(equations, phi[:samples], y[:samples], lam, (theta, bias))
+            theta, bias = _newton_steps(equations, phi[:samples], y[:samples], lam, (theta, bias))
     return theta, bias
 
 
-def _newton(
+def _newton_steps(
     equations: "_Equations", phi: Array, y: Array, lam: float, start: tuple[Array, float]
 ) -> tuple[Array, float]:
     """The minimum for these samples, the first of those in the equations."""
     theta, bias = start
     f = phi @ theta + bias
-    value = _value(f, y, theta, lam)
+    value = _objective_value(f, y, theta, lam)
     for _ in range(MOST_STEPS):
         inside = y * f < 1
         target, target_bias = equations.solve(inside)
@@ -58,7 +58,7 @@ def _newton(
         length = 1.0
         while True:
             step = length * (target - theta), length * (target_bias - bias), length * (target_f - f)
-            found = _value(f + step[2], y, theta + step[0], lam)
+            found = _objective_value(f + step[2], y, theta + step[0], lam)
             if found < value:
                 break
             length /= 2
@@ -76,28 +76,28 @@ class _Equations:
 
     def __init__(self, phi: Array, y: Array, lam: float) -> None:
         self._phi, self._y, self._lam = phi, y, lam
-        self._empty()
+        self._forget_all_rows()
 
     def solve(self, inside: NDArray[np.bool_]) -> tuple[Array, float]:
         """Theta (P,) and bias for the loss of those of the first N samples (N,) that are inside, and lam N."""
         among = np.zeros(len(self._y), np.bool_)
         among[: len(inside)] = inside
         if np.count_nonzero(among != self._among) > np.count_nonzero(among):
-            self._empty()
-        self._change(among & ~self._among, 1)
-        self._change(self._among & ~among, -1)
+            self._forget_all_rows()
+        self._add_rows(among & ~self._among, 1)
+        self._add_rows(self._among & ~among, -1)
         self._among = among
         return deepcopy(self._sums).solve(self._lam * len(inside) / max(1, self._sums.samples))
 
-    def _empty(self) -> None:
+    def _forget_all_rows(self) -> None:
         self._among, self._sums = np.zeros(len(self._y), np.bool_), NormalEquations(self._phi.shape[1])
 
-    def _change(self, among: NDArray[np.bool_], times: int) -> None:
+    def _add_rows(self, among: NDArray[np.bool_], times: int) -> None:
         rows = np.flatnonzero(among)
         for start in range(0, len(rows), BLOCK):
             block = rows[start : start + BLOCK]
             self._sums.add(self._phi[block], self._y[block], times)
 
 
-def _value(f: Array, y: Array, theta: Array, lam: float) -> float:
+def _objective_value(f: Array, y: Array, theta: Array, lam: float) -> float:
     return float(np.mean(np.square(np.maximum(0, 1 - y * f))) + lam * (theta @ theta))

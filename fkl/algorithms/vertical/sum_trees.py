@@ -5,7 +5,6 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
 from fkl.network.response_times import CostModel
@@ -77,7 +76,7 @@ class Tree:
         return total
 
 
-def pairs(workers: list[int]) -> Tree:
+def binary_tree(workers: list[int]) -> Tree:
     """Binary tree: neighbours pair up, the first of each pair adds what the second has, until one is left.
 
     FDSKL, Section 2.3.1 and Figure 2 (a): with four workers 1 adds what 2 has while 3 adds what 4 has, then 1 adds
@@ -90,23 +89,23 @@ def pairs(workers: list[int]) -> Tree:
     return Tree(workers[0], tuple(levels))
 
 
-def ring(workers: list[int]) -> Tree:
+def ring_tree(workers: list[int]) -> Tree:
     """The last worker sends to the one before it, and so on to the first (Yu et al. 2006): one link a level."""
     order = workers[::-1]
     return Tree(workers[0], tuple((link,) for link in pairwise(order)))
 
 
-def star(workers: list[int]) -> Tree:
+def star_tree(workers: list[int]) -> Tree:
     """All send to the first worker at once (Wan et al. 2007)."""
     level = tuple((worker, workers[0]) for worker in workers[1:])
     return Tree(workers[0], (level,) if level else ())
 
 
-STRUCTURES = {"tree": pairs, "ring": ring, "star": star}
+STRUCTURES = {"tree": binary_tree, "ring": ring_tree, "star": star_tree}
 """What Figure 4 compares, each made of the list of its workers, the root first."""
 
 
-def elapsed(structure: str, workers: int, size: float, cost: CostModel) -> float:
+def seconds_of_sum(structure: str, workers: int, size: float, cost: CostModel) -> float:
     """Seconds that a sum of `size` bytes over so many workers takes (Figure 4).
 
     Raises
@@ -118,9 +117,9 @@ def elapsed(structure: str, workers: int, size: float, cost: CostModel) -> float
     return STRUCTURES[structure](list(range(workers))).seconds(size, cost)
 
 
-def rooted(workers: int, root: int) -> Tree:
+def tree_rooted_at(workers: int, root: int) -> Tree:
     """T0 of an iteration: the binary tree over all workers whose root is this one."""
-    return pairs([(root + step) % workers for step in range(workers)])
+    return binary_tree([(root + step) % workers for step in range(workers)])
 
 
 def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
@@ -131,7 +130,7 @@ def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
     at an odd one, so none belongs to both (Definition 2). And whoever adds in T1 only sends in T2, save the root,
     that receives one message in each; so nobody holds a masked sum and its mask. Definition 2 by itself does not
     give this: the pairing of Figure 2 (a), ((1, 2), (3, 4)), and ((1, 3), 2) share no subtree, and yet worker 2 sends
-    its masked value in the one and its bare mask in the other to worker 1. `disclosed` finds such workers.
+    its masked value in the one and its bare mask in the other to worker 1. `workers_that_unmask` finds such workers.
 
     Two workers: T1 is one link and T2 the root alone, whose own mask is the only one to be removed. Three: the
     other two are added in T1, and the mask that T2 carries to the root is no longer alone there. In both cases
@@ -151,7 +150,7 @@ def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
         raise FklError(f"worker {root} of {workers} needs another worker whose mask stays")
     row = [(apart + step) % workers for step in range(workers)]
     row.remove(root)
-    return _passed_on(row, root), _passed_on(row[1:], root)
+    return _pairs_before_root(row, root), _pairs_before_root(row[1:], root)
 
 
 def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
@@ -162,7 +161,7 @@ def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
     """
     row = [(apart + step) % workers for step in range(workers)]
     row.remove(root)
-    return _passed_on([*row[1:], row[0]], root)
+    return _pairs_before_root([*row[1:], row[0]], root)
 
 
 def totally_different(first: Tree, second: Tree) -> bool:
@@ -170,31 +169,27 @@ def totally_different(first: Tree, second: Tree) -> bool:
     return not first.subtrees & second.subtrees
 
 
-def disclosed(masked: Tree, masks: Tree) -> list[int]:
+def workers_that_unmask(masked: Tree, masks: Tree) -> list[int]:
     """Workers that can unmask a sum of others' values, from what they receive in both trees and their own mask.
 
     A worker knows the masked sums over some sets of workers and the sums of masks over others. It unmasks something
     if a combination of the first is one of the second, but for itself.
     """
-    return sorted(worker for worker in masked.workers if _unmasks(worker, masked, masks))
+    rank, found = np.linalg.matrix_rank, []
+    for worker in sorted(masked.workers):
+        others = sorted(masked.workers - {worker})
+        values, known = (  # one row a sum: 1 for the workers in it
+            np.array([[float(other in members) for other in others] for members in tree.received(worker)])
+            for tree in (masked, masks)
+        )
+        # A combination of the first that is one of the second makes the rank of both together smaller.
+        if values.size and known.size and rank(np.concatenate([values, known])) < rank(values) + rank(known):
+            found.append(worker)
+    return found
 
 
-def _unmasks(worker: int, masked: Tree, masks: Tree) -> bool:
-    others = sorted(masked.workers - {worker})
-    values, known = (_indicators(tree.received(worker), others) for tree in (masked, masks))
-    if not values.size or not known.size:
-        return False
-    rank = np.linalg.matrix_rank
-    return bool(rank(np.concatenate([values, known])) < rank(values) + rank(known))
-
-
-def _indicators(sets: list[frozenset[int]], workers: list[int]) -> NDArray[np.float64]:
-    """One row a set: 1 for the workers in it."""
-    return np.array([[float(worker in members) for worker in workers] for members in sets]).reshape(-1, len(workers))
-
-
-def _passed_on(row: list[int], root: int) -> Tree:
+def _pairs_before_root(row: list[int], root: int) -> Tree:
     """Pairs, whose first worker sends the sum to the root."""
     if not row:
         return Tree(root)
-    return Tree(root, (*pairs(row).levels, ((row[0], root),)))
+    return Tree(root, (*binary_tree(row).levels, ((row[0], root),)))

@@ -14,24 +14,24 @@ from fkl.wire.letters import Letter
 Part = Generator[int, Letter | None, Any]
 
 
-def gathered(
+def gather_at_root(
     tree: Tree, own: Own, wire: Wire, kind: type[Letter], values: NDArray[Any], about: tuple[int, ...] = ()
 ) -> Part:
     """Sum of all parties' arrays, as the root has it in the end; None at any other party."""
     for sender, receiver in tree.links:
         if receiver == own.number:
-            values = values + received((yield sender), kind)
+            values = values + values_of_letter((yield sender), kind)
         elif sender == own.number:
             wire.send(receiver, kind(values, about))
             return None
     return values if own.number == tree.root else None
 
 
-def told(tree: Tree, own: Own, wire: Wire, kind: type[Letter], values: NDArray[Any] | None) -> Part:
+def pass_down_tree(tree: Tree, own: Own, wire: Wire, kind: type[Letter], values: NDArray[Any] | None) -> Part:
     """The root's array, which passes down the tree."""
     for child, parent in reversed(tree.links):
         if child == own.number:
-            values = received((yield parent), kind)
+            values = values_of_letter((yield parent), kind)
         elif parent == own.number:
             assert values is not None
             wire.send(child, kind(values))
@@ -46,17 +46,17 @@ def round_the_ring(order: list[int], own: Own, wire: Wire, kind: type[Letter], w
     place = order.index(own.number)
     before, after = order[place - 1], order[(place + 1) % len(order)]
     if place > 0:
-        wire.send(after, kind(received((yield before), kind) + words))
+        wire.send(after, kind(values_of_letter((yield before), kind) + words))
         return None
     if len(order) == 1:
         return words
     assert own.rng is not None
     mask = own.rng.integers(0, np.iinfo(words.dtype).max, size=words.shape, dtype=words.dtype, endpoint=True)
     wire.send(after, kind(words + mask))
-    return received((yield before), kind) - mask
+    return values_of_letter((yield before), kind) - mask
 
 
-def received(letter: Letter | None, kind: type[Letter]) -> NDArray[Any]:
+def values_of_letter(letter: Letter | None, kind: type[Letter]) -> NDArray[Any]:
     """What is in a letter of this kind."""
     assert isinstance(letter, kind), f"{kind.__name__} was due, not {type(letter).__name__}"
     return letter.values

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fkl.algorithms.vertical.sum_trees import STRUCTURES, elapsed
+from fkl.algorithms.vertical.sum_trees import STRUCTURES, seconds_of_sum
 from fkl.basics.errors import FklError
 from fkl.network.response_times import CostModel
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
@@ -68,7 +68,7 @@ def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
         cost = CostModel(network["latency_s"], network["bandwidth_bytes_per_s"])
         size = 8.0 * samples(full[dataset]) ** 2
         for structure in STRUCTURES:
-            _sum_curve(axes, structure, WORKERS, [elapsed(structure, count, size, cost) for count in WORKERS])
+            _sum_curve(axes, structure, WORKERS, [seconds_of_sum(structure, count, size, cost) for count in WORKERS])
         axes.set_title(f"{dataset}: {samples(full[dataset])} x {samples(full[dataset])}, cost model")
     for structure in STRUCTURES:
         seconds = [measured(structure, count, SIDE**2, REPEATS) for count in PROCESSES]

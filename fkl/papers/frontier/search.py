@@ -20,7 +20,7 @@ from fkl.papers.frontier.measures import error_of
 from fkl.papers.frontier.trials import BUDGET, TUNED, Entry, append, best_of, cell_of, entries, read_trials, tuned
 from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
-from fkl.tasks.run_samples import quiet
+from fkl.tasks.run_samples import without_output
 
 STARTUP = 6
 """Trials that Optuna's TPE draws blindly before it proposes."""
@@ -83,7 +83,7 @@ def _rounded(value: float) -> float:
 
 def _tried(words: tuple[str, ...], entry: Entry, values: dict[str, Any]) -> tuple[float, dict[str, float]]:
     """Error of a run with these values, and the noise that its epsilon takes."""
-    with quiet():
+    with without_output():
         return _error((*words, *(f"{key}={value}" for key, value in values.items())), entry)
 
 
