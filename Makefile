@@ -13,13 +13,20 @@ DIST = federated_kernel_learning-$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p'
 # A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-installed sites lint format docs bench reproduce-tables lock newest lowest dist clean
+METHODS = $(addprefix tests/,algorithms/test_algorithms_conformance.py algorithms/test_algorithms_difficult.py \
+	conditions/test_conditions_around.py engines/test_engines_jax.py engines/test_engines_flower.py)
+
+.PHONY: run test test-all-methods test-installed sites lint format docs bench reproduce-tables lock newest lowest dist clean
 
 run: $(VENV)/ready
 	$(BIN)/fkl run
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(if $(SLOW),,-m 'not slow')
+
+# What `make test` asks of a few methods, of all others too.
+test-all-methods: $(VENV)/ready
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(METHODS)
 
 # The tests of the source distribution on the wheel, in an empty environment and away from this folder.
 test-installed: dist

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import ALGORITHMS
+from methods_played import conformance
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue
@@ -14,6 +15,7 @@ from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.graph import Decentralized
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
+from fkl.engines.experiment import Experiment
 from fkl.runs.prepare import prepare
 
 STAR = (
@@ -21,6 +23,8 @@ STAR = (
     "perfedavg", "pof_mkl", "rf_gp", "vm_kofl",
 )  # fmt: skip
 GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "odkla", "qc_odkla")
+ALWAYS = ("fomd_oms", "perfedavg", "consensus_rf_gp", "coke")
+"""Those of `make test`: of several exchanges a round, and of streams and batches on a graph."""
 
 
 @dataclass
@@ -61,11 +65,23 @@ class Counting(OnMessages):
 
 @pytest.mark.parametrize("algo", [*STAR, *GRAPH])
 def test_a_condition_that_does_nothing_changes_no_bit(algo: str) -> None:
-    """Outcomes and traffic, round after round; and parties on their own remember as all at once do."""
-    experiment = prepare(scenario(f"algo={algo}"))
-    inside = replace(experiment, algorithm=wrap(experiment.algorithm, {"compression": Counting()}))
-    require_same(play(experiment, (0, 1)), play(inside, (0, 1)), "in a condition that does nothing")
-    suite = Conformance(inside)
+    """Outcomes and traffic, round after round."""
+    plain = conformance(f"algo={algo}")
+    require_same(plain.together, play(inside(algo), (0, 1)), "in a condition that does nothing")
+
+
+def inside(algo: str) -> Experiment:
+    """A method's small run in a condition that does nothing."""
+    experiment = conformance(f"algo={algo}").experiment
+    return replace(experiment, algorithm=wrap(experiment.algorithm, {"compression": Counting()}))
+
+
+@pytest.mark.parametrize(
+    "algo", [pytest.param(algo, marks=[pytest.mark.slow] * (algo not in ALWAYS)) for algo in (*STAR, *GRAPH)]
+)
+def test_a_condition_remembers(algo: str) -> None:
+    """After it was saved and loaded; and at parties on their own as with all at once."""
+    suite = Conformance(inside(algo))
     suite.state_survives_save_and_load()
     suite.parties_see_what_they_hold_alone()
 
