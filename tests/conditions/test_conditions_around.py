@@ -23,8 +23,8 @@ STAR = (
     "perfedavg", "pof_mkl", "rf_gp", "vm_kofl",
 )  # fmt: skip
 GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "odkla", "qc_odkla")
-ALWAYS = ("fomd_oms", "perfedavg", "consensus_rf_gp", "coke")
-"""Those of `make test`: of several exchanges a round, and of streams and batches on a graph."""
+ALWAYS = ("em_kofl", "consensus_rf_gp", "coke")
+"""Those of `make test`: one with two exchanges a round, and one with streams and one with batches on a graph."""
 
 
 @dataclass
