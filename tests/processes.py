@@ -9,9 +9,9 @@ from tempfile import mkdtemp
 from threading import RLock
 from typing import NamedTuple
 
-from fkl.contract import apart
+from fkl.conformance import party_process
 
-PRELOADED = [*apart.PRELOADED, "fkl.report.page", "all_is_ready"]
+PRELOADED = [*party_process.PRELOADED, "fkl.report.page", "all_is_ready"]
 """The same server's, whoever starts it."""
 
 

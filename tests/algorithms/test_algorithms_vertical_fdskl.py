@@ -39,7 +39,6 @@ from fkl.conformance.isolated_vertical import ActorInSight, Mail, play_apart
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common
-from fkl.data.libsvm import numbered
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.engines.experiment import Experiment, make_world
@@ -297,7 +296,9 @@ def test_rows_of_few_features_and_rows_alike_give_the_numbers_of_dense_ones_apar
     """Entry by entry in float32, where rows that are alike are computed once, on them and on those tested on."""
     random = np.random.default_rng(0)
     x = np.repeat((random.random((40, 30)) < 0.15) * random.normal(size=(40, 30)), 3, axis=0)
-    problem = FeatureGroups(3).split(Table.of_one_site(x, random.choice([-1.0, 1.0], 120), numbered(30)), random)
+    problem = FeatureGroups(3).split(
+        Table.of_one_site(x, random.choice([-1.0, 1.0], 120), tuple(f"x{n}" for n in range(30))), random
+    )
     assert isinstance(problem.quick_x, csr_array)
     apart = replace(problem)
     vars(apart).update(quick_x=problem.x, alike=np.arange(120))
