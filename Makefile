@@ -14,7 +14,8 @@ DIST = federated_kernel_learning-$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p'
 unexport PYTHONDONTWRITEBYTECODE
 
 METHODS = $(addprefix tests/,algorithms/test_algorithms_conformance.py algorithms/test_algorithms_difficult.py \
-	conditions/test_conditions_around.py engines/test_engines_jax.py engines/test_engines_flower.py runs/test_runs_broken_memory.py)
+	conditions/test_conditions_around.py engines/test_engines_jax.py engines/test_engines_flower.py \
+	runs/test_runs_broken_memory.py runs/test_runs_end_to_end.py)
 
 .PHONY: run test test-all-methods test-costs test-installed sites lint format docs bench reproduce-tables lock newest \
 	lowest dist clean

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import ALGORITHMS
-from methods_played import conformance
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue
@@ -66,14 +65,14 @@ class Counting(OnMessages):
 @pytest.mark.parametrize("algo", [*STAR, *GRAPH])
 def test_a_condition_that_does_nothing_changes_no_bit(algo: str) -> None:
     """Outcomes and traffic, round after round."""
-    plain = conformance(f"algo={algo}")
-    require_same(plain.together, play(inside(algo), (0, 1)), "in a condition that does nothing")
+    plain, wrapped = experiments(algo)
+    require_same(play(plain, (0, 1)), play(wrapped, (0, 1)), "in a condition that does nothing")
 
 
-def inside(algo: str) -> Experiment:
-    """A method's small run in a condition that does nothing."""
-    experiment = conformance(f"algo={algo}").experiment
-    return replace(experiment, algorithm=wrap(experiment.algorithm, {"compression": Counting()}))
+def experiments(algo: str) -> tuple[Experiment, Experiment]:
+    """A method's small run, and the same in a condition that does nothing."""
+    plain = prepare(scenario(f"algo={algo}"))
+    return plain, replace(plain, algorithm=wrap(plain.algorithm, {"compression": Counting()}))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def inside(algo: str) -> Experiment:
 )
 def test_a_condition_remembers(algo: str) -> None:
     """After it was saved and loaded; and at parties on their own as with all at once."""
-    suite = Conformance(inside(algo))
+    suite = Conformance(experiments(algo)[1])
     suite.state_survives_save_and_load()
     suite.parties_see_what_they_hold_alone()
 
