@@ -13,13 +13,26 @@ DIST = federated_kernel_learning-$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p'
 # A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-installed sites lint format docs bench reproduce-tables lock newest lowest dist clean
+METHODS = $(addprefix tests/,algorithms/test_algorithms_conformance.py algorithms/test_algorithms_difficult.py \
+	conditions/test_conditions_around.py engines/test_engines_jax.py engines/test_engines_flower.py \
+	runs/test_runs_broken_memory.py runs/test_runs_end_to_end.py)
+
+.PHONY: run test test-all-methods test-costs test-installed sites lint format docs bench reproduce-tables lock newest \
+	lowest dist clean
 
 run: $(VENV)/ready
 	$(BIN)/fkl run
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(if $(SLOW),,-m 'not slow')
+
+# What `make test` asks of a few methods, of all others too.
+test-all-methods: $(VENV)/ready
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(METHODS)
+
+# The table of CONTRIBUTING.md: what each file of `make test` costs.
+test-costs: $(VENV)/ready
+	PYTHONPATH=tests $(BIN)/python -m pytest -p costs --numprocesses=auto --dist=loadfile -m 'not slow'
 
 # The tests of the source distribution on the wheel, in an empty environment and away from this folder.
 test-installed: dist

@@ -41,7 +41,9 @@ class Command:
         Another one that is called as `python -m` would.
     """
 
-    def __init__(self, folder: Path, *words: str, before: str = "", drawn: bool = False, module: str = "fkl.cli") -> None:
+    def __init__(
+        self, folder: Path, *words: str, before: str = "", drawn: bool = False, module: str = "fkl.cli"
+    ) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         self._said = Path(mkdtemp(dir=os.environ["FKL_CACHE"]))

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from fkl.basics.errors import key_prefix, plural
+from fkl.basics.files import writing
 from fkl.basics.memory import limited_to_free_memory
 from fkl.conditions import Wrapped
 from fkl.config import Run
@@ -40,7 +41,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     if run.settings.figures == "all":
         from fkl.report.figures import draw_run  # and matplotlib, half of what a small run takes
 
-        with results.writing(run.folder):
+        with writing(run.folder):
             draw_run(folder, tables.curves, summary, title, whole.task.panels())
     results.finish(run, folder, notes)
 

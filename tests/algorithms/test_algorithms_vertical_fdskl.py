@@ -297,7 +297,7 @@ def test_rows_of_few_features_and_rows_alike_give_the_numbers_of_dense_ones_apar
     random = np.random.default_rng(0)
     x = np.repeat((random.random((40, 30)) < 0.15) * random.normal(size=(40, 30)), 3, axis=0)
     problem = FeatureGroups(3).split(
-        Table.of_one_site(x, random.choice([-1.0, 1.0], 120), tuple(map(str, range(30)))), random
+        Table.of_one_site(x, random.choice([-1.0, 1.0], 120), tuple(f"x{n}" for n in range(30))), random
     )
     assert isinstance(problem.quick_x, csr_array)
     apart = replace(problem)

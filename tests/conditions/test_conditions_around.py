@@ -14,6 +14,7 @@ from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.graph import Decentralized
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
+from fkl.engines.experiment import Experiment
 from fkl.runs.prepare import prepare
 
 STAR = (
@@ -21,6 +22,8 @@ STAR = (
     "perfedavg", "pof_mkl", "rf_gp", "vm_kofl",
 )  # fmt: skip
 GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "odkla", "qc_odkla")
+ALWAYS = ("em_kofl", "consensus_rf_gp", "coke")
+"""Those of `make test`: one with two exchanges a round, and one with streams and one with batches on a graph."""
 
 
 @dataclass
@@ -61,11 +64,23 @@ class Counting(OnMessages):
 
 @pytest.mark.parametrize("algo", [*STAR, *GRAPH])
 def test_a_condition_that_does_nothing_changes_no_bit(algo: str) -> None:
-    """Outcomes and traffic, round after round; and parties on their own remember as all at once do."""
-    experiment = prepare(scenario(f"algo={algo}"))
-    inside = replace(experiment, algorithm=wrap(experiment.algorithm, {"compression": Counting()}))
-    require_same(play(experiment, (0, 1)), play(inside, (0, 1)), "in a condition that does nothing")
-    suite = Conformance(inside)
+    """Outcomes and traffic, round after round."""
+    plain, wrapped = experiments(algo)
+    require_same(play(plain, (0, 1)), play(wrapped, (0, 1)), "in a condition that does nothing")
+
+
+def experiments(algo: str) -> tuple[Experiment, Experiment]:
+    """A method's small run, and the same in a condition that does nothing."""
+    plain = prepare(scenario(f"algo={algo}"))
+    return plain, replace(plain, algorithm=wrap(plain.algorithm, {"compression": Counting()}))
+
+
+@pytest.mark.parametrize(
+    "algo", [pytest.param(algo, marks=[pytest.mark.slow] * (algo not in ALWAYS)) for algo in (*STAR, *GRAPH)]
+)
+def test_a_condition_remembers(algo: str) -> None:
+    """After it was saved and loaded; and at parties on their own as with all at once."""
+    suite = Conformance(experiments(algo)[1])
     suite.state_survives_save_and_load()
     suite.parties_see_what_they_hold_alone()
 

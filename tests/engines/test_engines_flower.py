@@ -44,6 +44,17 @@ METHODS = {
 }
 """Every method that sites can play, by a name that begins with its own."""
 
+ALWAYS = ("em_kofl", "pof_mkl-bins")
+"""Those of `make test`: one that answers twice a round, and one whose sites draw. All are `make test-all-methods`."""
+LONE = ("perfedavg", "pof_mkl-bins", "pof_mkl-bits")
+"""Some that answer once a round."""
+
+
+def each(*cases: tuple[Any, ...] | str) -> list[Any]:
+    """Arguments of a test, slow where their method, which comes first, is not one of those that are always played."""
+    of = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=[pytest.mark.slow] * (case[0] not in ALWAYS)) for case in of]
+
 
 @pytest.fixture(autouse=True)
 def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +91,7 @@ def played(
 def require_equal(hub: Hub, words: tuple[str, ...], files: list[Path], per_site: int = 1) -> float:
     """Compare predictions to 1e-9 and bytes exactly; the largest difference."""
     folder = files[0].with_name("left")
-    hub.write(folder, hub.goodbye())
+    hub.write(folder, hub.collect_results())
     largest, same, there = script.compared(words, files, folder, str(RUN), per_site)
     assert largest < 1e-9
     assert same
@@ -93,16 +104,16 @@ def present(hub: Hub) -> np.ndarray:
     return np.array([[k in here for k in range(len(ROWS))] for here, _ in hub.rounds])
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", each(*METHODS))
 def test_sites_predict_and_send_what_the_simulation_says(name: str, tmp_path: Path) -> None:
     """To 1e-9 and to the byte, though one site's rows are used up before the others'."""
     words, files = words_of(name), write_files(tmp_path)
     hub, _, _ = played(words, files)
-    assert sum(rounds for rounds, _ in hub.goodbye().values()) == sum(ROWS)
+    assert sum(rounds for rounds, _ in hub.collect_results().values()) == sum(ROWS)
     print(f"{name}: largest difference {require_equal(hub, words, files):.1e}")
 
 
-@pytest.mark.parametrize("name", ["em_kofl", "fomd_oms", "pof_mkl-bins", "pof_mkl-bits", "rf_gp"])
+@pytest.mark.parametrize("name", each("em_kofl", "fomd_oms", "pof_mkl-bins", "pof_mkl-bits", "rf_gp"))
 def test_a_site_plays_several_clients(name: str, tmp_path: Path) -> None:
     """Each with every fourth of its rows: five rounds, the last one or two without some of them; and one misses two."""
     words, files = words_of(name), write_files(tmp_path)
@@ -151,7 +162,7 @@ class Away:
 
 @pytest.mark.parametrize(
     ("name", "exchange"),
-    [("em_kofl", 0), ("em_kofl", 1), ("em_kofl-copy", 1), ("perfedavg", 0), ("pof_mkl-bins", 0), ("pof_mkl-bits", 0)],
+    each(("em_kofl", 0), ("em_kofl", 1), ("em_kofl-copy", 1), *((name, 0) for name in LONE)),
 )
 def test_a_site_that_was_away_was_absent(name: str, exchange: int, tmp_path: Path) -> None:
     """And nothing else: a round in which it fails is played again without it, and it goes on from its file."""
@@ -217,7 +228,7 @@ def test_what_the_server_leaves(tmp_path: Path) -> None:
     """Tables of rounds and sites, whose bytes are those of the arrays, beside Flower's own."""
     words, files = words_of("pof_mkl"), write_files(tmp_path)
     hub, _, _ = played(words, files)
-    told = hub.goodbye()
+    told = hub.collect_results()
     hub.write(tmp_path / "left", told)
     rounds, sites = (
         pd.read_csv(tmp_path / "left" / f"{name}.csv", dtype={"sites": str}) for name in ("rounds", "sites")
@@ -296,7 +307,7 @@ def test_noise_is_counted_message_by_message(condition: str, played_again: int, 
     """By the accountant of simulations; of local noise also what was sent in a round that did not count."""
     words = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY)
     hub, _, _ = played(words, write_files(tmp_path), fails=Away(2, 5, 0, 1))
-    told = hub.goodbye()
+    told = hub.collect_results()
     rounds, again = int(present(hub)[:, 0].sum()), played_again
     epsilon = float(accountant.epsilons(2.0, np.array([rounds + again]), 1e-5)[0])
     what = "sums" if condition == "central" else "messages"
@@ -313,7 +324,7 @@ def test_noise_never_comes_again_and_all_else_does(condition: str, tmp_path: Pat
         hub, _, _ = played(words, write_files(tmp_path / name, (3, 3, 3)))
         held = hub.server.state
         thetas.append(held.method.theta if hasattr(held, "method") else held.theta)
-    assert not np.isclose(thetas[0], thetas[1]).any(where=thetas[0] != 0)
+    assert not np.isclose(thetas[0], thetas[1], rtol=1e-12, atol=0).any(where=thetas[0] != 0)
     streams = OfSites(0, (0,))
     same = [streams.vectors(Role.SELECTION, 3, range(2), 50) for _ in range(2)]
     assert same[0].tobytes() == same[1].tobytes() == Streams(0, (0,)).vectors(Role.SELECTION, 3, range(2), 50).tobytes()
@@ -340,7 +351,7 @@ def test_a_message_can_name_nothing_that_is_not_loaded() -> None:
             from_records(ArrayRecord(), form)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", each(*METHODS))
 def test_messages_come_back_as_they_were(name: str, tmp_path: Path) -> None:
     """Whatever a method sends: packed, put into records, and unpacked again."""
     seen: list[Packet | None] = []

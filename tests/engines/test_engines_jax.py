@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +62,7 @@ MANY = ("dataset=synthetic", "dataset.rows=9000", "partition=quantity_skew", "pa
 CASES["tiles"] = ("algo=pof_mkl", *SMALL[1:4], *MANY, "partition.clients=700", "algo.xi=0.5")
 """Three tiles of clients, the last one shorter, most of whom are gone before the end."""
 TOLERANCE = 1e-9
+SOONEST = "jax_persistent_cache_min_compile_time_secs"
 
 
 class Played(NamedTuple):
@@ -111,11 +112,23 @@ def alike(one: Any, other: Any) -> bool:
     return np.array_equal(one, other, equal_nan=True) if isinstance(other, np.ndarray) else bool(one == other)
 
 
-SLOW = ("rf_gp-personal",)
-"""Whose program takes long to compile."""
+ALWAYS = ("pof_mkl-bins", "raker", "coke-ring", "tiles")
+"""Those of `make test`: a star, a learner alone, a sparse graph, more than a tile. All are `make test-all-methods`."""
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.slow if case in SLOW else ()) for case in CASES])
+@pytest.fixture(autouse=True, scope="module")
+def _programs_are_kept(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In .pytest_cache: the next session compiles none of them anew, and none that another worker has compiled."""
+    kept = getattr(request.config, "cache", None)
+    before = {name: getattr(jax.config, name) for name in ("jax_compilation_cache_dir", SOONEST)}
+    jax.config.update("jax_compilation_cache_dir", None if kept is None else str(kept.mkdir("jax")))
+    jax.config.update(SOONEST, 0.0)
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+@pytest.mark.parametrize("case", [pytest.param(one, marks=[pytest.mark.slow] * (one not in ALWAYS)) for one in CASES])
 def test_a_scan_shows_what_the_reference_does(case: str) -> None:
     words = (*CASES[case], "precision=float64")
     expected, found = (played((*words, f"engine={engine}")) for engine in ("numpy", "jax"))

@@ -11,7 +11,10 @@ from conftest import Answer
 from fkl.basics import memory
 
 
-@pytest.mark.parametrize("case", too_large(), ids=lambda case: " ".join(case.call[-3:]))
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=" ".join(case.call[-3:]), marks=[pytest.mark.slow] * case.slow) for case in too_large()],
+)
 def test_what_does_not_fit_is_refused(
     fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: TooLarge
 ) -> None:

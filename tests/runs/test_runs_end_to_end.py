@@ -56,6 +56,10 @@ DRAWN = ("coke", "fdskl", "libsvm", "parsimonious_federated", "pof_mkl", "pooled
 """One of each family and kind of figure."""
 
 
+ALWAYS = (*DRAWN, "consensus_rf_gp", "dekrr_ddrf", "odkla", "one_shot_ridge", "secureboost")
+"""Those of `make test`: one of each list of columns."""
+
+
 CALIBRATED = ("rf_gp",)
 """Methods that say how sure they are."""
 
@@ -104,7 +108,13 @@ def csv_bytes(folder: Path) -> dict[str, str]:
     return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore").to_csv() for name, table in tables.items()}
 
 
-@pytest.mark.parametrize("algo", [pytest.param(a, marks=[pytest.mark.drawn] * (a in DRAWN)) for a in ALGORITHMS])
+@pytest.mark.parametrize(
+    "algo",
+    [
+        pytest.param(algo, marks=[pytest.mark.drawn] * (algo in DRAWN) + [pytest.mark.slow] * (algo not in ALWAYS))
+        for algo in ALGORITHMS
+    ],
+)
 def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callable, tmp_path: Path, algo: str) -> None:
     """`out=DIR` holds these files and no others; the closing table names the folder; nothing lies beside it."""
     answer = fkl("run", *small(algo), "out=here")

@@ -69,7 +69,7 @@ def test_a_limit_on_the_process_is_told_before_it_is_reached(tmp_path: Path) -> 
 
 
 def test_what_fits_into_the_limit_runs(tmp_path: Path) -> None:
-    ended = limited(tmp_path, 4 * GIB, *SMALL, "kernels.D=2000", "out=here")
+    ended = limited(tmp_path, 4 * GIB, *SMALL, "kernels.D=2000", "partition.rounds=10", "out=here")
     assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "here" / "summary.csv").is_file()
 

@@ -1,0 +1,247 @@
+"""`fkl.conformance` finds whoever breaks a promise, and names what cheats."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import cheats
+import numba
+import numpy as np
+import pytest
+from cheats import RunningMean
+from literal.worlds import Size, make_dictionary, make_problem
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import Outcome, World, mixture_norm
+from fkl.algorithms.federated import descent
+from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
+from fkl.conformance.promises import outcomes
+from fkl.contract import star
+from fkl.contract.star import Federated
+from fkl.engines.experiment import Experiment, make_world
+from fkl.kernels.threads import wake_for
+from fkl.network import Network
+from fkl.wire import payloads
+
+Promise = Callable[[Conformance], None]
+LABELS = Conformance.labels_are_not_known_before_they_are_shown
+
+
+def flawed(flaw: Callable[[World, Any, int, Any], None]) -> Any:
+    """A running mean with a flaw: a function of world, state, round and y_hat, which writes into what it should not."""
+
+    @dataclass(frozen=True)
+    class Flawed(RunningMean):
+        def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
+            state, outcome = super().step(world, state, t)
+            flaw(world, state, t, outcome.y_hat)
+            return state, outcome
+
+    return Flawed()
+
+
+class Outside:
+    """A place that no state holds."""
+
+    rounds = 0
+
+
+def unseeded(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat += np.random.default_rng().random()
+
+
+def writes(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    world.problem.x[t] += 1
+
+
+def writes_features(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    world.bank.rho[:] += 1
+
+
+def counts_the_others(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat += len(world.streams.replicates)
+
+
+def looks_at_the_first(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat[1:] += 1e-12 * y_hat[0]
+
+
+def counts_threads(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    wake_for(10**9)
+    y_hat += 1e-9 * numba.get_num_threads()
+
+
+def remembers_elsewhere(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    Outside.rounds = 1 if t == 0 else Outside.rounds + 1
+    y_hat += 1e-9 * (Outside.rounds if t > 0 else 0) * (Outside.rounds != t + 1)
+
+
+def keeps_a_function(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    state.server.note = lambda: t
+
+
+def knows(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat += 1e-6 * world.problem.y[t].mean()
+
+
+def knows_the_next(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    y_hat += 1e-6 * world.problem.y[min(t + 1, world.problem.rounds - 1), 0]
+
+
+def books_itself(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
+    one = np.ones(y_hat.shape, np.int64)
+    world.channel.ledger.enter(t, "uplink", "smuggled", one, one, one)
+
+
+FLAWS = [
+    (unseeded, Conformance.seeded_runs_repeat),
+    (writes, Conformance.inputs_stay_as_they_are),
+    (writes_features, Conformance.inputs_stay_as_they_are),
+    (counts_the_others, Conformance.replicates_are_independent),
+    (looks_at_the_first, Conformance.replicates_are_independent),
+    (counts_threads, Conformance.threads_and_chunks_do_not_matter),
+    (counts_the_others, Conformance.threads_and_chunks_do_not_matter),
+    (remembers_elsewhere, Conformance.state_survives_save_and_load),
+    (keeps_a_function, Conformance.state_survives_save_and_load),
+    (knows, LABELS),
+    (knows_the_next, LABELS),
+    (books_itself, Conformance.ledger_books_every_message),
+]
+LEDGER = Conformance.ledger_books_every_message
+APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
+CHEATS = [
+    (
+        cheats.ServerReadsData,
+        APART,
+        "the server, alone with messages, cannot take: .* no attribute 'x'",
+    ),
+    (cheats.Understates, APART, "uplink of round 1: 32 bytes are booked and 128 sent"),
+    (cheats.Understates, Conformance.ledger_books_every_message, "uplink: the ledger's rounds, clients, kinds are not"),
+    (cheats.ReadsOthers, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
+    (cheats.KnowsLabels, LABELS, "y_hat of round 11 differs with the targets of that round"),
+    (cheats.SharesAGlobal, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
+    (
+        cheats.ServerWritesIntoItsState,
+        APART,
+        "the server, alone .*, cannot take: .*: it changes what it is",
+    ),
+    (cheats.SharesState, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
+    (cheats.ServerDrawsABin, APART, "the server draws what the clients draw: SELECTION"),
+    (cheats.ServerDrawsAllBins, APART, "the server, alone .*, cannot take: .*: it draws what 1 draws of SELECTION"),
+    (cheats.DrawsOthers, APART, "a client, alone .*, cannot play: .*: it draws what 1 draws of SELECTION"),
+    (cheats.AsksForTheSeed, APART, "a client, alone .*, cannot play: .*: it asks for the seed"),
+    (cheats.Dies, PROCESSES, "^a client, alone with messages, cannot play: its process ended, with exit code 3$"),
+    (cheats.HoldsAFunction, APART, "^a party cannot be on its own, since .* cannot be pickled: [^\n]*$"),
+    (cheats.HoldsAFunction, PROCESSES, "^a party cannot be on its own, since .* cannot be pickled: [^\n]*$"),
+    *[
+        (cheat, promise, said)
+        for promise in (LEDGER, APART)
+        for cheat, said in (
+            (cheats.ByShape, "^Target.target has rows of shapes .*: both ends know one shape"),
+            (cheats.ByShapeOfEach, "^Target.target has shape .*: an array without entries tells by its shape alone"),
+            (cheats.ByByteOrder, "^Target.target is ndarray of >f8, must be an array of numbers in native byte order"),
+            (cheats.ByItemSize, r"^Target.target is ndarray of \|S[0-9]+, must be an array of numbers"),
+            (cheats.BySubclass, "^Target.target is Knows of <f8, must be an array of numbers"),
+            (
+                cheats.OneForAll,
+                r"^Parameters.theta has shape \(.*\); the first axes of PerClient must be \(R, K\) = \([15], 4\)$",
+            ),
+        )
+    ],
+    (cheats.ByType, APART, "uplink of party . in round .: Target has another shape or type than those of others"),
+    (cheats.ByType, LEDGER, "uplink of round 1: other samples give a message of another form: .*f[48].*f[48]"),
+    (cheats.ByFile, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
+    (cheats.ByFile, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
+    (cheats.Smuggler, APART, "Smuggler is not written as parties that exchange messages"),
+]
+"""Methods that cheat, the promise that they break, and what is said of them."""
+
+
+def of(algorithm: Any, precision: str = "float64") -> Conformance:
+    """Promises of an algorithm on a small problem."""
+    size = Size(T=20)
+    problem = make_problem(size, 0, precision=precision)
+    return Conformance(Experiment(problem, make_dictionary(size), Network(), algorithm, 0, 5, precision))
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+def test_who_keeps_all_promises_is_not_blamed(promise: Promise) -> None:
+    promise(of(RunningMean()))
+
+
+@pytest.mark.parametrize("promise", [Conformance.seeded_runs_repeat, LABELS, LEDGER], ids=lambda one: one.__name__)
+def test_the_example_of_the_contract_keeps_its_promises(promise: Promise) -> None:
+    """The text in the docstring of `Federated` runs; the class is of no module, so that it cannot be pickled."""
+    _, _, text = inspect.getdoc(Federated).partition("::\n")  # type: ignore[union-attr]
+    code = dedent("\n".join(line for line in text.splitlines() if not line or line.startswith("    ")))
+    known = {**vars(star), **vars(payloads), "Outcome": Outcome, "mixture_norm": mixture_norm, "np": np}
+    exec(code, known := {**known, "Theta": descent.Server, "Down": descent.Parameters, "Up": descent.Gradients})
+    promise(of(known["Plain"]()))
+
+
+@pytest.mark.parametrize(("flaw", "promise"), FLAWS, ids=lambda value: value.__name__)
+def test_who_breaks_a_promise_is_found(flaw: Callable[..., None], promise: Promise) -> None:
+    with pytest.raises(BrokenPromiseError):
+        promise(of(flawed(flaw)))
+
+
+@pytest.mark.parametrize(("cheat", "promise", "said"), CHEATS, ids=lambda value: getattr(value, "__name__", ""))
+def test_who_cheats_is_refused_by_name(cheat: Callable[[], Any], promise: Promise, said: str) -> None:
+    """Each breaks that promise, whatever else it breaks; the honest method beside it breaks none (above)."""
+    with pytest.raises(BrokenPromiseError, match=said):
+        promise(of(cheat()))
+
+
+@pytest.mark.parametrize("cheat", [cheats.ByFileOfAll, cheats.Late, cheats.Watched])
+def test_what_the_suite_cannot_see(cheat: Callable[[], Any]) -> None:
+    """As docs/extending.md says: files that all can read, later rounds, and who looks for the check."""
+    for promise in (LEDGER, APART, PROCESSES):
+        promise(of(cheat()))
+
+
+def test_low_bits_do_not_arrive() -> None:
+    """What is booked as a float32 is one: the server of the cheat learns what that of an honest method does."""
+    found = []
+    for method in (cheats.ByLowBits(), RunningMean()):
+        experiment = of(method, "float32").experiment
+        world, _ = make_world(experiment, (0,))
+        found.append([outcome.y_hat for outcome in outcomes(experiment, world)])
+    assert np.array_equal(found[0], found[1])
+    APART(of(cheats.ByLowBits(), "float32"))
+
+
+def test_somebody_is_absent_in_the_scenario() -> None:
+    """Or a state that goes on in rounds that its client misses would pass."""
+    checked = Conformance.from_overrides("algo=ofmkl_avg")
+    present = checked.experiment.problem.present
+    assert not present.all() and present.any(axis=0).all()
+    with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round .* is another alone"):
+        APART(replace(checked, experiment=replace(checked.experiment, algorithm=cheats.ChangesTheAbsent())))
+
+
+def test_a_global_variable_is_invisible_to_parties_of_one_process() -> None:
+    """Which is why each has a process of its own."""
+    APART(of(cheats.SharesAGlobal()))
+
+
+def test_an_outcome_of_another_shape_is_named() -> None:
+    @dataclass(frozen=True)
+    class Flat(RunningMean):
+        def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
+            state, outcome = super().step(world, state, t)
+            return state, replace(outcome, y_hat=outcome.y_hat[0])
+
+    with pytest.raises(BrokenPromiseError, match=r"^Outcome.y_hat has shape \(4,\), must be \(R, K\) = \(5, 4\)$"):
+        of(Flat()).seeded_runs_repeat()
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A flaw leaves nothing behind."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    Outside.rounds = 0
+    Path(cheats.ByFileOfAll.folder, cheats.FILE).unlink(missing_ok=True)
