@@ -41,7 +41,9 @@ class Command:
         Another one that is called as `python -m` would.
     """
 
-    def __init__(self, folder: Path, *words: str, before: str = "", drawn: bool = False, module: str = "fkl") -> None:
+    def __init__(
+        self, folder: Path, *words: str, before: str = "", drawn: bool = False, module: str = "fkl.cli"
+    ) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         self._said = Path(mkdtemp(dir=os.environ["FKL_CACHE"]))
@@ -85,7 +87,7 @@ def _be(
     os.environ.update(environment)
     os.chdir(folder)
     sys.argv = ["fkl", *words]
-    if module != "fkl":
+    if module != "fkl.cli":
         sys.path.insert(0, str(folder))
     tqdm.set_lock(RLock())  # its usual one is a semaphore that a killed process would leave behind
     exec(before, {})
