@@ -179,26 +179,23 @@ class _Files:
         for entry in reversed(entries):  # the last one has the first word about a group
             if entry is None:
                 parts.append([(choice, package)])
-            elif not entry.override:
-                inner = [(one, entry.package) for one in reversed(self._chosen(entry))]
-                parts += [self.expanded(one, place, above=(*above, path)) for one, place in inner]
+                continue
+            if entry.override:
+                continue
+            # Paths of what the entry stands for, once others have had their say
+            group, paths = entry.group, [entry.value]
+            if entry.with_group:
+                value = self.said[group].value if group in self.said else entry.value
+                if group in self.met:
+                    twice = f"{group}: chosen twice, as {value} and {self.met[group]}"
+                    raise FklError(f"{twice}; without + a word replaces the choice")
+                self.met[group] = value
+                out = self.left_out.get(group)
+                nothing = value is None or (out is not None and out.value in (None, value))
+                names = [] if nothing else value if isinstance(value, list) else [value]
+                paths = [f"{group}/{name}" for name in names]
+            parts += [self.expanded(one, entry.package, above=(*above, path)) for one in reversed(paths)]
         return [part for some in reversed(parts) for part in some]
-
-    def _chosen(self, entry: _Entry) -> list[str]:
-        """Paths of what an entry stands for, once others have had their say."""
-        group = entry.group
-        if not entry.with_group:
-            return [entry.value]
-        value = self.said[group].value if group in self.said else entry.value
-        if group in self.met:
-            raise FklError(
-                f"{group}: chosen twice, as {value} and {self.met[group]}; without + a word replaces the choice"
-            )
-        self.met[group] = value
-        out = self.left_out.get(group)
-        if value is None or (out is not None and out.value in (None, value)):
-            return []
-        return [f"{group}/{name}" for name in (value if isinstance(value, list) else [value])]
 
 
 def _entry(raw: Any, path: str, package: str) -> _Entry | None:

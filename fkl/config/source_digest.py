@@ -5,7 +5,7 @@ import hashlib
 import importlib
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -88,7 +88,12 @@ def _hash(content: bytes) -> str:
 
 def _files(name: str) -> dict[str, str]:
     """Hash of the file of every local module behind one that is imported, by module."""
-    folders = _folders(name)
+    # Where modules are looked for: first where this one was found
+    place = Path(getattr(sys.modules[name], "__file__", None) or "nowhere").absolute()
+    folders = [place.parents[name.count(".") + (place.stem == "__init__")]]
+    if not _is_installed(folders[0]):
+        others = [Path(entry).absolute() for entry in sys.path if Path(entry).is_dir()]
+        folders += [folder for folder in others if not _is_installed(folder)]
     top = name.partition(".")[0] if _is_installed(folders[0]) else None
     hashes: dict[str, str] = {}
     waiting = [name]
@@ -96,7 +101,8 @@ def _files(name: str) -> dict[str, str]:
         wanted = waiting.pop()
         if _is_fkl(wanted) or (top is not None and wanted.partition(".")[0] != top):
             continue
-        for module in _with_packages(wanted):
+        parts = wanted.split(".")
+        for module in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):  # a and a.b are run for a.b.c
             file = None if module in hashes else _find(module, folders)
             if file is not None:
                 content = _content(file)
@@ -106,27 +112,9 @@ def _files(name: str) -> dict[str, str]:
     return hashes
 
 
-def _folders(name: str) -> list[Path]:
-    """Where modules are looked for: first where this one was found."""
-    file = getattr(sys.modules[name], "__file__", None)
-    found = Path(file or "nowhere").absolute()
-    first = found.parents[name.count(".") + (found.stem == "__init__")]
-    if _is_installed(first):
-        return [first]
-    others = [Path(entry).absolute() for entry in sys.path if Path(entry).is_dir()]
-    return [first, *(folder for folder in others if not _is_installed(folder))]
-
-
 def _is_installed(folder: Path) -> bool:
     standard = Path(sysconfig.get_path("stdlib"))
     return not INSTALLED.isdisjoint(folder.parts) or folder == standard or standard in folder.parents
-
-
-def _with_packages(name: str) -> Iterator[str]:
-    """a, a.b and a.b.c of a.b.c: each is run when the last is imported."""
-    parts = name.split(".")
-    for count in range(1, len(parts) + 1):
-        yield ".".join(parts[:count])
 
 
 def _find(module: str, folders: Iterable[Path]) -> Path | None:
@@ -153,21 +141,13 @@ def _imports(content: bytes, package: str) -> tuple[str, ...]:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            names += _from(node, package)
-        elif isinstance(node, ast.Call):
-            names += _named(node)
+            # from a import b: a and a.b
+            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            base = ".".join([*filter(None, above), *filter(None, [node.module])])
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names if base and alias.name != "*")]
+        elif isinstance(node, ast.Call):  # import_module("a")
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
+                words = [word.value for word in node.args[:1] if isinstance(word, ast.Constant)]
+                names += [word for word in words if isinstance(word, str)]
     return tuple(name for name in names if name)
-
-
-def _from(node: ast.ImportFrom, package: str) -> list[str]:
-    """What ``from a import b`` may import: a and a.b."""
-    above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
-    base = ".".join([*filter(None, above), *filter(None, [node.module])])
-    return [base, *(f"{base}.{alias.name}" for alias in node.names if base and alias.name != "*")]
-
-
-def _named(node: ast.Call) -> list[str]:
-    """What ``import_module("a")`` imports."""
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    names = [word.value for word in node.args[:1] if isinstance(word, ast.Constant) and isinstance(word.value, str)]
-    return names if called in ("import_module", "__import__") else []

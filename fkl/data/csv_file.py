@@ -55,9 +55,10 @@ def read(
     try:
         for line, cells in _records(words, sign):
             if rows and len(cells) != len(rows[0]):
+                called = next((word for word, known in DELIMITERS.items() if known == sign), sign)
                 raise FklError(
                     f"{path}, line {line}: {len(cells)} cells where line {lines[0]} has {len(rows[0])} "
-                    f"(between cells: {_called(sign)})"
+                    f"(between cells: {called})"
                 )
             lines.append(line)
             rows.append(cells)
@@ -89,14 +90,11 @@ def is_delimiter(sign: str) -> bool:
 
 
 def _column(cells: tuple[str, ...]) -> Column:
+    # In a function of its own, so that one column's lists are let go of before the next one's are made
     holes = np.array([_is_missing(cell) for cell in cells], np.bool_)
     found = [None if hole else _number(cell) for cell, hole in zip(cells, holes.tolist(), strict=True)]
     text = found[int((~holes).argmax())] is None and not holes.all()
     return Column(cells, holes, np.array(found, dtype=np.float64), text)
-
-
-def _called(delimiter: str) -> str:
-    return next((word for word, sign in DELIMITERS.items() if sign == delimiter), delimiter)
 
 
 def _records(words: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -120,10 +120,6 @@ def _of_arrays(
     return x, y, [len(one) for _, one in parts]
 
 
-def _text(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
-    return _table(layout, store.read(file), file.name)
-
-
 def _table(layout: Layout, raw: bytes, where: str) -> "DataFrame":
     separator, hole = SEPARATORS[layout.separator], None if layout.missing == "refuse" else layout.hole
     return read_table(
@@ -222,7 +218,11 @@ def _cod_rna(layout: Layout, file: DataFile, store: Store) -> Samples:
     return values[:, 1:].copy(), two_classes(values[:, 0], copy.name, negative=-1.0)
 
 
-TEXTS = {"text": _text, "airquality": _airquality, "concrete": _concrete}
+TEXTS = {
+    "text": lambda layout, file, store: _table(layout, store.read(file), file.name),
+    "airquality": _airquality,
+    "concrete": _concrete,
+}
 ARRAYS = {
     "mat": _mat,
     "libsvm": _libsvm,

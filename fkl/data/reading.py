@@ -55,7 +55,13 @@ def read_table(
     """
     import pandas
 
-    _check_first_line(raw, where, columns, separator, header)
+    # The parser takes a surplus first column for row labels, so the count is checked before it runs.
+    _, first = next(_lines(raw.partition(b"\n")[0], where, separator), (1, []))
+    if len(first) != len(columns):
+        raise FklError(f"{where}, line 1: {len(first)} columns where {len(columns)} are expected")
+    for number, (found, expected) in enumerate(zip(first, columns, strict=True), start=1):
+        if header and found != expected:
+            raise FklError(f"{where}, line 1: column {number} is {in_one_line(found)!r} where {expected!r} is expected")
     numbers = [column for column in columns if column not in text]
     # Before 3.1 the default misses a third of all long numbers by a bit; from then on only None is without a warning.
     is_exact = tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1)
@@ -77,16 +83,6 @@ def read_table(
     if np.isinf(values).any() or (missing is None and np.isnan(values).any()):
         _blame_row(raw, where, columns, separator, header, text, missing)
     return frame
-
-
-def _check_first_line(raw: bytes, where: str, columns: Sequence[str], separator: str | None, header: bool) -> None:
-    # The parser takes a surplus first column for row labels, so the count is checked before it runs.
-    _, first = next(_lines(raw.partition(b"\n")[0], where, separator), (1, []))
-    if len(first) != len(columns):
-        raise FklError(f"{where}, line 1: {len(first)} columns where {len(columns)} are expected")
-    for number, (found, expected) in enumerate(zip(first, columns, strict=True), start=1):
-        if header and found != expected:
-            raise FklError(f"{where}, line 1: column {number} is {in_one_line(found)!r} where {expected!r} is expected")
 
 
 def _blame_row(

@@ -112,7 +112,37 @@ class Store:
             If the file is missing and the store is offline, or it cannot be fetched or has no address, or is not the
             right one.
         """
-        return self.find(file) or self._download(file)
+        if (path := self.find(file)) is not None:
+            return path
+        if file.url is None:
+            raise FklError(self._missing(file))
+        if self.offline:
+            raise FklError(f"offline: {self._missing(file)}")
+        import pooch
+
+        pooch.get_logger().setLevel("ERROR")  # what went wrong is said once, below
+        url = file.url if self.mirror is None else f"{self.mirror.rstrip('/')}/{file.archive}"
+        folder = self.folder / file.dataset
+        # The process id keeps two runs that fetch at the same time out of each other's way.
+        partial, is_new = folder / f"{file.archive}.{os.getpid()}.partial", not folder.exists()
+        fetcher = pooch.create(
+            folder, base_url="", registry={partial.name: None}, urls={partial.name: url}, retry_if_failed=self.retries
+        )
+        try:
+            fetcher.fetch(partial.name, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT_SECONDS))
+            _drain(partial, file, url)
+            target = folder / file.archive
+            partial.replace(target)
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise FklError(f"could not fetch {url}: {reason}; {self._missing(file)}") from error
+        finally:
+            with suppress(OSError):  # it is not there after success, and its folder may not be one
+                partial.unlink()
+            with suppress(OSError):  # stays where it holds something, or was there before
+                if is_new:
+                    folder.rmdir()
+        return target
 
     def read(self, file: DataFile) -> bytes:
         """Content of the file, fetched if it is missing, decompressed and compared with its hash.
@@ -160,37 +190,6 @@ class Store:
             f"{file.name}, also with {', '.join(OPENERS)}{archive}); {source}, or try {file.instead}"
         )
 
-    def _download(self, file: DataFile) -> Path:
-        if file.url is None:
-            raise FklError(self._missing(file))
-        if self.offline:
-            raise FklError(f"offline: {self._missing(file)}")
-        import pooch
-
-        pooch.get_logger().setLevel("ERROR")  # what went wrong is said once, below
-        url = file.url if self.mirror is None else f"{self.mirror.rstrip('/')}/{file.archive}"
-        folder = self.folder / file.dataset
-        # The process id keeps two runs that fetch at the same time out of each other's way.
-        partial, is_new = folder / f"{file.archive}.{os.getpid()}.partial", not folder.exists()
-        fetcher = pooch.create(
-            folder, base_url="", registry={partial.name: None}, urls={partial.name: url}, retry_if_failed=self.retries
-        )
-        try:
-            fetcher.fetch(partial.name, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT_SECONDS))
-            _drain(partial, file, url)
-            target = folder / file.archive
-            partial.replace(target)
-        except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise FklError(f"could not fetch {url}: {reason}; {self._missing(file)}") from error
-        finally:
-            with suppress(OSError):  # it is not there after success, and its folder may not be one
-                partial.unlink()
-            with suppress(OSError):  # stays where it holds something, or was there before
-                if is_new:
-                    folder.rmdir()
-        return target
-
 
 def _drain(path: Path, file: DataFile, where: str) -> None:
     for _ in _chunks(path, file, where, LARGEST):
@@ -202,7 +201,15 @@ def _chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes
     digest, size = hashlib.sha256(), 0
     try:
         with ExitStack() as stack:
-            stream = _uncompressed(path, file, where, stack)
+            name = PARTIAL.sub("", path.name)
+            if name == file.archive and name.endswith(".zip"):
+                member = _member(path, file.name, where, stack)
+                if member is None:
+                    raise FklError(f"{where}: the archive holds no file {file.name}")
+                stream = member
+            else:
+                opener = OPENERS.get(PurePosixPath(name).suffix) if name != file.name else None
+                stream = stack.enter_context(path.open("rb") if opener is None else cast(BinaryIO, opener(path)))
             while chunk := stream.read(CHUNK):
                 size += len(chunk)
                 digest.update(chunk)
@@ -221,22 +228,14 @@ def _chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes
         raise FklError(f"{where}: {file.name} has SHA-256 {digest.hexdigest()}, expected {file.sha256}")
 
 
-def _uncompressed(path: Path, file: DataFile, where: str, stack: ExitStack) -> BinaryIO:
-    name = PARTIAL.sub("", path.name)
-    if name == file.archive and name.endswith(".zip"):
-        member = _member(path, file.name, where, stack)
-        if member is None:
-            raise FklError(f"{where}: the archive holds no file {file.name}")
-        return member
-    opener = OPENERS.get(PurePosixPath(name).suffix) if name != file.name else None
-    return stack.enter_context(path.open("rb") if opener is None else cast(BinaryIO, opener(path)))
-
-
 def _member(source: Path | BinaryIO, name: str, where: str, stack: ExitStack, nested: bool = False) -> BinaryIO | None:
     """Member with this base name, whatever its folder; a zip inside the zip is looked into once."""
     archive = stack.enter_context(zipfile.ZipFile(source))
     for member in archive.namelist():
-        _refuse_escape(member, where)
+        # An archive that could write outside its folder is not the one that was published.
+        posix, windows = PurePosixPath(member), PureWindowsPath(member)
+        if ".." in windows.parts or posix.is_absolute() or windows.drive or windows.root:
+            raise FklError(f"{where}: refused, because its member {member!r} points outside the archive")
     for member in archive.namelist():
         if PurePosixPath(member).name == name and not member.endswith("/"):  # which is a folder
             return cast(BinaryIO, stack.enter_context(archive.open(member)))
@@ -251,10 +250,3 @@ def _member(source: Path | BinaryIO, name: str, where: str, stack: ExitStack, ne
         if found is not None:
             return found
     return None
-
-
-def _refuse_escape(member: str, where: str) -> None:
-    """Refuse an archive that could write outside its folder: it is not the one that was published."""
-    posix, windows = PurePosixPath(member), PureWindowsPath(member)
-    if ".." in windows.parts or posix.is_absolute() or windows.drive or windows.root:
-        raise FklError(f"{where}: refused, because its member {member!r} points outside the archive")

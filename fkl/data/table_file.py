@@ -134,7 +134,9 @@ class TableFile:
         count = file.rows
         if self.test_path is not None:
             file = file.followed_by(self._read(self.test_path))
-        self._require_columns(file)
+        for name, key in self._named.items():
+            allowed = f"a column of {self.path}, which has {listed(list(file.by_name))}"
+            require(name in file.by_name, key, name, allowed)
         columns = dict(file.by_name)
         words = {name for name, column in columns.items() if self._is_text(name, column, file)}
         if self.text == "drop":
@@ -151,19 +153,37 @@ class TableFile:
             column = columns[name]
             if name in words:
                 learned[name] = tuple(dict.fromkeys(column.words(keep)))
-                self._require_no_holes(name, column.holes & keep)
+                if (column.holes & keep).any():
+                    drop = "dataset.missing=drop leaves such rows out"
+                    raise FklError(
+                        f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}"
+                    )
                 codes = _codes(column, rows, learned[name])
                 parts += [codes == i for i in range(len(learned[name]))] if self.text == "one_hot" else [codes]
                 continue
             values = self._numbers(name, column, file)[rows]
             if self.missing == "mean":
-                fill[name] = self._put_mean(name, values)
+                holes = np.isnan(values)
+                if holes.all():
+                    raise FklError(f"{self.path}, column {short(name)}: all cells are missing, so there is no mean")
+                fill[name] = float(values[~holes].mean())
+                values[holes] = fill[name]
             parts.append(values)
-        y, labels = self._targets(columns[self.target], file, keep, rows)
+        column = columns[self.target]
+        if column.text:  # its words are classes
+            labels = tuple(sorted(set(column.words(keep))))
+            y = _codes(column, rows, labels)
+        else:
+            labels, y = (), self._numbers(self.target, column, file)[rows]
         encoder = Encoder(features, learned, labels, self.text == "one_hot", fill)
         table = Table.of_one_site(np.column_stack(parts).astype(np.float64), y, encoder.feature_names, self.path)
         tested = None if self.test_path is None else rows >= count
-        return self._with_sites(replace(table, encoder=encoder, tested=tested), columns, keep, rows)
+        table = replace(table, encoder=encoder, tested=tested)
+        if self.site is None:
+            return table
+        column = columns[self.site]
+        names = tuple(dict.fromkeys(column.words(keep)))  # sites in the order in which they first appear
+        return replace(table, site=_codes(column, rows, names).astype(np.int64), site_names=names)
 
     @property
     def _named(self) -> dict[str, str]:
@@ -180,11 +200,6 @@ class TableFile:
         columns = typed_file.read(path, raw)
         require_rows(path, columns.rows, "rows")
         return columns
-
-    def _require_columns(self, file: Columns) -> None:
-        for name, key in self._named.items():
-            allowed = f"a column of {self.path}, which has {listed(list(file.by_name))}"
-            require(name in file.by_name, key, name, allowed)
 
     def _is_text(self, name: str, column: Column, file: Columns) -> bool:
         """Whether a column holds words, refusing those that cannot be."""
@@ -228,27 +243,15 @@ class TableFile:
             row = int(bad.argmax())
             cell = short(column.word(row))
             raise FklError(f"{file.place(row)}, column {short(name)}: {cell!r} is not a finite number")
-        if name != self.time:  # whose order alone counts
-            self._require_exact(name, column, file)
-        return column.numbers
-
-    def _require_exact(self, name: str, column: Column, file: Columns) -> None:
-        """Refuse an integer that float64 would round."""
-        for row in np.flatnonzero(np.abs(column.numbers) > EXACT).tolist():
+        # Refuse an integer that float64 would round, but for times, whose order alone counts.
+        large = np.flatnonzero(np.abs(column.numbers) > EXACT).tolist() if name != self.time else []
+        for row in large:
             cell = column.word(row)
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
                 where = f"{file.place(row)}, column {short(name)}"
                 rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
                 raise FklError(f"{where}: {short(cell)} is {rounded}; subtract a constant, or leave the column out")
-
-    def _targets(
-        self, column: Column, file: Columns, keep: NDArray[np.bool_], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-        """Targets, and their words where these are classes."""
-        if not column.text:
-            return self._numbers(self.target, column, file)[rows], ()
-        labels = tuple(sorted(set(column.words(keep))))
-        return _codes(column, rows, labels), labels
+        return column.numbers
 
     def _times(self, column: Column, file: Columns) -> NDArray[np.float64]:
         """When each row comes; NaN where it is missing."""
@@ -265,30 +268,6 @@ class TableFile:
         times = np.full(len(column.holes), np.nan)
         times[there] = dates.as_unit("us").asi8
         return times
-
-    def _require_no_holes(self, name: str, holes: NDArray[np.bool_]) -> None:
-        if holes.any():
-            drop = "dataset.missing=drop leaves such rows out"
-            raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
-
-    def _put_mean(self, name: str, values: NDArray[np.float64]) -> float:
-        """Fill a column's holes in place, and return what with."""
-        holes = np.isnan(values)
-        if holes.all():
-            raise FklError(f"{self.path}, column {short(name)}: all cells are missing, so there is no mean")
-        mean = float(values[~holes].mean())
-        values[holes] = mean
-        return mean
-
-    def _with_sites(
-        self, table: Table, columns: dict[str, Column], keep: NDArray[np.bool_], rows: NDArray[np.int64]
-    ) -> Table:
-        """The same with each row's site, sites in the order in which they first appear."""
-        if self.site is None:
-            return table
-        column = columns[self.site]
-        names = tuple(dict.fromkeys(column.words(keep)))
-        return replace(table, site=_codes(column, rows, names).astype(np.int64), site_names=names)
 
 
 def _codes(column: Column, rows: NDArray[np.int64], words: tuple[str, ...]) -> NDArray[np.float64]:

@@ -21,7 +21,6 @@ Sites differ in height, period, main direction and spread of directions, so the 
 at each, and which converters stand in the shadow differs too.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -159,23 +158,16 @@ def _powers(layout: NDArray[np.float64], climate: Climate) -> NDArray[np.float64
     """Mean power (16, rows) in W of each converter over the sea states of a site."""
     powers = np.zeros(layout.shape[1:])
     x, y = layout.astype(np.float32)
-    for angle, share_of_direction in _directions(climate):
-        passing = _passing(x, y, angle, _wavelength(climate.period))
+    wavelength = GRAVITY * climate.period**2 / (2 * np.pi)
+    # Directions in radians and the share of time of each: a normal density, cut at two standard deviations
+    weights = np.exp(-np.square(DIRECTIONS) / 2)
+    angles = np.deg2rad(climate.direction + climate.spread * DIRECTIONS)
+    for angle, share_of_direction in zip(angles.tolist(), (weights / weights.sum()).tolist(), strict=True):
+        passing = _passing(x, y, angle, wavelength)
         for factor, share_of_time in HEIGHT_FACTORS:
             alone = _power_alone(factor * climate.height, climate.period)
             powers += share_of_direction * share_of_time * np.minimum(alone * passing, RATED_POWER)
     return powers
-
-
-def _directions(climate: Climate) -> Iterator[tuple[float, float]]:
-    """Directions in radians and the share of time of each: a normal density, cut at two standard deviations."""
-    weights = np.exp(-np.square(DIRECTIONS) / 2)
-    angles = np.deg2rad(climate.direction + climate.spread * DIRECTIONS)
-    return zip(angles.tolist(), (weights / weights.sum()).tolist(), strict=True)
-
-
-def _wavelength(period: float) -> float:
-    return GRAVITY * period**2 / (2 * np.pi)
 
 
 def _power_alone(height: float, period: float) -> float:

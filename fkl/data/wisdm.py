@@ -89,7 +89,7 @@ class Recordings:
     lacking: dict[str, tuple[str, ...]]
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """All of it in one line."""
         words = [f"{self.used} participants of the {self.at_hand} at hand ({len(PARTICIPANTS)} were published)"]
         words.append(f"{len(self.table.y)} windows")
@@ -166,7 +166,7 @@ class Wisdm:
             As `read`.
         """
         recordings = self.read(store, rng)
-        print(recordings.told)
+        print(recordings.summary)
         return recordings.table
 
     def read(self, store: Store, rng: np.random.Generator) -> Recordings:
@@ -182,7 +182,12 @@ class Wisdm:
             store.fetch(self.files[0])  # with its archive come all the others
         places = {file: place for file in self.files if (place := store.find(file)) is not None}
         at_hand = list(places)
-        chosen = self._chosen(at_hand, rng)
+        chosen = at_hand
+        if self.participants is not None:
+            allowed = f"at most {len(at_hand)}, the participants whose file is at hand"
+            require(self.participants <= len(at_hand), "participants", self.participants, allowed)
+            drawn = rng.choice(len(at_hand), self.participants, replace=False)
+            chosen = [at_hand[number] for number in np.sort(drawn)]  # in the order of participants
         x, y, site, names, broken = [], [], [], [], 0
         lacking: dict[str, list[str]] = {activity: [] for activity in self.classes}
         for file in chosen:
@@ -214,15 +219,6 @@ class Wisdm:
             return {activity: float(label) for label, activity in enumerate(ACTIVITIES)}
         return {self.activity: 1.0, self.against: -1.0}
 
-    def _chosen(self, at_hand: list[DataFile], rng: np.random.Generator) -> list[DataFile]:
-        """Files to read, in the order of participants."""
-        if self.participants is None:
-            return at_hand
-        allowed = f"at most {len(at_hand)}, the participants whose file is at hand"
-        require(self.participants <= len(at_hand), "participants", self.participants, allowed)
-        drawn = rng.choice(len(at_hand), self.participants, replace=False)
-        return [at_hand[number] for number in np.sort(drawn)]
-
 
 @dataclass(frozen=True)
 class Readings:
@@ -243,7 +239,7 @@ class Readings:
     values: NDArray[np.float64]
     broken: int
 
-    def of(self, letter: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def of_activity(self, letter: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Times (m,) and values (m, 3) of one activity, in the order of the file."""
         chosen = self.letter == letter.encode()
         return self.time[chosen], self.values[chosen]
@@ -260,7 +256,7 @@ def _windows(
     store: Store, file: DataFile, participant: str, changed: int, size: int, letter: str, seconds: float
 ) -> NDArray[np.float64]:
     """Means of an activity's windows, kept since each replicate that draws its participants asks again."""
-    return window_means(*_of_file(store, file, participant, changed, size).of(letter), seconds)
+    return window_means(*_of_file(store, file, participant, changed, size).of_activity(letter), seconds)
 
 
 def read_accelerometer(raw: bytes, where: str, participant: str) -> Readings:

@@ -31,7 +31,11 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
     together = min(chunk or 1, experiment.replicates)
     rows = problem.rounds * ROUND_BYTES + problem.clients * CLIENT_BYTES
     what = f"the records of {problem.rounds} rounds and {problem.clients} clients"
-    memory.require_memory(together * rows, what, _keys_of_rounds(experiment, together))
+    # Keys that say how many rounds there are, and how many replicates run together
+    algorithm: Any = experiment.algorithm
+    of_rounds = [f"algo.{key.name}" for key in fields(algorithm) if getattr(algorithm, key.name) == problem.rounds]
+    keys = ", ".join(of_rounds or ["partition.rounds", "partition.clients"])
+    memory.require_memory(together * rows, what, f"{keys} or chunk={together}" if together > 1 else keys)
     fits = experiment.task.replicates_at_once(partial(rehearse, experiment))
     fits = experiment.engine.least(fits)
     return together if chunk and experiment.redraw is None else fits
@@ -168,14 +172,6 @@ def kinds_sent(experiment: Experiment) -> dict[str, set[str]]:
     for direction, kind in ledger.kinds:
         sent.setdefault(direction, set()).add(kind)
     return sent
-
-
-def _keys_of_rounds(experiment: Experiment, together: int) -> str:
-    """Keys that say how many rounds there are, and how many replicates run together."""
-    algorithm, rounds = experiment.algorithm, experiment.problem.rounds
-    keys = [f"algo.{key.name}" for key in fields(algorithm) if getattr(algorithm, key.name) == rounds]  # type: ignore[arg-type]
-    keys = keys or ["partition.rounds", "partition.clients"]
-    return ", ".join(keys) + (f" or chunk={together}" if together > 1 else "")
 
 
 @contextmanager

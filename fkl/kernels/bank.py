@@ -183,7 +183,8 @@ class FeatureBank:
         gram : (R, N, P, P) float64
         pull : (R, N, P) float64
         """
-        z = np.stack([self._of(r).features(x[r % len(x)])[0] for r in range(self.replicates)]).astype(np.float64)
+        each = [replace(self, rho=self.rho[r : r + 1], phase=self.phase[r : r + 1]) for r in range(self.replicates)]
+        z = np.stack([bank.features(x[r % len(x)])[0] for r, bank in enumerate(each)]).astype(np.float64)
         root = np.sqrt(weight)[:, None, :, None]
         z, y = root * z, root * y[:, None, :, None]
         if chosen is not None:
@@ -225,10 +226,6 @@ class FeatureBank:
         along = np.matmul(root, pull[..., None])
         logdet = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
         return root, np.matmul(root.swapaxes(-1, -2), along)[..., 0], logdet
-
-    def _of(self, r: int) -> "FeatureBank":
-        """Of one replicate."""
-        return replace(self, rho=self.rho[r : r + 1], phase=self.phase[r : r + 1])
 
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
         """`theta`, which is used up, with other values at an index."""

@@ -47,7 +47,7 @@ class Function:
         """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
         raise NotImplementedError
 
-    def whole(self, d: int) -> bool:
+    def is_function_of(self, d: int) -> bool:
         """Whether this is a function of d features, whatever file its arrays come from."""
         sizes = {"d": d}
         for name, (numbers, axes) in self.arrays.items():
@@ -102,7 +102,7 @@ class OnFeatures(Function):
     bias: NDArray[np.float64]
 
     @classmethod
-    def of(cls, bank: FeatureBank, r: int, theta: Array, weights: Array, chosen: Integers | None = None) -> Self:
+    def from_bank(cls, bank: FeatureBank, r: int, theta: Array, weights: Array, chosen: Integers | None = None) -> Self:
         """In a replicate's features, of all kernels or of those chosen, whose theta and weights are given."""
         rho, scale, phase, narrow = bank.rho[r], bank.scale, bank.phase[r], bank.narrow
         if chosen is not None:
@@ -331,7 +331,7 @@ class Network(Function):
     parameters: Array
 
     @classmethod
-    def of(cls, layers: list[Array]) -> Self:
+    def from_layers(cls, layers: list[Array]) -> Self:
         """Of matrices (outputs, inputs + 1)."""
         widths = [layers[0].shape[1] - 1, *(len(layer) for layer in layers)]
         return cls(np.array(widths), np.concatenate([layer.ravel() for layer in layers]))

@@ -67,11 +67,12 @@ class JaxBank(FeatureBank):
 
     def predict(self, x: Array, theta: Array) -> Array:
         """As `FeatureBank.predict`."""
+        by_map = self.split(theta.astype(self.precision))[..., None, :]  # (R, N, maps, 1, D), beside a tile's features
 
         def work(z: Array, theta: Array) -> Array:
             return (z * theta).sum(axis=(0, -1))
 
-        (f,) = self._each(lambda *given: (work(*given),), x, [self._by_map(theta)])
+        (f,) = self._each(lambda *given: (work(*given),), x, [by_map])
         return self._by_client(f, len(x))
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> Array:
@@ -221,10 +222,6 @@ class JaxBank(FeatureBank):
         """The feature map, part by part, in the bank's precision; the phase is that of the cosine map."""
         sine, cosine = sine_and_cosine(angle + phase if self.phase.size else angle, self.precision)
         return [self.norm * part for part in ((cosine,) if self.phase.size else (sine, cosine))]
-
-    def _by_map(self, theta: Array) -> Array:
-        """(R, N, width) as (R, N, maps, 1, D), beside features of a tile."""
-        return self.split(theta.astype(self.precision))[..., None, :]
 
     def _by_client(self, told: Array, clients: int) -> Array:
         """From (R, N, tiles, tile) to (R, K, N) in float64."""

@@ -251,32 +251,27 @@ class EdgeList(OfAFile):
         FklError
             For whatever the file has that it should not; names the file, and the line where there is one.
         """
-        lines: dict[tuple[int, int], int] = {}
+        lines: dict[tuple[int, ...], int] = {}
         for number, line in enumerate(io.StringIO(self.words, newline=None), 1):
             where, words = f"{self.path}, line {number}", line.split()
             if not words or words[0].startswith("#"):
                 continue
-            edge = _edge(words, agents, where)
+            if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
+                shown = " ".join(words)
+                shown = shown if len(shown) <= LETTERS_SHOWN else shown[:LETTERS_SHOWN] + "..."
+                raise FklError(f"{where}: {shown!r} is not an edge, which is two integers with a space between")
+            low, high = edge = tuple(sorted(map(int, words)))
+            if low < 0 or high >= agents:
+                missing = low if low < 0 else high
+                raise FklError(f"{where}: there is no agent {missing}; must be from 0 to {agents - 1}")
+            if low == high:
+                raise FklError(f"{where}: joins agent {low} to itself")
             if edge in lines:
                 raise FklError(f"{where}: edge {words[0]} {words[1]} is in line {lines[edge]} already")
             lines[edge] = number
         graph = nx.empty_graph(agents)
         graph.add_edges_from(lines)
         return connected(graph, f"add edges to {self.path}")
-
-
-def _edge(words: list[str], agents: int, where: str) -> tuple[int, int]:
-    """The two agents of a line, the smaller number first."""
-    if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
-        shown = " ".join(words)
-        shown = shown if len(shown) <= LETTERS_SHOWN else shown[:LETTERS_SHOWN] + "..."
-        raise FklError(f"{where}: {shown!r} is not an edge, which is two integers with a space between")
-    low, high = sorted(map(int, words))
-    if low < 0 or high >= agents:
-        raise FklError(f"{where}: there is no agent {low if low < 0 else high}; must be from 0 to {agents - 1}")
-    if low == high:
-        raise FklError(f"{where}: joins agent {low} to itself")
-    return low, high
 
 
 def _drawn(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:

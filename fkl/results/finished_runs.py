@@ -294,7 +294,19 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
         _require_types(config, CONFIG)
     run = FinishedRun(folder, config, provenance)
     with _reading("summary.csv"):
-        _require_summary(run)
+        # One row of numbers a replicate, and the columns of the rounds
+        summary = run.summary
+        if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
+            raise FklError(f"has not one row for each of the {run.replicates} replicates")
+        words = [*summary.select_dtypes(exclude=["number", "bool"])]
+        require(not words, "columns", ", ".join(words), "numbers")
+        endless = summary.columns[np.isinf(summary.to_numpy(np.float64)).any(axis=0)].tolist()
+        require(not endless, "columns", ", ".join(map(str, endless)), "finite numbers")
+        with (folder / "rounds.csv").open(encoding="utf-8") as stream:
+            of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")
+        lacking = sorted({*of_rounds} - {*summary, "round"})
+        if lacking:
+            raise FklError(f"lacks columns of rounds.csv: {', '.join(lacking)}")
     return run
 
 
@@ -367,19 +379,3 @@ def _plain(value: Any, levels: int = DEEPEST) -> bool:
     if isinstance(value, list):
         return levels > 0 and all(_plain(item, levels - 1) for item in value)
     return value is None or isinstance(value, str | int | float)
-
-
-def _require_summary(run: FinishedRun) -> None:
-    """Refuse a summary that has not one row of numbers a replicate, or not the columns of the rounds."""
-    summary = run.summary
-    if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
-        raise FklError(f"has not one row for each of the {run.replicates} replicates")
-    words = [*summary.select_dtypes(exclude=["number", "bool"])]
-    require(not words, "columns", ", ".join(words), "numbers")
-    endless = summary.columns[np.isinf(summary.to_numpy(np.float64)).any(axis=0)].tolist()
-    require(not endless, "columns", ", ".join(map(str, endless)), "finite numbers")
-    with (run.folder / "rounds.csv").open(encoding="utf-8") as stream:
-        of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")
-    lacking = sorted({*of_rounds} - {*summary, "round"})
-    if lacking:
-        raise FklError(f"lacks columns of rounds.csv: {', '.join(lacking)}")

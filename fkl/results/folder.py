@@ -58,7 +58,7 @@ def locked(folder: Path) -> Iterator[None]:
     Folders above it that are made for that, and stay empty, are taken away again.
     """
     folder = _place(folder)
-    lock = FileLock(_beside(folder, "lock"), is_singleton=False)
+    lock = FileLock(_hidden_neighbour(folder, "lock"), is_singleton=False)
     with created(folder.parent):
         with writing(folder):
             require_files_in(folder.parent)
@@ -168,8 +168,12 @@ def workspace(run: Run) -> Iterator[Path]:
     What another process left there when it was killed is taken over. The folder stays behind where there is a
     checkpoint in it to go on from: after an interruption, or on a disk that is full.
     """
-    folder = _beside(_place(run.folder), "partial")
-    usable = not folder.is_symlink() and (not folder.exists() or (folder.is_dir() and _is_fkls_or_empty(folder)))
+    folder = _hidden_neighbour(_place(run.folder), "partial")
+    usable = not folder.is_symlink() and (not folder.exists() or folder.is_dir())
+    if usable and folder.exists():  # it carries fkl's mark, or its maker was killed before it had one
+        told = provenance(folder)
+        marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
+        usable = marked or all(file.match(HALF_WRITTEN) for file in folder.iterdir())
     require(usable, "out", run.folder, f"a folder beside which no {folder.name} lies that is not fkl's")
     with writing(run.folder):
         folder.mkdir(exist_ok=True)
@@ -224,7 +228,7 @@ def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
 
 def recovered(run: Run) -> bool:
     """Whether the run was made whole by a process that was killed before it moved it to its place: this does so."""
-    folder = _beside(_place(run.folder), "partial")
+    folder = _hidden_neighbour(_place(run.folder), "partial")
     if folder.is_symlink() or provenance(folder).get("digest") != run.digest or damage(folder) is not None:
         return False
     with writing(run.folder):
@@ -232,20 +236,16 @@ def recovered(run: Run) -> bool:
     return True
 
 
-def _remove_checkpoints(folder: Path) -> None:
-    """Remove what several processes have kept, and the folder where nothing else lies in it."""
-    if folder.is_symlink() or not folder.is_dir():
-        return
-    for file in folder.glob("[0-9]*of[0-9]*.[ab]"):
-        file.unlink()
-    with suppress(OSError):
-        folder.rmdir()
-
-
 def _move(folder: Path, run: Run) -> None:
     """Move a finished workspace to its place; what is damaged there is set aside, never deleted."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
-    _remove_checkpoints(folder / CHECKPOINTS)
+    # What several processes have kept, and its folder where nothing else lies in it
+    checkpoints = folder / CHECKPOINTS
+    if checkpoints.is_dir() and not checkpoints.is_symlink():
+        for file in checkpoints.glob("[0-9]*of[0-9]*.[ab]"):
+            file.unlink()
+        with suppress(OSError):
+            checkpoints.rmdir()
     place = _place(run.folder)
     if place.exists() and any(place.iterdir()):
         if damage(place) is None and _is_mine(run):  # by a process on a file system that knows no locks
@@ -320,7 +320,7 @@ def _place(folder: Path) -> Path:
     return place
 
 
-def _beside(folder: Path, kind: str) -> Path:
+def _hidden_neighbour(folder: Path, kind: str) -> Path:
     return folder.with_name(f".{folder.name}.{kind}")
 
 
@@ -330,13 +330,6 @@ def _numbered(folder: Path) -> Iterator[Path]:
     yield from (folder.with_name(f"{folder.name}-{number}") for number in count(1))
 
 
-def _is_fkls_or_empty(folder: Path) -> bool:
-    """Whether a workspace carries fkl's mark, or its maker was killed before it had one."""
-    told = provenance(folder)
-    marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
-    return marked or all(file.match(HALF_WRITTEN) for file in folder.iterdir())
-
-
 def _mark(folder: Path, state: str, digest: str, more: dict[str, Any] | None = None) -> None:
     """Write a folder's provenance.json, by which it is known to be fkl's."""
     told = {"state": state, "digest": digest, **(more or {})}
@@ -344,32 +337,23 @@ def _mark(folder: Path, state: str, digest: str, more: dict[str, Any] | None = N
 
 
 def _environment() -> dict[str, Any]:
+    """Versions and the machine that numbers come from, with the commit where fkl runs from a checkout."""
+    commit = ""
+    with suppress(OSError):  # no git
+        command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
+        commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    except OSError:
+        processor = platform.processor()
     return {
         "fkl": __version__,
-        "commit": _commit(),
+        "commit": commit or None,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "machine": platform.platform(),
-        "processor": _processor(),
+        "processor": processor,
         "cores": os.cpu_count(),
         "blas": sorted({f"{pool['internal_api']} {pool.get('version')}" for pool in threadpool_info()}),
     }
-
-
-def _commit() -> str | None:
-    """Commit of the checkout that this package runs from, where it runs from one."""
-    here = Path(__file__).resolve().parent
-    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:  # no git
-        return None
-    return answer.stdout.strip() or None
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")

@@ -39,8 +39,12 @@ def write_predictions(
         table = predictions(model, frame, client, replicate)
     except FklError as error:
         raise FklError(f"{rows}: {error}") from None
-    if note := _averaged(model, client is not None or _who(model, frame) is not None, replicate):
-        print(note, file=sys.stderr)
+    # What predictions are the mean of
+    several = [f"{model.replicates} replicates"] * (replicate is None and model.replicates > 1)
+    named = client is not None or _who(model, frame) is not None
+    several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
+    if several:
+        print(f"averaged over {' and '.join(several)}", file=sys.stderr)
     text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
     if out is None:
         print(text, end="")
@@ -81,10 +85,3 @@ def _read(rows: Path) -> "DataFrame":
         for name, column in columns.by_name.items()
     }
     return DataFrame(cells, dtype=object)
-
-
-def _averaged(model: Model, named: bool, replicate: int | None) -> str | None:
-    """What predictions are the mean of, in words; None where of one function."""
-    several = [f"{model.replicates} replicates"] * (replicate is None and model.replicates > 1)
-    several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
-    return f"averaged over {' and '.join(several)}" if several else None

@@ -101,8 +101,8 @@ class Quantised(Summable):
         """As `PerClient.tile_sums`."""
         return PerClient(self.values).tile_sums(share)
 
-    def of(self, senders: NDArray[np.int64]) -> "Quantised":
-        """As `PerClient.of`."""
+    def select_entries(self, senders: NDArray[np.int64]) -> "Quantised":
+        """Selects the messages of these senders, in the given order."""
         chosen = None if self.chosen is None else self.chosen[:, senders]
         return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits, chosen, self.adds)
 
@@ -151,15 +151,27 @@ class Sparse(Summable):
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Sparse":
         """As `Dense.from_parts`."""
-        values, kept = zip(*(_filled(part) for part in parts), strict=True)
-        return cls(np.stack(values)[None], np.stack(kept)[None], parts[0].known[-1])
+        of_all, kept_by_all = [], []
+        for part in parts:
+            shape, dtype, width, _ = part.known
+            values, kept, found = np.zeros(shape, dtype), np.zeros(shape, np.bool_), len(part.body) // width
+            by_mask, each = _by_mask(found, kept.size)
+            if found and by_mask:
+                places = np.unpackbits(np.frombuffer(part.bits, np.uint8), count=kept.size)
+                kept = places.astype(np.bool_).reshape(shape)
+            elif found:
+                kept.reshape(-1)[from_bits(part.bits, each, found).astype(np.int64)] = True
+            values[kept] = np.frombuffer(part.body, f"f{width}")
+            of_all.append(values)
+            kept_by_all.append(kept)
+        return cls(np.stack(of_all)[None], np.stack(kept_by_all)[None], parts[0].known[-1])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
         """As `PerClient.tile_sums`."""
         return PerClient(self.values).tile_sums(share)
 
-    def of(self, senders: NDArray[np.int64]) -> "Sparse":
-        """As `PerClient.of`."""
+    def select_entries(self, senders: NDArray[np.int64]) -> "Sparse":
+        """Selects the messages of these senders, in the given order."""
         return Sparse(self.values[:, senders], self.kept[:, senders], self.adds)
 
     def added_to(self, held: Array) -> Array:
@@ -305,19 +317,6 @@ def _decoded(part: Part) -> tuple[NDArray[np.int16], Array]:
         codes[sent] = 2 * numbers - 1 if each == 1 else numbers - 2 ** (each - 1)
         unit[scales] = np.frombuffer(part.body, f"f{len(part.body) // int(scales.sum())}")[:, None]
     return codes, unit
-
-
-def _filled(part: Part) -> tuple[Array, NDArray[np.bool_]]:
-    """Values and places of one sender."""
-    shape, dtype, width, _ = part.known
-    values, kept, found = np.zeros(shape, dtype), np.zeros(shape, np.bool_), len(part.body) // width
-    by_mask, each = _by_mask(found, kept.size)
-    if found and by_mask:
-        kept = np.unpackbits(np.frombuffer(part.bits, np.uint8), count=kept.size).astype(np.bool_).reshape(shape)
-    elif found:
-        kept.reshape(-1)[from_bits(part.bits, each, found).astype(np.int64)] = True
-    values[kept] = np.frombuffer(part.body, f"f{width}")
-    return values, kept
 
 
 def _by_mask(kept: int, size: int) -> tuple[bool, int]:

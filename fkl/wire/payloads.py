@@ -224,7 +224,16 @@ class PerClient(Summable):
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "PerClient":
         """As `Dense.from_parts`; 0 where nothing has travelled."""
-        return cls(np.stack([_spread(part) for part in parts])[None])
+        arrays = []
+        for part in parts:
+            if not part.bits:
+                arrays.append(array_of(part))
+                continue
+            there, (shape, dtype) = _there(part), part.known
+            values = np.zeros(shape, dtype)
+            values[there] = _sent(part, there)
+            arrays.append(values)
+        return cls(np.stack(arrays)[None])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
         """As `Summable.tile_sums`."""
@@ -233,8 +242,8 @@ class PerClient(Summable):
         terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
-    def of(self, senders: NDArray[np.int64]) -> "PerClient":
-        """That of some, in this order, one beside the other."""
+    def select_entries(self, senders: NDArray[np.int64]) -> "PerClient":
+        """Selects the messages of these senders, in the given order."""
         return PerClient(self.values[:, senders], None if self.chosen is None else self.chosen[:, senders])
 
     def added_to(self, held: Array) -> Array:
@@ -248,7 +257,7 @@ class PerClient(Summable):
 
     def times(self, factor: Array) -> "PerClient":
         """Each client's multiplied by a number of its own, (R, K)."""
-        return PerClient(self.values * _beside(factor, self.values), self.chosen)
+        return PerClient(self.values * _broadcastable(factor, self.values), self.chosen)
 
 
 @dataclass(frozen=True)
@@ -276,8 +285,8 @@ class Selected(Travelling):
         """Itself."""
         return self
 
-    def of(self, receivers: NDArray[np.int64]) -> "Selected":
-        """What some are sent, in this order."""
+    def select_entries(self, receivers: NDArray[np.int64]) -> "Selected":
+        """Selects what these receivers are sent, in the given order."""
         return Selected(self.values, self.chosen[:, receivers])
 
     def packed(self, k: int, width: int) -> Part:
@@ -327,8 +336,8 @@ class OnLinks(Travelling):
         """As `Dense.from_parts`."""
         return cls(np.stack([array_of(part) for part in parts])[None])
 
-    def of(self, places: NDArray[np.int64]) -> "OnLinks":
-        """That of some links, in this order."""
+    def select_entries(self, places: NDArray[np.int64]) -> "OnLinks":
+        """Selects the messages on these links, in the given order."""
         return OnLinks(self.values[:, places])
 
     def added_to(self, held: Array) -> Array:
@@ -511,7 +520,7 @@ class RankOne(Summable):
 
     def times(self, factor: Array) -> "RankOne":
         """As `PerClient.times`."""
-        return RankOne(self.left * _beside(factor, self.left), self.right)
+        return RankOne(self.left * _broadcastable(factor, self.left), self.right)
 
 
 def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
@@ -559,7 +568,7 @@ def is_message(value: Any) -> bool:
     return is_dataclass(value) and not _is_payload(value.__class__)
 
 
-def _beside(factor: Array, values: NDArray[Any]) -> Array:
+def _broadcastable(factor: Array, values: NDArray[Any]) -> Array:
     """A number a client (R, K), to multiply arrays (R, K, ...) of this type."""
     return factor.reshape(*factor.shape, *[1] * (values.ndim - 2)).astype(values.dtype, copy=False)
 
@@ -581,16 +590,6 @@ def wire_size(parts: tuple[Payload, ...], width: int) -> Size:
     """Size of payloads that travel together."""
     scalars, size = zip(*(part.wire_size(width) for part in parts), strict=True)
     return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
-
-
-def _spread(part: Part) -> NDArray[Any]:
-    """Array of a part of `PerClient`, 0 where nothing has travelled."""
-    if not part.bits:
-        return array_of(part)
-    there, (shape, dtype) = _there(part), part.known
-    values = np.zeros(shape, dtype)
-    values[there] = _sent(part, there)
-    return values
 
 
 def _there(part: Part) -> NDArray[np.bool_]:

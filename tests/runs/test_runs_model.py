@@ -59,7 +59,7 @@ def functions() -> dict[str, Function]:
             np.array([2, -1, -1, -1]),
             drawn(4),
         ),
-        "network": Network.of([drawn(4, D + 1), drawn(1, 5)]),
+        "network": Network.from_layers([drawn(4, D + 1), drawn(1, 5)]),
     }
 
 
@@ -319,7 +319,7 @@ def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
     run = scenario("algo=pof_mkl", "scaling=unit_box", "replicates=2", "precision=float64")
     experiment = prepare(run)
     [chunk] = simulate(experiment, 1, 2, lambda _: None, keep_functions=True)
-    one, problem = Model.of(experiment, run.dataset, chunk.learned), experiment.problem
+    one, problem = Model.from_experiment(experiment, run.dataset, chunk.learned), experiment.problem
     scale, x = problem.scale, problem.x[3, :1]
     raw = x * scale.x_unit + scale.x_low
     assert np.abs(raw - x).max() > 1e-3

@@ -99,7 +99,7 @@ class FedPoe(Descent):
         for r, (server, own) in enumerate(zip(state.server.theta, client.theta, strict=True)):
             a, b = np.moveaxis(weights[r], 1, 0)[..., None]
             both = a * server + b * own.swapaxes(0, 1)
-            learned.append(OnFeatures.of(world.bank, r, both, np.ones(both.shape[:2])))
+            learned.append(OnFeatures.from_bank(world.bank, r, both, np.ones(both.shape[:2])))
         return tuple(learned)
 
     def _learned(self, common: Common, theta: Array, samples: Samples) -> tuple[Array, Array, Array]:

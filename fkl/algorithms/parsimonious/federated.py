@@ -71,6 +71,6 @@ def _starts(present: Flags, r: int, function: int, turn: Turn) -> Array:
     """Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], of each agent's own seed, (A, n)."""
     start = np.zeros(present.shape)
     for row, agent, here in zip(start, turn.clients, present, strict=True):
-        [drawn] = turn.streams.of(r).private(Role.SELECTION, agent, function, int(here.sum()))
+        [drawn] = turn.streams.replicate(r).private(Role.SELECTION, agent, function, int(here.sum()))
         row[here] = 1 - drawn
     return start

@@ -351,7 +351,7 @@ class Hub:
         traffic = [one for _, one in self.rounds]
         rows, error = sum(one[0] for one in told.values()), sum(one[1] for one in told.values())
         if noise_of(self._run) is not None:
-            yield self._epsilon()
+            yield self._privacy_spent()
         elif rows:
             yield f"mse {error / rows:.6g}, of {plural(rows, 'prediction')} at {plural(len(told), 'site')}"
         for what, name, whole in (("uplink", "up", "heard"), ("downlink", "down", "sent")):
@@ -362,7 +362,7 @@ class Hub:
         seconds, played = sum(one.seconds for one in traffic), sum(one.played for one in traffic)
         yield f"{seconds:.1f} s in {plural(len(traffic), 'round')}, of which the slowest site computed {played:.1f} s"
 
-    def _epsilon(self) -> str:
+    def _privacy_spent(self) -> str:
         """What the noise is worth, of all that a client has sent: one mechanism for each sum, or for each message."""
         noise = noise_of(self._run)
         assert noise is not None
