@@ -69,7 +69,7 @@ class Writer:
             return {"named": name_of(kind), "items": list(map(self.to_plain, value))}
         if hasattr(kind, "__array__"):  # another library's, read again as numpy's
             return {"array": self._set_apart(value)}
-        return {"object": name_of(kind), "state": self.to_plain(_state(value))}
+        return {"object": name_of(kind), "state": self.to_plain(_attributes_of(value))}
 
     def _set_apart(self, value: Any) -> str:
         array = np.asarray(value)
@@ -153,7 +153,7 @@ class Reader:
         return np.random.Generator(bits)
 
 
-def _state(value: Any) -> dict[str, Any]:
+def _attributes_of(value: Any) -> dict[str, Any]:
     """Attributes of an object of data."""
     kind = type(value)
     if isinstance(value, type | int | float | str | bytes | list | dict | set | frozenset):

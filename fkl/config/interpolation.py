@@ -36,7 +36,7 @@ def resolved(config: dict[str, Any]) -> dict[str, Any]:
     written = str(config)
     if "${" not in written and "???" not in written:
         return deepcopy(config)  # in a tenth of the time
-    _size(config, (), config, 0, {})
+    _size_when_replaced(config, (), config, 0, {})
     try:
         plain: Any = OmegaConf.to_container(OmegaConf.create(config), resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
@@ -44,7 +44,9 @@ def resolved(config: dict[str, Any]) -> dict[str, Any]:
     return dict(plain)
 
 
-def _size(config: Any, path: tuple[str, ...], value: Any, depth: int, sizes: dict[tuple[str, ...], int]) -> int:
+def _size_when_replaced(
+    config: Any, path: tuple[str, ...], value: Any, depth: int, sizes: dict[tuple[str, ...], int]
+) -> int:
     """What a value stands for, in keys, values and hundreds of letters, once its interpolations are replaced."""
     if path in sizes:
         return sizes[path]
@@ -52,7 +54,9 @@ def _size(config: Any, path: tuple[str, ...], value: Any, depth: int, sizes: dic
     if depth > DEEPEST:
         raise FklError(f"{key}: stands for another key, and so on, for more than {DEEPEST} keys")
     sizes[path] = 0  # what stands for itself is for OmegaConf to refuse
-    size = 1 + sum(_size(config, (*path, name), inner, depth, sizes) for name, inner in _items(value).items())
+    size = 1 + sum(
+        _size_when_replaced(config, (*path, name), inner, depth, sizes) for name, inner in _items_by_name(value).items()
+    )
     if isinstance(value, str):
         size += len(value) // LETTERS_EACH
         for name in _named_keys(value, key):
@@ -62,16 +66,16 @@ def _size(config: Any, path: tuple[str, ...], value: Any, depth: int, sizes: dic
             wanted = (*path[: len(path) - dots if dots else 0], *filter(None, parts))
             place, found = 0, config
             while place < len(wanted) and isinstance(found, dict | list):
-                found = _items(found).get(wanted[place])
+                found = _items_by_name(found).get(wanted[place])
                 place += 1
-            size += _size(config, wanted[:place], found, depth + 1, sizes)
+            size += _size_when_replaced(config, wanted[:place], found, depth + 1, sizes)
     if size > MOST:
         raise FklError(f"{key}: stands for more than {MOST} values, interpolations counted")
     sizes[path] = size
     return size
 
 
-def _items(value: Any) -> dict[str, Any]:
+def _items_by_name(value: Any) -> dict[str, Any]:
     """Values inside a mapping or a list, by the names that an interpolation has for them."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return {str(name): inner for name, inner in items}

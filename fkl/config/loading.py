@@ -65,7 +65,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     for name in (*NODES, *OPTIONAL_NODES):
         if name in NODES or plain.get(name) is not None:
             with key_prefix(name):
-                nodes[name], plain[name] = _made(plain.get(name), name)
+                nodes[name], plain[name] = _make_from_node(plain.get(name), name)
     label, kernels = nodes["algo"].label, nodes["kernels"]
     if getattr(nodes["algo"], "uses_kernels", True):
         require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
@@ -88,7 +88,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     require(logger_nodes is None or isinstance(logger_nodes, dict), "logger", logger_nodes, allowed)
     for name, node in (logger_nodes or {}).items():
         with key_prefix(f"logger.{name}"):
-            loggers[name], complete[name] = _made(node, f"logger.{name}")
+            loggers[name], complete[name] = _make_from_node(node, f"logger.{name}")
     plain["logger"] = complete if logger_nodes is not None else None
     nodes |= {"conditions": conditions, "loggers": loggers}
     run = Run(settings=settings, paths=paths, resolved=plain, words=tuple(words), **nodes)
@@ -106,10 +106,10 @@ def engine(name: str) -> Any:
 
 def instantiate(node: dict[str, Any] | None, group: str) -> Any:
     """Make the object that a node's `_target_` names."""
-    return _made(node, group)[0]
+    return _make_from_node(node, group)[0]
 
 
-def _made(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[str, Any]]:
+def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[str, Any]]:
     """Make the object that a node's `_target_` names, and the node with all its keys."""
     if not isinstance(node, dict) or "_target_" not in node:
         raise BadValue("_target_", None, "the import path of a class")

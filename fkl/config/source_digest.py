@@ -25,9 +25,9 @@ _known: dict[str, dict[str, str]] = {}
 def of_fkl() -> str:
     """Hash of fkl's own source, read once in a process: the same in every folder and with every kind of line end."""
     files = sorted(file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
-    return _joined(
+    return _joint_hash(
         {
-            name: _hash(_content(PACKAGE / name))
+            name: _hash_of(_content_of_file(PACKAGE / name))
             for name in files
             if not {name, name.partition("/")[0]} & {*SHOWS_OR_STARTS}
         }
@@ -42,7 +42,7 @@ def of_module(name: str) -> str | None:
     every other one on Python's path, but not installed packages and the standard library; a module that is installed
     has its own package behind it. What a module reads, but does not import, is not seen.
     """
-    return None if _is_fkl(name) else _joined(_known[name])
+    return None if _is_fkl(name) else _joint_hash(_known[name])
 
 
 def import_module(name: str) -> ModuleType:
@@ -56,7 +56,7 @@ def import_module(name: str) -> ModuleType:
     module = importlib.import_module(name)
     if _is_fkl(name):
         return module
-    found = _files(name)
+    found = _hashes_behind(name)
     if _known.setdefault(name, found) != found:
         for each in set(found).union(*_known.values()):  # one that is as it was may hold objects of one that is not
             sys.modules.pop(each, None)
@@ -73,20 +73,20 @@ def _is_fkl(name: str) -> bool:
     return name.partition(".")[0] == "fkl"
 
 
-def _joined(hashes: dict[str, str]) -> str:
+def _joint_hash(hashes: dict[str, str]) -> str:
     return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in sorted(hashes)).encode()).hexdigest()
 
 
-def _content(file: Path) -> bytes:
+def _content_of_file(file: Path) -> bytes:
     content = file.read_bytes()
     return content.replace(b"\r\n", b"\n") if file.suffix == ".py" else content
 
 
-def _hash(content: bytes) -> str:
+def _hash_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _files(name: str) -> dict[str, str]:
+def _hashes_behind(name: str) -> dict[str, str]:
     """Hash of the file of every local module behind one that is imported, by module."""
     # Where modules are looked for: first where this one was found
     place = Path(getattr(sys.modules[name], "__file__", None) or "nowhere").absolute()
@@ -103,12 +103,14 @@ def _files(name: str) -> dict[str, str]:
             continue
         parts = wanted.split(".")
         for module in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):  # a and a.b are run for a.b.c
-            file = None if module in hashes else _find(module, folders)
+            file = None if module in hashes else _find_module_file(module, folders)
             if file is not None:
-                content = _content(file)
-                hashes[module] = _hash(content)
+                content = _content_of_file(file)
+                hashes[module] = _hash_of(content)
                 if file.suffix == ".py":
-                    waiting += _imports(content, module if file.stem == "__init__" else module.rpartition(".")[0])
+                    waiting += _imported_names(
+                        content, module if file.stem == "__init__" else module.rpartition(".")[0]
+                    )
     return hashes
 
 
@@ -117,7 +119,7 @@ def _is_installed(folder: Path) -> bool:
     return not INSTALLED.isdisjoint(folder.parts) or folder == standard or standard in folder.parents
 
 
-def _find(module: str, folders: Iterable[Path]) -> Path | None:
+def _find_module_file(module: str, folders: Iterable[Path]) -> Path | None:
     """File of a module in the first folder that has it, in the order in which Python looks."""
     inner = Path(*module.split("."))
     for folder in folders:
@@ -130,7 +132,7 @@ def _find(module: str, folders: Iterable[Path]) -> Path | None:
 
 
 @cache
-def _imports(content: bytes, package: str) -> tuple[str, ...]:
+def _imported_names(content: bytes, package: str) -> tuple[str, ...]:
     """Names of what a file of a package may import; nothing of one that is no Python, which says so when it is run."""
     try:
         tree = ast.parse(content)

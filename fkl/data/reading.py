@@ -56,7 +56,7 @@ def read_table(
     import pandas
 
     # The parser takes a surplus first column for row labels, so the count is checked before it runs.
-    _, first = next(_lines(raw.partition(b"\n")[0], where, separator), (1, []))
+    _, first = next(_numbered_lines(raw.partition(b"\n")[0], where, separator), (1, []))
     if len(first) != len(columns):
         raise FklError(f"{where}, line 1: {len(first)} columns where {len(columns)} are expected")
     for number, (found, expected) in enumerate(zip(first, columns, strict=True), start=1):
@@ -95,7 +95,7 @@ def _blame_row(
     missing: str | None,
 ) -> None:
     """Raise for the first row that is wrong; slow, so only run once the fast parser has given up."""
-    for line, cells in _lines(raw, where, separator):
+    for line, cells in _numbered_lines(raw, where, separator):
         if header and line == 1:
             continue
         if cells and len(cells) != len(columns):
@@ -105,7 +105,7 @@ def _blame_row(
                 raise FklError(f"{where}, line {line}, column {column}: {in_one_line(cell)!r} is not a finite number")
 
 
-def _lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:
+def _numbered_lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:
     """Line numbers, counted from 1, and cells."""
     lines = io.StringIO(raw.decode("utf-8-sig", errors="replace"), newline="")
     if separator is None:

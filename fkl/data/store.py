@@ -115,9 +115,9 @@ class Store:
         if (path := self.find(file)) is not None:
             return path
         if file.url is None:
-            raise FklError(self._missing(file))
+            raise FklError(self._how_to_get(file))
         if self.offline:
-            raise FklError(f"offline: {self._missing(file)}")
+            raise FklError(f"offline: {self._how_to_get(file)}")
         import pooch
 
         pooch.get_logger().setLevel("ERROR")  # what went wrong is said once, below
@@ -130,12 +130,12 @@ class Store:
         )
         try:
             fetcher.fetch(partial.name, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT_SECONDS))
-            _drain(partial, file, url)
+            _check_to_the_end(partial, file, url)
             target = folder / file.archive
             partial.replace(target)
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
-            raise FklError(f"could not fetch {url}: {reason}; {self._missing(file)}") from error
+            raise FklError(f"could not fetch {url}: {reason}; {self._how_to_get(file)}") from error
         finally:
             with suppress(OSError):  # it is not there after success, and its folder may not be one
                 partial.unlink()
@@ -154,7 +154,7 @@ class Store:
             expected and found.
         """
         path = self.fetch(file)
-        return b"".join(_chunks(path, file, str(path), available_bytes() // PER_BYTE))
+        return b"".join(_checked_chunks(path, file, str(path), available_bytes() // PER_BYTE))
 
     def stream(self, file: DataFile) -> Iterator[bytes]:
         """Content of the file in pieces, as `read`, for one that is larger than the memory.
@@ -167,7 +167,7 @@ class Store:
             As `read`.
         """
         path = self.fetch(file)
-        return _chunks(path, file, str(path), LARGEST)
+        return _checked_chunks(path, file, str(path), LARGEST)
 
     def check(self, file: DataFile) -> None:
         """Read a file that is in the folder to its end and compare size and hash.
@@ -179,10 +179,10 @@ class Store:
         """
         path = self.find(file)
         if path is None:
-            raise FklError(self._missing(file))
-        _drain(path, file, str(path))
+            raise FklError(self._how_to_get(file))
+        _check_to_the_end(path, file, str(path))
 
-    def _missing(self, file: DataFile) -> str:
+    def _how_to_get(self, file: DataFile) -> str:
         archive = f", and for {file.archive}" if file.archive.endswith(".zip") else ""
         source = f"get it from {file.url}" if file.url else "no address is known that serves it: put a copy there"
         return (
@@ -191,19 +191,19 @@ class Store:
         )
 
 
-def _drain(path: Path, file: DataFile, where: str) -> None:
-    for _ in _chunks(path, file, where, LARGEST):
+def _check_to_the_end(path: Path, file: DataFile, where: str) -> None:
+    for _ in _checked_chunks(path, file, where, LARGEST):
         pass
 
 
-def _chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes]:
+def _checked_chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes]:
     """Pieces of the uncompressed file; raises after `most` bytes, and after the last unless size and hash are right."""
     digest, size = hashlib.sha256(), 0
     try:
         with ExitStack() as stack:
             name = PARTIAL.sub("", path.name)
             if name == file.archive and name.endswith(".zip"):
-                member = _member(path, file.name, where, stack)
+                member = _find_member(path, file.name, where, stack)
                 if member is None:
                     raise FklError(f"{where}: the archive holds no file {file.name}")
                 stream = member
@@ -228,7 +228,9 @@ def _chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes
         raise FklError(f"{where}: {file.name} has SHA-256 {digest.hexdigest()}, expected {file.sha256}")
 
 
-def _member(source: Path | BinaryIO, name: str, where: str, stack: ExitStack, nested: bool = False) -> BinaryIO | None:
+def _find_member(
+    source: Path | BinaryIO, name: str, where: str, stack: ExitStack, nested: bool = False
+) -> BinaryIO | None:
     """Member with this base name, whatever its folder; a zip inside the zip is looked into once."""
     archive = stack.enter_context(zipfile.ZipFile(source))
     for member in archive.namelist():
@@ -246,7 +248,7 @@ def _member(source: Path | BinaryIO, name: str, where: str, stack: ExitStack, ne
             raise FklError(
                 f"{where}: its member {member!r} has {shown_bytes(size)}, but only {shown_bytes(free)} are free"
             )
-        found = _member(io.BytesIO(archive.read(member)), name, where, stack, nested=True)
+        found = _find_member(io.BytesIO(archive.read(member)), name, where, stack, nested=True)
         if found is not None:
             return found
     return None

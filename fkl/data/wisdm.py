@@ -60,7 +60,7 @@ NUMBER = rb"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,4})?"
 """Of no more digits than a float could need: all are kept in arrays as wide as the longest."""
 
 
-def _file(participant: int) -> DataFile:
+def _file_of(participant: int) -> DataFile:
     size, sha256 = KNOWN.get(participant, (None, None))
     name = f"data_{participant}_accel_phone.txt"
     return DataFile("wisdm", name, URL, sha256, size, instead="dataset=ellipses, which needs no file")
@@ -124,7 +124,7 @@ class Wisdm:
 
     name: ClassVar[str] = "wisdm"
     title: ClassVar[str] = "two activities from a phone's accelerometer, two classes, 51 participants"
-    files: ClassVar[tuple[DataFile, ...]] = tuple(_file(participant) for participant in PARTICIPANTS)
+    files: ClassVar[tuple[DataFile, ...]] = tuple(_file_of(participant) for participant in PARTICIPANTS)
     licence: ClassVar[str] = "CC BY 4.0"
     shape: ClassVar[str] = "about 72 a participant x 3"
 
@@ -194,9 +194,9 @@ class Wisdm:
             participant = file.name.split("_")[1]
             found = places[file].stat()
             kept = store, file, participant, found.st_mtime_ns, found.st_size
-            broken += _of_file(*kept).broken
+            broken += _readings_of_file(*kept).broken
             for activity, label in self.classes.items():
-                means = _windows(*kept, ACTIVITIES[activity], self.seconds)
+                means = _means_of_windows(*kept, ACTIVITIES[activity], self.seconds)
                 if not len(means):
                     lacking[activity].append(participant)
                     continue
@@ -246,17 +246,17 @@ class Readings:
 
 
 @lru_cache(maxsize=len(PARTICIPANTS))
-def _of_file(store: Store, file: DataFile, participant: str, changed: int, size: int) -> Readings:
+def _readings_of_file(store: Store, file: DataFile, participant: str, changed: int, size: int) -> Readings:
     """Readings of a file of this age and size, kept since each run of a sweep asks again for files of many MB."""
     return read_accelerometer(store.read(file), file.name, participant)
 
 
 @lru_cache(maxsize=len(PARTICIPANTS) * len(ACTIVITIES))
-def _windows(
+def _means_of_windows(
     store: Store, file: DataFile, participant: str, changed: int, size: int, letter: str, seconds: float
 ) -> NDArray[np.float64]:
     """Means of an activity's windows, kept since each replicate that draws its participants asks again."""
-    return window_means(*_of_file(store, file, participant, changed, size).of_activity(letter), seconds)
+    return window_means(*_readings_of_file(store, file, participant, changed, size).of_activity(letter), seconds)
 
 
 def read_accelerometer(raw: bytes, where: str, participant: str) -> Readings:

@@ -143,7 +143,7 @@ def simulate(
             if resumed is None:
                 world = make_world(experiment, _numbers_together(experiment, first, together))[0]
                 in_progress = before_first_round(experiment, world)
-            keep = partial(_keep, checkpoint, (first, together), in_progress, world)
+            keep = partial(_save_if_due, checkpoint, (first, together), in_progress, world)
             played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
             shown = None if watch is None else partial(watch, played)
             try:
@@ -177,7 +177,7 @@ def _numbers_together(experiment: Experiment, first: int, together: int) -> tupl
     return tuple(range(experiment.replicates)[first : first + together])
 
 
-def _keep(checkpoint: Checkpoint | None, place: tuple[int, int], in_progress: InProgress, world: World) -> None:
+def _save_if_due(checkpoint: Checkpoint | None, place: tuple[int, int], in_progress: InProgress, world: World) -> None:
     if checkpoint is not None and checkpoint.due:
         checkpoint.save(place, in_progress, vars(world))
 

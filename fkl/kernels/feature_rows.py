@@ -95,7 +95,9 @@ class Rows:
                     block = slice(first, min(first + BLOCK_ROWS, end))
                     features = bank.features(x[block])[:, 0]
                     column = np.broadcast_to(y[block, None], (*features.shape[:2], 1))
-                    triangle = _qr(np.concatenate([triangle, np.concatenate([features, column], axis=2)], axis=1))
+                    triangle = _triangular_factor(
+                        np.concatenate([triangle, np.concatenate([features, column], axis=2)], axis=1)
+                    )
                 phi[:, k], target[:, k], rest[:, k] = triangle[:, :P, :P], triangle[:, :P, P], triangle[:, P, P] ** 2
             else:
                 phi[:, k, :size], target[:, k, :size] = bank.features(x[start:end])[:, 0], y[start:end]
@@ -106,7 +108,7 @@ class Rows:
         if traced(theta):
             return namespace(theta).matmul(self.phi, theta)  # type: ignore[no-any-return]
         out = np.empty((*self.phi.shape[:3], theta.shape[3]))
-        phi, candidates, f = _flat(self.phi), _flat(theta), _flat(out)
+        phi, candidates, f = _joined_axes(self.phi), _joined_axes(theta), _joined_axes(out)
         step = TRIANGLE_ROWS if self.triangular else max(1, phi.shape[1])
 
         def work(begin: int, end: int) -> None:
@@ -138,7 +140,7 @@ class Rows:
         return Symmetric.from_matrices(self.gram, R, K, P), self.weigh(self.y)
 
 
-def _qr(a: Array) -> Array:
+def _triangular_factor(a: Array) -> Array:
     out = np.empty((a.shape[0], min(a.shape[1:]), a.shape[2]))
 
     def work(begin: int, end: int) -> None:
@@ -165,7 +167,7 @@ class Symmetric:
     @classmethod
     def from_matrices(cls, matrix: Callable[[int], Array], R: int, K: int, P: int) -> "Symmetric":
         """Those of K clients, from `matrix(k)`, (R, P, P), of which the half above the diagonal is not looked at."""
-        places = _half(P)
+        places = _places_of_half(P)
         half = np.empty((R, K, len(places)))
 
         def work(begin: int, end: int) -> None:
@@ -181,21 +183,21 @@ class Symmetric:
 
         out = np.empty(v.shape)
         wake_for(2 * self.half.size // PRODUCTS_A_FEATURE)
-        vectors = np.ascontiguousarray(_flat(v))
-        share(symmetric_products, len(vectors), _flat(self.half), vectors, _flat(out))
+        vectors = np.ascontiguousarray(_joined_axes(v))
+        share(symmetric_products, len(vectors), _joined_axes(self.half), vectors, _joined_axes(out))
         return out
 
     @property
     def as_arrays(self) -> Array:
         """The matrices, (R, K, P, P)."""
         lower = np.zeros((*self.half.shape[:2], self.P * self.P))
-        lower[..., _half(self.P)] = self.half
+        lower[..., _places_of_half(self.P)] = self.half
         lower = np.tril(lower.reshape(*self.half.shape[:2], self.P, self.P))
         return lower + np.tril(lower, -1).swapaxes(2, 3)
 
 
 @cache
-def _half(P: int) -> NDArray[np.int64]:
+def _places_of_half(P: int) -> NDArray[np.int64]:
     """Places in a matrix (P, P) of what `Symmetric` keeps of it."""
     row, column = np.indices((P, P)).reshape(2, -1)
     until = row // ROWS * ROWS + ROWS
@@ -258,7 +260,7 @@ def _products(matrix: Array, v: Array) -> Array:
     if traced(v):
         return namespace(v).matmul(matrix, v[..., None])[..., 0]  # type: ignore[no-any-return]
     out = np.empty(matrix.shape[:3])
-    into, of, flat = _flat(out)[..., None], _flat(v)[..., None], _flat(matrix)
+    into, of, flat = _joined_axes(out)[..., None], _joined_axes(v)[..., None], _joined_axes(matrix)
 
     def work(begin: int, end: int) -> None:
         np.matmul(flat[begin:end], of[begin:end], out=into[begin:end])
@@ -267,6 +269,6 @@ def _products(matrix: Array, v: Array) -> Array:
     return out
 
 
-def _flat(a: Array) -> Array:
+def _joined_axes(a: Array) -> Array:
     """Replicates and clients as one axis."""
     return a.reshape(a.shape[0] * a.shape[1], *a.shape[2:])

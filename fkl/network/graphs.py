@@ -63,13 +63,13 @@ class ErdosRenyi:
         if self.edges is None:
             _require_room(round(self.p * agents * (agents - 1) / 2), "topology.p or partition.clients")  # type: ignore[operator]
             mend = f"raise topology.p={self.p} or topology.resample={self.resample}"
-            return _drawn(lambda: nx.fast_gnp_random_graph(agents, self.p, seed=rng), self.resample, mend)
+            return _first_connected(lambda: nx.fast_gnp_random_graph(agents, self.p, seed=rng), self.resample, mend)
         least, most = agents - 1, agents * (agents - 1) // 2
         allowed = f"an integer from {least} to {most} to join {agents} agents"
         require(least <= self.edges <= most, "edges", self.edges, allowed)
         _require_room(self.edges, "topology.edges or partition.clients")
         mend = f"raise topology.edges={self.edges} or topology.resample={self.resample}"
-        return _drawn(lambda: nx.gnm_random_graph(agents, self.edges, seed=rng), self.resample, mend)
+        return _first_connected(lambda: nx.gnm_random_graph(agents, self.edges, seed=rng), self.resample, mend)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class WattsStrogatz:
         require(self.neighbours < agents, "neighbours", self.neighbours, allowed)
         _require_room(agents * self.neighbours // 2, "topology.neighbours or partition.clients")
         mend = f"raise topology.neighbours={self.neighbours} or topology.resample={self.resample}"
-        return _drawn(
+        return _first_connected(
             lambda: nx.watts_strogatz_graph(agents, self.neighbours, self.rewire, seed=rng), self.resample, mend
         )
 
@@ -274,7 +274,7 @@ class EdgeList(OfAFile):
         return connected(graph, f"add edges to {self.path}")
 
 
-def _drawn(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:
+def _first_connected(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:
     """The first connected graph drawn."""
     graph = draw()
     for _ in range(resample):

@@ -162,8 +162,19 @@ class Model:
 
         Parameters and errors are those of `predict`; a class is the number that stands for it in the data set.
         """
-        raw = self._features(rows)
-        weights = self._weights(client, len(raw))
+        raw = self._raw_features(rows)
+        # What each client's function counts in each row, (K, n) or (K, 1)
+        if client is None:
+            weights = np.full((self._clients, 1), 1 / self._clients)
+        elif isinstance(client, str) or np.ndim(client) == 0:
+            weights = self._weight_of_clients(client)[:, None]
+        else:
+            whose: Any = client
+            require(
+                len(whose) == len(raw), "client", f"{len(whose)} of them", f"one, or one for each of {len(raw)} rows"
+            )
+            each: dict[Any, NDArray[np.float64]] = {one: self._weight_of_clients(one) for one in dict.fromkeys(whose)}
+            weights = np.stack([each[one] for one in whose], axis=1) if len(raw) else np.zeros((self._clients, 0))
         values = []
         learned = self.learned
         if replicate is not None:
@@ -187,7 +198,7 @@ class Model:
         with whole_file(file) as stream:
             write_arrays(stream, arrays)
 
-    def _features(self, rows: Any) -> NDArray[np.float64]:
+    def _raw_features(self, rows: Any) -> NDArray[np.float64]:
         """Raw features (n, d) of rows."""
         if hasattr(rows, "columns"):
             return self.encoder.x(rows)
@@ -204,17 +215,7 @@ class Model:
     def _clients(self) -> int:
         return self.learned[0].function.clients
 
-    def _weights(self, client: Any, n: int) -> NDArray[np.float64]:
-        """What each client's function counts in each row, (K, n) or (K, 1)."""
-        if client is None:
-            return np.full((self._clients, 1), 1 / self._clients)
-        if isinstance(client, str) or np.ndim(client) == 0:
-            return self._weight(client)[:, None]
-        require(len(client) == n, "client", f"{len(client)} of them", f"one, or one for each of {n} rows")
-        known: dict[Any, NDArray[np.float64]] = {one: self._weight(one) for one in dict.fromkeys(client)}
-        return np.stack([known[one] for one in client], axis=1) if n else np.zeros((self._clients, 0))
-
-    def _weight(self, client: Any) -> NDArray[np.float64]:
+    def _weight_of_clients(self, client: Any) -> NDArray[np.float64]:
         """What each client's function counts, (K,)."""
         sites, K = self.about.sites, len(self.about.sites)
         here = np.array([site == str(client) for site in sites])
@@ -253,12 +254,12 @@ def load(path: str | Path) -> Model:
     try:
         if folder.is_dir() and sha256_of(file) != digest:
             raise FklError(f"{file}: has changed since the run ended")
-        return _read(read_arrays(file))
+        return _read_model(read_arrays(file))
     except DamagedError as error:
         raise FklError(f"{file}: no model of this version of fkl: {error}") from None
 
 
-def _read(arrays: dict[str, NDArray[Any]]) -> Model:
+def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
     """A model of a file's arrays, each of which is looked at."""
     try:
         told = json.loads(arrays.pop(ABOUT).tobytes())
@@ -268,7 +269,10 @@ def _read(arrays: dict[str, NDArray[Any]]) -> Model:
         of_about = {field.name: told[field.name] for field in fields(About)}
         sites = tuple(map(str, of_about["sites"]))
         about = About(**{**of_about, "sites": sites, "signs": of_about["signs"] is True})
-        learned = tuple(Learned(_made(KINDS[kind], arrays, r), _made(Scale, arrays, r)) for r, kind in enumerate(kinds))
+        learned = tuple(
+            Learned(_make_from_arrays(KINDS[kind], arrays, r), _make_from_arrays(Scale, arrays, r))
+            for r, kind in enumerate(kinds)
+        )
     except BAD_JSON as error:
         raise DamagedError(f"{type(error).__name__}: {in_one_line(error)}") from None
     words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
@@ -290,6 +294,6 @@ def _read(arrays: dict[str, NDArray[Any]]) -> Model:
     return Model(learned, encoder, about)
 
 
-def _made(kind: type, arrays: dict[str, NDArray[Any]], r: int) -> Any:
+def _make_from_arrays(kind: type, arrays: dict[str, NDArray[Any]], r: int) -> Any:
     """A replicate's function or scale."""
     return kind(**{field.name: arrays.pop(f"{r}/{field.name}") for field in fields(kind)})

@@ -48,7 +48,7 @@ class Records:
 def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | None = None) -> Records:
     """Turn what the loop brings back into tables; `cache` is where losses in hindsight are kept."""
     beside = _find_comparison(experiment, cache)
-    parts = [_of_a_chunk(experiment, chunk, beside) for chunk in chunks]
+    parts = [_records_of_chunk(experiment, chunk, beside) for chunk in chunks]
     tables = {name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in TABLES}
     return Records(**tables)
 
@@ -56,7 +56,7 @@ def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | 
 def summary_columns(experiment: Experiment) -> list[str]:
     """What the columns of a run's summary will be, from the first round of one replicate."""
     short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
-    records = _of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
+    records = _records_of_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
     return [str(name) for name in records.summary]
 
 
@@ -119,7 +119,7 @@ class Tables:
         return self._comparison[0]
 
     def _records(self, chunk: Chunk) -> Records:
-        return _of_a_chunk(self._whole(), chunk, self.comparison)
+        return _records_of_chunk(self._whole(), chunk, self.comparison)
 
     def _append(self, name: str, table: pd.DataFrame) -> None:
         file, size = self._file(name), self._sizes[name]
@@ -203,13 +203,13 @@ def _find_comparison(experiment: Experiment, cache: Path | None) -> Any:
     return experiment.task.beside(experiment.algorithm, experiment.dictionary, cache)
 
 
-def _of_a_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
+def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
     problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = problem.rounds, problem.clients
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
     told = experiment.task.columns(chunk.judge, elapsed, beside)
     sent = _traffic(chunk.ledger)
-    by_round, by_client = told.rounds | _of_conditions(experiment, R) | sent.rounds, told.clients | sent.clients
+    by_round, by_client = told.rounds | _columns_of_conditions(experiment, R) | sent.rounds, told.clients | sent.clients
 
     rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
@@ -236,11 +236,11 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
     beside : as `Tables.comparison` has it
     """
     columns = experiment.task.columns(chunk.judge, chunk.seconds_per_replicate(), beside).rounds
-    columns |= _of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
+    columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
     return pd.DataFrame({name: values[:done].mean(axis=1) for name, values in columns.items()})
 
 
-def _of_conditions(experiment: Experiment, replicates: int) -> Values:
+def _columns_of_conditions(experiment: Experiment, replicates: int) -> Values:
     """What the network's conditions tell of every round, (T, R), the same of all replicates."""
     method = experiment.algorithm
     told = method.columns(experiment.problem) if isinstance(method, Wrapped) else {}

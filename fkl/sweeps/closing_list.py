@@ -37,7 +37,7 @@ def listed(folder: Path, jobs: int, *, fail_fast: bool) -> Iterator[None]:
     SystemExit
         With code 2 when a job failed.
     """
-    with _notes(folder) as notes:
+    with _folder_of_notes(folder) as notes:
         write_text(notes / PLAN, json.dumps({"jobs": jobs, "started": time.time(), "fail_fast": fail_fast}))
         yield
         ended = read_notes(notes)
@@ -68,7 +68,7 @@ def listed(folder: Path, jobs: int, *, fail_fast: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _notes(folder: Path) -> Iterator[Path]:
+def _folder_of_notes(folder: Path) -> Iterator[Path]:
     """Folder of the notes of a sweep under way, which become its closing list; only files of its own are deleted.
 
     Raises

@@ -39,7 +39,7 @@ def count_jobs(sweeper: DictConfig, overrides: list[Override], names: Callable[[
         return int(sweeper.n_trials)
     number = 1
     for override in overrides:
-        number *= _values(override, names)
+        number *= _count_values(override, names)
         if number > MOST:
             raise FklError(f"{override.input_line}: more than {MOST} runs; sweep over less at a time")
     return number
@@ -70,7 +70,7 @@ def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, A
     return config
 
 
-def _values(override: Override, names: Callable[[str], list[str]]) -> int:
+def _count_values(override: Override, names: Callable[[str], list[str]]) -> int:
     """Values that a sweep over one key takes."""
     if not override.is_sweep_override():
         return 1
@@ -116,7 +116,7 @@ def _require_search(sweeper: DictConfig, overrides: list[Override], names: Calla
             if "log" in values.tags and values.start <= 0:  # type: ignore[operator]
                 raise FklError(f"{word}: must be of numbers > 0, since their logarithms are drawn from")
         else:
-            _values(override, names)
+            _count_values(override, names)
         try:
             distribution(override)
         except Exception as error:  # whatever it is, it is about this word

@@ -75,10 +75,6 @@ class Quantised(Summable):
         mask = 0 if self.chosen is None or self.chosen.shape[2] == 1 else -(-self.chosen.shape[2] // 8) * (codes > 0)
         return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
 
-    def dense(self) -> "Quantised":
-        """Itself."""
-        return self
-
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: units; the bits are a mask of what is chosen, and codes moved to integers from 0."""
         codes, unit = self.codes[0, k], self.unit[0, k]
@@ -93,9 +89,22 @@ class Quantised(Summable):
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Quantised":
         """As `Dense.from_parts`; codes and units are 0 where nothing has travelled."""
-        codes, units = zip(*(_decoded(part) for part in parts), strict=True)
+        every_code, every_unit = [], []
+        for part in parts:
+            (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
+            codes, unit = np.zeros(shape, np.int16), np.zeros((*shape[:-1], 1), dtype)
+            if part.body:
+                mask = -(-masked // 8)
+                chosen = np.unpackbits(raw[:mask], count=masked).astype(np.bool_) if mask else np.ones(1, np.bool_)
+                sent = np.broadcast_to(chosen.reshape(-1, *(1,) * (len(shape) - 1)), shape)
+                scales = sent.any(axis=-1)
+                numbers = from_bits(part.bits[mask:], each, int(sent.sum())).astype(np.int64)
+                codes[sent] = 2 * numbers - 1 if each == 1 else numbers - 2 ** (each - 1)
+                unit[scales] = np.frombuffer(part.body, f"f{len(part.body) // int(scales.sum())}")[:, None]
+            every_code.append(codes)
+            every_unit.append(unit)
         *_, bits, _, adds = parts[0].known
-        return cls(np.stack(codes)[None], np.stack(units)[None], bits, None, adds)
+        return cls(np.stack(every_code)[None], np.stack(every_unit)[None], bits, None, adds)
 
     def tile_sums(self, share: Array) -> tuple[Array]:
         """As `PerClient.tile_sums`."""
@@ -135,10 +144,6 @@ class Sparse(Summable):
         R, K, *rest = self.kept.shape
         scalars = self.kept.reshape(R, K, -1).sum(axis=2)
         return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
-
-    def dense(self) -> "Sparse":
-        """Itself."""
-        return self
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: values in the order of their places; a bit for every place, or the places' numbers."""
@@ -205,10 +210,6 @@ class OneCodeForAll(Travelling):
         """As `Payload.wire_size`."""
         return self.code.wire_size(width)
 
-    def dense(self) -> "OneCodeForAll":
-        """Itself."""
-        return self
-
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: the code's."""
         part = self.code.packed(0, width)
@@ -244,10 +245,6 @@ class Residues(Travelling):
         """As `Payload.wire_size`: so many bits each, in whole bytes."""
         R, count = len(self.values), prod(self.values.shape[2:])
         return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
-
-    def dense(self) -> "Residues":
-        """Itself."""
-        return self
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`."""
@@ -285,10 +282,6 @@ class Padding(Travelling):
         size = np.full((self.replicates, 1), self.size)
         return Size(-(-size // width), size)
 
-    def dense(self) -> "Padding":
-        """Itself."""
-        return self
-
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`."""
         return Part(Padding, (), bytes(self.size))
@@ -302,21 +295,6 @@ class Padding(Travelling):
 def position_bits(kept: Counts, size: int) -> Counts:
     """Bits that tell which `kept` of so many entries travel: a mask, or a number of ceil(log2 size) bits for each."""
     return np.minimum(size * (kept > 0), kept * (size - 1).bit_length())
-
-
-def _decoded(part: Part) -> tuple[NDArray[np.int16], Array]:
-    """Codes and units of one sender."""
-    (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
-    codes, unit = np.zeros(shape, np.int16), np.zeros((*shape[:-1], 1), dtype)
-    if part.body:
-        mask = -(-masked // 8)
-        chosen = np.unpackbits(raw[:mask], count=masked).astype(np.bool_) if mask else np.ones(1, np.bool_)
-        sent = np.broadcast_to(chosen.reshape(-1, *(1,) * (len(shape) - 1)), shape)
-        scales = sent.any(axis=-1)
-        numbers = from_bits(part.bits[mask:], each, int(sent.sum())).astype(np.int64)
-        codes[sent] = 2 * numbers - 1 if each == 1 else numbers - 2 ** (each - 1)
-        unit[scales] = np.frombuffer(part.body, f"f{len(part.body) // int(scales.sum())}")[:, None]
-    return codes, unit
 
 
 def _by_mask(kept: int, size: int) -> tuple[bool, int]:

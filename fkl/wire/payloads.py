@@ -70,6 +70,10 @@ class Travelling:
     factors: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not travel themselves: what travels is made of them."""
 
+    def dense(self) -> Any:
+        """The arrays that would travel: itself, unless what it holds are factors of them."""
+        return self
+
     def as_received(self, axes: Axes, width: int) -> Self:
         """As it arrives, where a scalar takes `width` bytes.
 
@@ -170,10 +174,6 @@ class SameForAll(Travelling):
         scalars = np.full((len(self.values), 1), self.values[0].size)
         return Size(scalars, scalars * width)
 
-    def dense(self) -> "SameForAll":
-        """Itself."""
-        return self
-
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`."""
         return of_array(SameForAll, self.values[0], width)
@@ -204,12 +204,8 @@ class PerClient(Summable):
     def wire_size(self, width: int) -> Size:
         """As `Payload.wire_size`."""
         if self.chosen is None:
-            return _all(self.values.shape, width)
-        return _of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
-
-    def dense(self) -> "PerClient":
-        """Itself."""
-        return self
+            return _size_of_arrays(self.values.shape, width)
+        return _size_of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
@@ -229,9 +225,9 @@ class PerClient(Summable):
             if not part.bits:
                 arrays.append(array_of(part))
                 continue
-            there, (shape, dtype) = _there(part), part.known
+            there, (shape, dtype) = _which_travelled(part), part.known
             values = np.zeros(shape, dtype)
-            values[there] = _sent(part, there)
+            values[there] = _travelled_entries(part, there)
             arrays.append(values)
         return cls(np.stack(arrays)[None])
 
@@ -279,11 +275,7 @@ class Selected(Travelling):
 
     def wire_size(self, width: int) -> Size:
         """As `Payload.wire_size`."""
-        return _of_entries(self.chosen, prod(self.values.shape[2:]), width)
-
-    def dense(self) -> "Selected":
-        """Itself."""
-        return self
+        return _size_of_entries(self.chosen, prod(self.values.shape[2:]), width)
 
     def select_entries(self, receivers: NDArray[np.int64]) -> "Selected":
         """Selects what these receivers are sent, in the given order."""
@@ -299,9 +291,9 @@ class Selected(Travelling):
     def from_parts(cls, parts: Sequence[Part]) -> "Selected":
         """As `Dense.from_parts`: what any of them was sent."""
         shape, dtype = parts[0].known
-        values, chosen = np.full(shape, np.nan, dtype), np.stack([_there(part) for part in parts])
+        values, chosen = np.full(shape, np.nan, dtype), np.stack([_which_travelled(part) for part in parts])
         for part, there in zip(parts, chosen, strict=True):
-            values[there] = _sent(part, there)
+            values[there] = _travelled_entries(part, there)
         return cls(values[None], chosen[None])
 
 
@@ -321,11 +313,7 @@ class OnLinks(Travelling):
 
     def wire_size(self, width: int) -> Size:
         """As `Payload.wire_size`, of one link."""
-        return _all(self.values.shape, width)
-
-    def dense(self) -> "OnLinks":
-        """Itself."""
-        return self
+        return _size_of_arrays(self.values.shape, width)
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`, of the link at place k."""
@@ -374,10 +362,6 @@ class Ragged(Travelling):
         """As `Payload.wire_size`."""
         scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
         return Size(scalars, scalars * width)
-
-    def dense(self) -> "Ragged":
-        """Itself."""
-        return self
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`."""
@@ -432,8 +416,8 @@ class FeatureGradients(Summable):
         R, K, N = self.coefficients.shape
         P = self.theta.shape[-1]
         if self.chosen is None:
-            return _all((R, K, N, P), width)
-        return _of_entries(self.chosen, N * P // self.chosen.shape[2], width)
+            return _size_of_arrays((R, K, N, P), width)
+        return _size_of_entries(self.chosen, N * P // self.chosen.shape[2], width)
 
     def dense(self) -> PerClient:
         """The gradients themselves, (R, K, N, P)."""
@@ -503,7 +487,7 @@ class RankOne(Summable):
 
     def wire_size(self, width: int) -> Size:
         """As `Payload.wire_size`."""
-        return _all((*self.left.shape, self.right.shape[2]), width)
+        return _size_of_arrays((*self.left.shape, self.right.shape[2]), width)
 
     def dense(self) -> PerClient:
         """The matrices themselves, (R, K, m, n)."""
@@ -592,7 +576,7 @@ def wire_size(parts: tuple[Payload, ...], width: int) -> Size:
     return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
 
 
-def _there(part: Part) -> NDArray[np.bool_]:
+def _which_travelled(part: Part) -> NDArray[np.bool_]:
     """Which entries have travelled, of those along the first axis; without bits that say so, all or none."""
     entries = part.known[0][0]
     if not part.bits:
@@ -600,19 +584,19 @@ def _there(part: Part) -> NDArray[np.bool_]:
     return np.unpackbits(np.frombuffer(part.bits, np.uint8), count=entries).astype(np.bool_)
 
 
-def _sent(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
+def _travelled_entries(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
     """The entries that have travelled, one after another."""
     shape, dtype = part.known
     return array_of(part._replace(known=((int(there.sum()), *shape[1:]), dtype)))
 
 
-def _all(shape: tuple[int, ...], width: int) -> Size:
+def _size_of_arrays(shape: tuple[int, ...], width: int) -> Size:
     """Of clients that send all of an array (R, K, ...)."""
     scalars = np.full((shape[0], 1), prod(shape[2:]))
     return Size(scalars, scalars * width)
 
 
-def _of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
+def _size_of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
     """Of clients that send some entries, of `length` scalars each."""
     scalars = chosen.sum(axis=2) * length
     n = chosen.shape[2]
