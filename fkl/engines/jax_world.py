@@ -358,11 +358,11 @@ class _Streams:
         self._replicates, self._drawn = replicates, drawn
 
     def uniform(self, role: Role, t: Any, size: int, first: int = 0) -> Array:
-        """As of `Streams`."""
+        """Numbers in [0, 1), (R, size), asked for once and drawn for each round."""
         return self._numbers(_Drawn("uniform", role, (size, first)), size)
 
     def vectors(self, role: Role, t: Any, clients: range, size: int, draw: int = 0) -> Array:
-        """As of `Streams`."""
+        """Numbers in [0, 1), (R, K, size), asked for once and drawn for each round."""
         return self._numbers(_Drawn("vectors", role, (clients, size, draw)), len(clients), size)
 
     def _numbers(self, asked: _Drawn, *shape: int) -> Array:
@@ -393,11 +393,11 @@ class _Channel:
         self.booked: list[_Booked] = []
 
     def down(self, message: Any) -> Any:
-        """As of `Channel`."""
+        """Writes down what clients are told, and hands it on."""
         return self._passed("downlink", message)
 
     def up(self, message: Any) -> Any:
-        """As of `Channel`."""
+        """Writes down what clients send, and hands it on."""
         return self._passed("uplink", message)
 
     def _passed(self, direction: str, message: Any) -> Any:
@@ -426,7 +426,7 @@ class _Channel:
         return share
 
     def any_answer(self, heard: Array, together: Any) -> Any:
-        """As of `Channel`."""
+        """Whether anyone has answered: sure where somebody is there in every round."""
         return True if self._always else heard.any()
 
 
@@ -441,7 +441,7 @@ class _Round:
         return getattr(self.problem, name)
 
     def round(self, t: Any) -> tuple[Array, Array, Array]:
-        """As of `Problem`."""
+        """Samples, targets and shares of the traced round, whatever its number."""
         x, y, share = self.samples
         return x, y, share
 
@@ -468,11 +468,11 @@ class _Samples:
         self._held, self._rows, self._knows = held, rows, minimiser is not None
 
     def gradient(self, theta: Array) -> Array:
-        """As of `BatchSamples`."""
+        """Gradient of each client's mean loss at theta, by the traced rows."""
         return self._held.loss.gradient(self._rows, theta)
 
     def minimise(self, c: Any, v: Array, start: Array) -> Array:
-        """As of `BatchSamples`."""
+        """The minimiser, which the first round asks for and later rounds apply."""
         if not self._knows:
             self.minimiser = self._held.loss.minimiser(self._held.rows, c).as_arrays
             return v

@@ -109,17 +109,17 @@ class _Watching(Channel):
         self.told = self.sent = ""
 
     def down(self, message: Any) -> Any:
-        """As `Channel.down`."""
+        """Passes on what clients are told, and notes the first hole in it."""
         self.told = self.told or self._first_hole(message)
         return super().down(message)
 
     def up(self, message: Any) -> Any:
-        """As `Channel.up`."""
+        """Passes on what clients send, and notes the first hole in it."""
         self.sent = self.sent or self._first_hole(message)
         return super().up(message)
 
     def send_to_neighbours(self, message: Any, *how: Any) -> Any:
-        """As `Channel.send_to_neighbours`."""
+        """Passes on what agents send, and notes the first hole in it."""
         self.sent = self.sent or self._first_hole(message)
         return super().send_to_neighbours(message, *how)
 

@@ -66,7 +66,7 @@ class Markov:
         return self.back / (self.leave + self.back)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """As `Share.present`."""
+        """Which of the clients that are there take part, (T, K)."""
         drawn = generator.random(present.shape)
         state = np.empty(present.shape, np.bool_)
         here = drawn[0] < self.stationary
@@ -120,7 +120,7 @@ class Dropout:
         require(0 <= self.share <= 1, "share", self.share, "a share, from 0 to 1")
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """As `Share.present`."""
+        """Which of the clients that are there take part, (T, K)."""
         T, K = present.shape
         last = np.full(K, T)
         gone = generator.permutation(K)[: round(self.share * K)]

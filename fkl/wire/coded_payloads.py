@@ -107,7 +107,7 @@ class Quantised(Summable):
         return cls(np.stack(every_code)[None], np.stack(every_unit)[None], bits, None, adds)
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `PerClient.tile_sums`."""
+        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
         return PerClient(self.values).tile_sums(share)
 
     def select_entries(self, senders: NDArray[np.int64]) -> "Quantised":
@@ -140,7 +140,7 @@ class Sparse(Summable):
     adds: bool = False
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         R, K, *rest = self.kept.shape
         scalars = self.kept.reshape(R, K, -1).sum(axis=2)
         return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
@@ -155,7 +155,7 @@ class Sparse(Summable):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Sparse":
-        """As `Dense.from_parts`."""
+        """One payload of what several clients have sent."""
         of_all, kept_by_all = [], []
         for part in parts:
             shape, dtype, width, _ = part.known
@@ -172,7 +172,7 @@ class Sparse(Summable):
         return cls(np.stack(of_all)[None], np.stack(kept_by_all)[None], parts[0].known[-1])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `PerClient.tile_sums`."""
+        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
         return PerClient(self.values).tile_sums(share)
 
     def select_entries(self, senders: NDArray[np.int64]) -> "Sparse":
@@ -180,7 +180,7 @@ class Sparse(Summable):
         return Sparse(self.values[:, senders], self.kept[:, senders], self.adds)
 
     def added_to(self, held: Array) -> Array:
-        """As `Quantised.added_to`."""
+        """What a receiver that held (R, K, ...) holds now: the message, or both together."""
         return held + self.values if self.adds else self.values
 
 
@@ -195,7 +195,7 @@ class OneCodeForAll(Travelling):
     """
 
     def as_received(self, axes: Axes, width: int) -> "OneCodeForAll":
-        """As `Travelling.as_received`."""
+        """As it arrives, its axes checked and its numbers no wider than the wire's."""
         code = self.code.as_received({**axes, "K": 1}, width)
         return self if code is self.code else OneCodeForAll(code)
 
@@ -207,7 +207,7 @@ class OneCodeForAll(Travelling):
         return self.code.values[:, 0]
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         return self.code.wire_size(width)
 
     def packed(self, k: int, width: int) -> Part:
@@ -247,13 +247,13 @@ class Residues(Travelling):
         return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`."""
+        """Client k's part, of the only replicate, as bytes."""
         own = self.values[0, k]
         return Part(Residues, (own.shape, self.bits), b"", to_bits(own.ravel(), self.bits))
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Residues":
-        """As `Dense.from_parts`."""
+        """One payload of what several clients have sent."""
         shape, bits = parts[0].known
         return cls(np.stack([from_bits(part.bits, bits, prod(shape)).reshape(shape) for part in parts])[None], bits)
 
@@ -270,7 +270,7 @@ class Padding(Travelling):
     """
 
     def as_received(self, axes: Axes, width: int) -> "Padding":
-        """As `Travelling.as_received`."""
+        """As it arrives, its axes checked and its numbers no wider than the wire's."""
         require_leading((self.replicates,), "R", axes, "Padding")
         return self
 
@@ -278,17 +278,17 @@ class Padding(Travelling):
     size: int
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         size = np.full((self.replicates, 1), self.size)
         return Size(-(-size // width), size)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`."""
+        """Client k's part, of the only replicate, as bytes."""
         return Part(Padding, (), bytes(self.size))
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Padding":
-        """As `Dense.from_parts`."""
+        """One payload of what several clients have sent."""
         return cls(1, len(parts[0].body))
 
 

@@ -170,12 +170,12 @@ class SameForAll(Travelling):
     values: NDArray[Any]
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         scalars = np.full((len(self.values), 1), self.values[0].size)
         return Size(scalars, scalars * width)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`."""
+        """Client k's part, of the only replicate, as bytes."""
         return of_array(SameForAll, self.values[0], width)
 
     @classmethod
@@ -202,7 +202,7 @@ class PerClient(Summable):
     chosen: NDArray[np.bool_] | None = None
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         if self.chosen is None:
             return _size_of_arrays(self.values.shape, width)
         return _size_of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
@@ -232,7 +232,7 @@ class PerClient(Summable):
         return cls(np.stack(arrays)[None])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Summable.tile_sums`."""
+        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
         terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
@@ -274,7 +274,7 @@ class Selected(Travelling):
     chosen: NDArray[np.bool_]
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         return _size_of_entries(self.chosen, prod(self.values.shape[2:]), width)
 
     def select_entries(self, receivers: NDArray[np.int64]) -> "Selected":
@@ -321,7 +321,7 @@ class OnLinks(Travelling):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "OnLinks":
-        """As `Dense.from_parts`."""
+        """One payload of what several clients have sent."""
         return cls(np.stack([array_of(part) for part in parts])[None])
 
     def select_entries(self, places: NDArray[np.int64]) -> "OnLinks":
@@ -359,12 +359,12 @@ class Ragged(Travelling):
         return Ragged(tuple(arrived))
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
         return Size(scalars, scalars * width)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`."""
+        """Client k's part, of the only replicate, as bytes."""
         [of_clients] = self.values
         array = of_clients[k if len(of_clients) > 1 else 0]
         return of_array(Ragged, array, width)._replace(known=(array.shape[1:], array.dtype.str, width))
@@ -412,7 +412,7 @@ class FeatureGradients(Summable):
     chosen: NDArray[np.bool_] | None = None
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         R, K, N = self.coefficients.shape
         P = self.theta.shape[-1]
         if self.chosen is None:
@@ -439,7 +439,7 @@ class FeatureGradients(Summable):
         return self.bank.accumulate(self.x, self.coefficients, share), sum_in_order(self._weights(share))
 
     def of_sums(self, *sums: Array) -> Array:
-        """As `Summable.of_sums`."""
+        """The weighted sum of all clients, from its parts."""
         pulled, weight = sums
         return pulled + 2 * self.lam * weight * self.theta
 
@@ -486,7 +486,7 @@ class RankOne(Summable):
     right: Array
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         return _size_of_arrays((*self.left.shape, self.right.shape[2]), width)
 
     def dense(self) -> PerClient:
@@ -503,7 +503,7 @@ class RankOne(Summable):
         return PerClient(self.left).squared_norm() * PerClient(self.right).squared_norm()
 
     def times(self, factor: Array) -> "RankOne":
-        """As `PerClient.times`."""
+        """Each client's multiplied by a number of its own, (R, K)."""
         return RankOne(self.left * _broadcastable(factor, self.left), self.right)
 
 
