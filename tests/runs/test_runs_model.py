@@ -379,7 +379,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_leaves_the_same_model(
         if len(kept) == 30:  # in the second chunk of 20 rounds
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop, "_keep", interrupted)
+    monkeypatch.setattr(loop, "_save_if_due", interrupted)
     assert fkl(*words, "out=halves").code == 130
     answer = fkl(*words, "out=halves")
     assert answer.code == 0, answer.err
