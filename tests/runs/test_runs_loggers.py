@@ -54,7 +54,7 @@ def of_json(file):
 
 def interrupted(fkl, monkeypatch, rounds, *words):
     """Do a run up to an interruption after so many rounds, then the rest of it."""
-    kept = loop._keep
+    kept = loop._save_if_due
     calls = []
 
     def keep(*about):

@@ -371,7 +371,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_leaves_the_same_model(
 
     words = (*RUN, "save_model=true", "chunk=1", "checkpoint_s=0")
     fkl(*words, "out=whole")
-    keep, kept = loop._keep, []
+    keep, kept = loop._save_if_due, []
 
     def interrupted(*arguments: Any) -> None:
         keep(*arguments)
