@@ -118,12 +118,14 @@ def play_missing(tree: Tree, played: dict[str, tuple[str, ...]], keep: Path) -> 
     if missing:
         jobs = [{"words": words, "folder": str(tables_folder(keep, tree, words).resolve())} for words in missing]
         environment = {**os.environ, "PYTHONPATH": f"{tree.folder}{os.pathsep}{Path(__file__).parent}"}
-        worker = [sys.executable, "-c", "import gate; gate.play_jobs()"]
+        # -P: the current folder, which may hold another fkl, would come before PYTHONPATH.
+        worker = [sys.executable, "-P", "-c", "import gate; gate.play_jobs()"]
         subprocess.run(worker, input=json.dumps(jobs), text=True, env=environment, check=True)
 
 
 def play_jobs() -> None:
     """In the worker: play the jobs that stdin lists, and keep their tables with every digit."""
+    import fkl
     import fkl.cli
 
     to_csv = pd.DataFrame.to_csv
@@ -134,6 +136,7 @@ def play_jobs() -> None:
         return to_csv(table, *arguments, **options)
 
     jobs = json.load(sys.stdin)
+    print(f"fkl of {Path(fkl.__file__).parent}", file=sys.stderr, flush=True)
     for number, job in enumerate(jobs, 1):
         words, kept, start = job["words"], Path(job["folder"]), time.perf_counter()
         kept.mkdir(parents=True, exist_ok=True)

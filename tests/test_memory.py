@@ -104,7 +104,7 @@ def test_a_system_without_proc_has_all_that_is_built_in(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("limit", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
 def test_a_limit_of_the_shell_counts(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """`ulimit -v` and `ulimit -d`, less what is held already."""
-    held = memory._statm(0 if limit == resource.RLIMIT_AS else 5)
+    held = memory._bytes_in_statm(0 if limit == resource.RLIMIT_AS else 5)
     assert held is not None
     soft, hard = resource.getrlimit(limit)
     resource.setrlimit(limit, (held + 300 * MIB, hard))

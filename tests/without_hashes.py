@@ -13,7 +13,7 @@ def small(name: str, table: dict[str, Any] | None = None, **keys: Any) -> TableS
     """A data set whose files have no hash, with these keys, and these fields of its table, in place of its YAML's."""
     node = registry.node(name) | keys
     files = [{key: file[key] for key in file if key not in ("sha256", "size")} for file in node["table"]["files"]]
-    return TableSet.of(node | {"table": node["table"] | {"files": files} | (table or {})})
+    return TableSet.from_node(node | {"table": node["table"] | {"files": files} | (table or {})})
 
 
 def put(folder: Path, name: str, contents: Sequence[str | bytes]) -> Store:

@@ -66,4 +66,4 @@ class OfLate(Learner):
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of all kernels."""
         learned = zip(state.theta, softmax(-state.of_late), strict=True)
-        return tuple(OnFeatures.of(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))
+        return tuple(OnFeatures.from_bank(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))

@@ -68,7 +68,7 @@ class HoldOut:
         """All clients' samples at once, split as the keys say."""
         if self.test_on == "last" and problem.tested is None:
             problem = problem.testing_last(self.test_share)
-        return Batch.of(problem, self.rounds, self.test_share, self.fold, rng)
+        return Batch.from_problem(problem, self.rounds, self.test_share, self.fold, rng)
 
 
 @dataclass(frozen=True)

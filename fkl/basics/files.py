@@ -115,12 +115,12 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
                 raise DamagedError("its arrays are compressed, which fkl's are not")
             if len({member.filename for member in members}) < len(members):
                 raise DamagedError("it has two arrays of one name")
-            return {member.filename.removesuffix(".npy"): _array(content.read(member)) for member in members}
+            return {member.filename.removesuffix(".npy"): _read_array(content.read(member)) for member in members}
     except (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile) as error:
         raise DamagedError(f"it holds no arrays ({error})") from None
 
 
-def _array(content: bytes) -> NDArray[Any]:
+def _read_array(content: bytes) -> NDArray[Any]:
     """An array of numpy's format, whose header must say of how many bytes it is."""
     stream = BytesIO(content)
     version = np.lib.format.read_magic(stream)

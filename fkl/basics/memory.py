@@ -23,7 +23,13 @@ FILE_CACHE = {"cgroup2": "inactive_file", "cgroup": "total_inactive_file"}
 
 def available_bytes() -> int:
     """Bytes that this process may still take: the least that its cgroups, its own limits and the machine allow."""
-    return max(0, min([_of_machine(), *_of_limits(), *_of_cgroups(PROC)]))
+    # What is left of the limits that a shell's `ulimit -v` and `ulimit -d` set
+    left = []
+    for limit, column in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
+        soft, _ = resource.getrlimit(limit)
+        if soft != resource.RLIM_INFINITY:
+            left.append(soft - (_bytes_in_statm(column) or 0))
+    return max(0, min([_free_in_machine(), *left, *_free_in_cgroups(PROC)]))
 
 
 def require_memory(needed: int, what: str, keys: str) -> None:
@@ -87,7 +93,7 @@ def limited_to_free_memory() -> Iterator[None]:
     Only where the system counts a process's own data (Linux); elsewhere nothing changes.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    held = _statm(5)
+    held = _bytes_in_statm(5)
     if held is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (held + available_bytes(), hard))
     try:
@@ -100,7 +106,7 @@ def limited_to_free_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _of_machine() -> int:
+def _free_in_machine() -> int:
     """What the machine has free; all it has where it does not say, and no limit where it says nothing."""
     with suppress(OSError):
         for line in (PROC / "meminfo").read_text().splitlines():
@@ -112,15 +118,7 @@ def _of_machine() -> int:
     return sys.maxsize
 
 
-def _of_limits() -> Iterator[int]:
-    """What is left of the limits that a shell's `ulimit -v` and `ulimit -d` set."""
-    for limit, column in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
-        soft, _ = resource.getrlimit(limit)
-        if soft != resource.RLIM_INFINITY:
-            yield soft - (_statm(column) or 0)
-
-
-def _statm(column: int) -> int | None:
+def _bytes_in_statm(column: int) -> int | None:
     """Bytes of address space (column 0) or of own data (5) that this process holds; None where nobody counts."""
     try:
         return int((PROC / "self" / "statm").read_text().split()[column]) * resource.getpagesize()
@@ -128,7 +126,7 @@ def _statm(column: int) -> int | None:
         return None
 
 
-def _of_cgroups(proc: Path) -> Iterator[int]:
+def _free_in_cgroups(proc: Path) -> Iterator[int]:
     """What is left in each memory cgroup that this process is in, its own and those around it."""
     with suppress(OSError, ValueError):
         paths = {}
@@ -136,27 +134,22 @@ def _of_cgroups(proc: Path) -> Iterator[int]:
             number, controllers, path = line.split(":", 2)
             if number == "0" or "memory" in controllers.split(","):
                 paths["cgroup2" if number == "0" else "cgroup"] = PurePosixPath(path)
-        for kind, root, place in _mounts(proc):
-            if kind in paths:
-                yield from _of_nested(kind, root, place, paths[kind])
+        # Where the cgroups of either version are seen: the group that is seen as the root, and the folder
+        for line in (proc / "self" / "mountinfo").read_text().splitlines():
+            of_place, _, of_system = line.partition(" - ")
+            kind, _, options = of_system.split(" ", 2)
+            has_memory = kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(" ")[-1].split(","))
+            if kind in paths and has_memory:
+                root, place = of_place.split(" ")[3:5]
+                yield from _free_in_nested(kind, PurePosixPath(root), Path(place), paths[kind])
 
 
-def _mounts(proc: Path) -> Iterator[tuple[str, PurePosixPath, Path]]:
-    """Where the cgroups of either version are seen: version, the group that is seen as the root, and the folder."""
-    for line in (proc / "self" / "mountinfo").read_text().splitlines():
-        of_place, _, of_system = line.partition(" - ")
-        kind, _, options = of_system.split(" ", 2)
-        if kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(" ")[-1].split(",")):
-            root, place = of_place.split(" ")[3:5]
-            yield kind, PurePosixPath(root), Path(place)
-
-
-def _of_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosixPath) -> Iterator[int]:
+def _free_in_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosixPath) -> Iterator[int]:
     inner = path.relative_to(root) if path.is_relative_to(root) else PurePosixPath()  # in a container, its own root
     folder = place / inner
     for group in [folder, *folder.parents][: len(inner.parts) + 1]:
         with suppress(OSError, ValueError):
-            limits = [limit for name in LIMITS[kind] if (limit := _limit(group / name)) is not None]
+            limits = [limit for name in LIMITS[kind] if (limit := _read_limit(group / name)) is not None]
             if limits:  # else spare the kernel its count, which takes it milliseconds
                 used = int((group / USED[kind]).read_text())
                 stat = dict(line.split(" ") for line in (group / "memory.stat").read_text().splitlines())
@@ -164,7 +157,7 @@ def _of_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosixPath)
                 yield from (limit + free for limit in limits)
 
 
-def _limit(file: Path) -> int | None:
+def _read_limit(file: Path) -> int | None:
     """Bytes; None where there is no such file, or it says max, in the first version's words nearly 2^63."""
     with suppress(OSError, ValueError):
         return limit if (limit := int(file.read_text())) < 2**62 else None

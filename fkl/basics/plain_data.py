@@ -39,7 +39,7 @@ class Writer:
         self._owned = {id(value): name for name, value in owned.items() if value is not None}
         self._known: dict[int, tuple[int, Any]] = {}  # number by id, and the object, so that no id is used again
 
-    def plain(self, value: Any) -> Any:
+    def to_plain(self, value: Any) -> Any:
         """JSON for a value."""
         if value is None or type(value) in (bool, int, float, str):
             return value
@@ -50,7 +50,7 @@ class Writer:
         kind = type(value)
         if kind in (tuple, set, frozenset, bytes):  # without a number: none of these can hold itself
             items = list(value)
-            return {kind.__name__: items if kind is bytes else list(map(self.plain, items))}
+            return {kind.__name__: items if kind is bytes else list(map(self.to_plain, items))}
         number = len(self._known)
         self._known[id(value)] = number, value
         return {"number": number, **self._numbered(value)}
@@ -58,18 +58,18 @@ class Writer:
     def _numbered(self, value: Any) -> dict[str, Any]:
         kind = type(value)
         if kind is list:
-            return {"list": list(map(self.plain, value))}
+            return {"list": list(map(self.to_plain, value))}
         if kind is dict:
-            return {"dict": [[self.plain(key), self.plain(item)] for key, item in value.items()]}
+            return {"dict": [[self.to_plain(key), self.to_plain(item)] for key, item in value.items()]}
         if isinstance(value, np.ndarray | np.generic):
             return {"scalar" if isinstance(value, np.generic) else "array": self._set_apart(value)}
         if kind is np.random.Generator:
             return {"generator": self._generator(value)}
         if isinstance(value, tuple):
-            return {"named": name_of(kind), "items": list(map(self.plain, value))}
+            return {"named": name_of(kind), "items": list(map(self.to_plain, value))}
         if hasattr(kind, "__array__"):  # another library's, read again as numpy's
             return {"array": self._set_apart(value)}
-        return {"object": name_of(kind), "state": self.plain(_state(value))}
+        return {"object": name_of(kind), "state": self.to_plain(_attributes_of(value))}
 
     def _set_apart(self, value: Any) -> str:
         array = np.asarray(value)
@@ -85,7 +85,7 @@ class Writer:
             raise NotPlainError(f"a random generator of {type(bits).__name__}")
         seed = bits.seed_seq
         children = {"entropy": seed.entropy, "spawn_key": seed.spawn_key, "pool_size": seed.pool_size}
-        return self.plain([bits.state, children | {"n_children_spawned": seed.n_children_spawned}])
+        return self.to_plain([bits.state, children | {"n_children_spawned": seed.n_children_spawned}])
 
 
 class Reader:
@@ -153,7 +153,7 @@ class Reader:
         return np.random.Generator(bits)
 
 
-def _state(value: Any) -> dict[str, Any]:
+def _attributes_of(value: Any) -> dict[str, Any]:
     """Attributes of an object of data."""
     kind = type(value)
     if isinstance(value, type | int | float | str | bytes | list | dict | set | frozenset):

@@ -56,7 +56,7 @@ class Streams:
     seed: int
     replicates: tuple[int, ...]
 
-    def of(self, r: int) -> "Streams":
+    def replicate(self, r: int) -> "Streams":
         """Those of one of these replicates, the one at place r."""
         return Streams(self.seed, (self.replicates[r],))
 
@@ -179,9 +179,9 @@ class OwnStreams(Streams):
         """Nobody's own."""
         raise NotYoursError("it asks for the seed, from which everybody's numbers follow")
 
-    def of(self, r: int) -> "OwnStreams":
+    def replicate(self, r: int) -> "OwnStreams":
         """Those of one of these replicates, the one at place r."""
-        return OwnStreams(self._all.of(r), self._parties, self._shared, self.drawn)
+        return OwnStreams(self._all.replicate(r), self._parties, self._shared, self.drawn)
 
     def generators(self, role: Role) -> list[np.random.Generator]:
         """As `Streams.generators`, of a role that all share."""

@@ -40,7 +40,7 @@ def make_experiment(
     x = generator.uniform(0, 1, (size, len(graph), dimension))
     y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1))
     stream = Problem(x, y, np.ones((size, len(graph)), np.bool_), np.zeros(len(graph), np.int64))
-    batch = Batch.of(stream, algorithm.iterations, algorithm.test_share, None, generator)
+    batch = Batch.from_problem(stream, algorithm.iterations, algorithm.test_share, None, generator)
     return Experiment(batch, features, Network(), algorithm, 0, replicates, "float32", connected(graph))
 
 

@@ -84,20 +84,18 @@ class Choices:
         defaults = config.pop("defaults", [])
         if not isinstance(defaults, list):
             raise FklError(f"{found}: defaults={defaults}: must be a list")
-        return Choice(path, _package(text, found), defaults, config)
-
-
-def _package(text: str, file: Path) -> str | None:
-    """What a file's first comments say of where its keys stand."""
-    for line in text.splitlines():
-        if line.strip() and not line.startswith("#"):
-            break
-        comment, at, package = line.partition("@package")
-        if at and comment.strip() == "#":
-            if not PACKAGE.fullmatch(package.strip()):
-                raise FklError(f"{file}: @package {package.strip()}: must be _global_ or keys with dots between them")
-            return package.strip()
-    return None
+        # What its first comments say of where its keys stand
+        package = None
+        for line in text.splitlines():
+            if line.strip() and not line.startswith("#"):
+                break
+            comment, at, name = line.partition("@package")
+            if at and comment.strip() == "#":
+                package = name.strip()
+                if not PACKAGE.fullmatch(package):
+                    raise FklError(f"{found}: @package {package}: must be _global_ or keys with dots between them")
+                break
+        return Choice(path, package, defaults, config)
 
 
 def primary() -> dict[str, Any]:
@@ -114,7 +112,11 @@ def files(group: str) -> dict[str, Path]:
 
 def abouts(group: str) -> dict[str, str]:
     """What each choice of a group is, in one line, by its name; the papers' choices are among them."""
-    found = {name: _first_comment(file) for name, file in files(group).items()}
+    found = {}
+    for name, file in files(group).items():
+        with file.open(encoding="utf-8") as lines:
+            comments = (line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line)
+            found[name] = next(comments, "")
     return dict(sorted({**found, **experiments.abouts(group)}.items()))
 
 
@@ -132,11 +134,6 @@ def comments(group: str, name: str) -> dict[str, str]:
             found[key] = "\n\n".join(" ".join(part.split()) for part in " ".join(waiting).split("\n\n")).strip()
         waiting = []
     return found
-
-
-def _first_comment(file: Path) -> str:
-    with file.open(encoding="utf-8") as lines:
-        return next((line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line), "")
 
 
 def not_known(path: str, names: Iterable[str]) -> str:

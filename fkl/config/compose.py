@@ -63,7 +63,7 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
     changes = [word for word in words if not files.chooses(word)]
     composed = files.composed()
     for word in changes:
-        _change(composed.config, word)
+        _apply_word(composed.config, word)
     return composed
 
 
@@ -79,7 +79,7 @@ def keys_of(group: str, name: str) -> dict[str, Any]:
     """Keys and values of a choice of fkl's, those of the choices that it extends, too."""
     node: dict[str, Any] = {}
     for choice, _ in _Files(Choices()).expanded(f"{group}/{name}", group):
-        _merge(node, choice.config)
+        _merge_keys(node, choice.config)
     return node
 
 
@@ -145,7 +145,7 @@ class _Files:
         """The configuration that all choices are, each put in after those whose keys it changes."""
         made = Composed()
         for choice, package in self.expanded("config", "", self.added):
-            _add(made, choice, package)
+            _add_choice(made, choice, package)
         for group, (value, by) in self.said.items():
             if group not in self.met:
                 more = f"; to add it, write +{group}={value}" if "=" in by else ""
@@ -166,7 +166,7 @@ class _Files:
         choice = self.choices.read(path)
         if choice.package is not None:
             package = choice.package.removeprefix("_global_")
-        entries = [_entry(raw, path, package) for raw in choice.defaults]
+        entries = [_read_entry(raw, path, package) for raw in choice.defaults]
         if None not in entries:  # which is _self_
             entries.append(None)
         if entries.count(None) > 1:
@@ -179,29 +179,26 @@ class _Files:
         for entry in reversed(entries):  # the last one has the first word about a group
             if entry is None:
                 parts.append([(choice, package)])
-            elif not entry.override:
-                inner = [(one, entry.package) for one in reversed(self._chosen(entry))]
-                parts += [self.expanded(one, place, above=(*above, path)) for one, place in inner]
+                continue
+            if entry.override:
+                continue
+            # Paths of what the entry stands for, once others have had their say
+            group, paths = entry.group, [entry.value]
+            if entry.with_group:
+                value = self.said[group].value if group in self.said else entry.value
+                if group in self.met:
+                    twice = f"{group}: chosen twice, as {value} and {self.met[group]}"
+                    raise FklError(f"{twice}; without + a word replaces the choice")
+                self.met[group] = value
+                out = self.left_out.get(group)
+                nothing = value is None or (out is not None and out.value in (None, value))
+                names = [] if nothing else value if isinstance(value, list) else [value]
+                paths = [f"{group}/{name}" for name in names]
+            parts += [self.expanded(one, entry.package, above=(*above, path)) for one in reversed(paths)]
         return [part for some in reversed(parts) for part in some]
 
-    def _chosen(self, entry: _Entry) -> list[str]:
-        """Paths of what an entry stands for, once others have had their say."""
-        group = entry.group
-        if not entry.with_group:
-            return [entry.value]
-        value = self.said[group].value if group in self.said else entry.value
-        if group in self.met:
-            raise FklError(
-                f"{group}: chosen twice, as {value} and {self.met[group]}; without + a word replaces the choice"
-            )
-        self.met[group] = value
-        out = self.left_out.get(group)
-        if value is None or (out is not None and out.value in (None, value)):
-            return []
-        return [f"{group}/{name}" for name in (value if isinstance(value, list) else [value])]
 
-
-def _entry(raw: Any, path: str, package: str) -> _Entry | None:
+def _read_entry(raw: Any, path: str, package: str) -> _Entry | None:
     """Read one entry of a choice's defaults; None for _self_."""
     if raw == "_self_":
         return None
@@ -221,12 +218,12 @@ def _entry(raw: Any, path: str, package: str) -> _Entry | None:
     return _Entry(absolute, value if with_group else absolute, place, override, with_group)
 
 
-def _add(composed: Composed, choice: Choice, package: str) -> None:
+def _add_choice(composed: Composed, choice: Choice, package: str) -> None:
     """Put a choice's keys into a configuration, at the node that its package is."""
     content = choice.config
     if choice.is_paper_s:
         composed.sweep |= content.get("sweep", {})
-        _merge(composed.cell, content.get("cell", {}))
+        _merge_keys(composed.cell, content.get("cell", {}))
         content = {key: value for key, value in content.items() if key not in NO_CONFIGURATION}
     elif HYDRA_S.match(package):
         raise FklError(
@@ -240,7 +237,7 @@ def _add(composed: Composed, choice: Choice, package: str) -> None:
         inner = node.get(name)
         node[name] = inner if isinstance(inner, dict) else {}
         node = node[name]
-    _merge(node, content)
+    _merge_keys(node, content)
 
 
 def _sweep_params(choice: Choice) -> dict[str, str]:
@@ -259,28 +256,28 @@ def _sweep_params(choice: Choice) -> dict[str, str]:
     return {str(key): "null" if values is None else str(values) for key, values in params.items()}
 
 
-def _merge(node: dict[str, Any], part: dict[str, Any]) -> None:
+def _merge_keys(node: dict[str, Any], part: dict[str, Any]) -> None:
     """Put a part's keys into a node."""
     for key, value in part.items():
         if isinstance(value, dict) and isinstance(node.get(key), dict):
-            _merge(node[key], value)
+            _merge_keys(node[key], value)
         else:
             node[key] = deepcopy(value)
 
 
-def _change(config: dict[str, Any], word: Word) -> None:
+def _apply_word(config: dict[str, Any], word: Word) -> None:
     """Do with a configuration what a word says."""
     *path, last = word.key.replace("[", ".").replace("]", "").split(".")
     node: Any = config
     for place, name in enumerate(path):
-        inner = _get(node, name)
+        inner = _get_key(node, name)
         if not isinstance(inner, dict | list):
             if word.sign not in ("+", "++") or not isinstance(node, dict):
                 behind = word.key if inner is not None else ".".join(path[: place + 1])
                 raise FklError(no_such_key(behind, node if isinstance(node, dict) else ()))
             inner = node[name] = {}
         node = inner
-    there = _get(node, last)
+    there = _get_key(node, last)
     if word.sign == "~":
         if there is None and last not in node:
             raise FklError(no_such_key(word.key, node if isinstance(node, dict) else ()))
@@ -290,17 +287,17 @@ def _change(config: dict[str, Any], word: Word) -> None:
     elif word.sign == "+" and there is not None and not isinstance(word.value, dict | list):
         raise FklError(f"{word.text}: is there already; write {word.text[1:]}")
     else:
-        _set(node, last, word.value, word.key, new=word.sign != "")
+        _set_key(node, last, word.value, word.key, new=word.sign != "")
 
 
-def _get(node: Any, name: str) -> Any:
+def _get_key(node: Any, name: str) -> Any:
     """What a node has under a name; None where it has nothing."""
     if isinstance(node, list):
         return node[int(name)] if name.isdecimal() and int(name) < len(node) else None
     return node.get(name, node.get(int(name)) if name.isdecimal() else None)
 
 
-def _set(node: Any, name: str, value: Any, key: str, *, new: bool) -> None:
+def _set_key(node: Any, name: str, value: Any, key: str, *, new: bool) -> None:
     """Give a key another value, and the keys of a mapping theirs; without `new`, only those that are there."""
     if isinstance(node, list) and name.isdecimal() and int(name) < len(node):
         node[int(name)] = value
@@ -308,6 +305,6 @@ def _set(node: Any, name: str, value: Any, key: str, *, new: bool) -> None:
         raise FklError(no_such_key(key, node if isinstance(node, dict) else ()))
     elif isinstance(value, dict) and isinstance(node.get(name), dict):
         for inner, given in value.items():
-            _set(node[name], inner, given, f"{key}.{inner}", new=new)
+            _set_key(node[name], inner, given, f"{key}.{inner}", new=new)
     else:
         node[name] = value

@@ -65,8 +65,13 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     for name in (*NODES, *OPTIONAL_NODES):
         if name in NODES or plain.get(name) is not None:
             with key_prefix(name):
-                nodes[name], plain[name] = _made(plain.get(name), name)
-    _require_kernels(nodes["algo"], nodes["kernels"])
+                nodes[name], plain[name] = _make_from_node(plain.get(name), name)
+    label, kernels = nodes["algo"].label, nodes["kernels"]
+    if getattr(nodes["algo"], "uses_kernels", True):
+        require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
+    else:
+        given = type(kernels).__name__
+        require(kernels is None, "kernels", given, f"left out, as by ~kernels: {label} uses none")
     settings, top = build(Settings, top, "", also=groups)
     plain |= top
     folders = plain.get("paths")
@@ -75,10 +80,16 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     with key_prefix("paths"):
         paths, plain["paths"] = build(Paths, folders, "paths")
     may = not settings.save_model or hasattr(nodes["algo"], "functions")
-    allowed = f"false for {nodes['algo'].label}, whose class has no functions(world, state, t)"
+    allowed = f"false for {label}, whose class has no functions(world, state, t)"
     require(may, "save_model", settings.save_model, allowed)
     conditions = {name: made for name in CONDITIONS if (made := nodes.pop(name)) is not None}
-    loggers, plain["logger"] = _loggers(plain.get("logger"))
+    logger_nodes, loggers, complete = plain.get("logger"), {}, {}
+    allowed = "nodes, for example logger=jsonl"
+    require(logger_nodes is None or isinstance(logger_nodes, dict), "logger", logger_nodes, allowed)
+    for name, node in (logger_nodes or {}).items():
+        with key_prefix(f"logger.{name}"):
+            loggers[name], complete[name] = _make_from_node(node, f"logger.{name}")
+    plain["logger"] = complete if logger_nodes is not None else None
     nodes |= {"conditions": conditions, "loggers": loggers}
     run = Run(settings=settings, paths=paths, resolved=plain, words=tuple(words), **nodes)
     if (why := engine(settings.engine).can_play(run)) is not None:
@@ -93,38 +104,29 @@ def engine(name: str) -> Any:
     return getattr(import_module(module), kind)()
 
 
-def _loggers(nodes: Any) -> tuple[dict[str, Any], Any]:
-    """Those that the node `logger` names, which has a node for each, and that node with all keys."""
-    require(nodes is None or isinstance(nodes, dict), "logger", nodes, "nodes, for example logger=jsonl")
-    loggers, complete = {}, {}
-    for name, node in (nodes or {}).items():
-        with key_prefix(f"logger.{name}"):
-            loggers[name], complete[name] = _made(node, f"logger.{name}")
-    return loggers, complete if nodes is not None else None
-
-
-def _require_kernels(algo: Any, kernels: Any) -> None:
-    """Refuse kernels that a method has no use for, and a lack of those that it needs."""
-    label, uses = algo.label, getattr(algo, "uses_kernels", True)
-    if uses:
-        require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
-    else:
-        given = type(kernels).__name__
-        require(kernels is None, "kernels", given, f"left out, as by ~kernels: {label} uses none")
-
-
 def instantiate(node: dict[str, Any] | None, group: str) -> Any:
     """Make the object that a node's `_target_` names."""
-    return _made(node, group)[0]
+    return _make_from_node(node, group)[0]
 
 
-def _made(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[str, Any]]:
+def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[str, Any]]:
     """Make the object that a node's `_target_` names, and the node with all its keys."""
     if not isinstance(node, dict) or "_target_" not in node:
         raise BadValue("_target_", None, "the import path of a class")
     node = node | renamed.as_today(node)
     path = str(node["_target_"])
-    target = _imported(path)
+    try:
+        with _own_modules():
+            module, _, name = path.rpartition(".")
+            target = getattr(source.import_module(module), name)
+    except (Exception, SystemExit) as error:  # whatever the user's own module does wrong is said in one line
+        *_, last = traceback.extract_tb(error.__traceback__)
+        ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
+        if ours or isinstance(error, SyntaxError):  # no module to run, or an error that names its place itself
+            said = str(error)
+        else:
+            said = f"{last.filename}, line {last.lineno}: {type(error).__name__}: {error}"
+        raise BadValue("_target_", path, f"the import path of a class ({said})") from None
     lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     for old, today in RENAMED_FACTS.items():
@@ -133,18 +135,6 @@ def _made(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[str, Any]]
     given = {key: value for key, value in node.items() if key != "_target_"}
     made, values = build(target.with_keys(given) if hasattr(target, "with_keys") else target, given, group)
     return made, node | values
-
-
-def _imported(path: str) -> Any:
-    """What an import path names; whatever the user's own module does wrong is said in one line, with its place."""
-    module, _, name = path.rpartition(".")
-    try:
-        with _own_modules():
-            return getattr(source.import_module(module), name)
-    except (Exception, SystemExit) as error:
-        place = _place(error)
-        said = f"{place}{type(error).__name__}: {error}" if place else error
-        raise BadValue("_target_", path, f"the import path of a class ({said})") from None
 
 
 @contextmanager
@@ -164,15 +154,6 @@ def _own_modules() -> Iterator[None]:
             sys.path.remove(here)
 
 
-def _place(error: BaseException) -> str:
-    """File and line of an error inside a module; empty where there was no module to run."""
-    if isinstance(error, SyntaxError):
-        return ""  # which names them itself
-    *_, last = traceback.extract_tb(error.__traceback__)
-    ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
-    return "" if ours else f"{last.filename}, line {last.lineno}: "
-
-
 def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> tuple[Any, dict[str, Any]]:
     """Make a dataclass from plain values, checking keys and types, and that numbers are finite.
 
@@ -190,7 +171,8 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
                 value, _ = build(nested[key], value, f"{group}.{key}")
         try:
             schema[key] = value
-            _require_bool(schema[key], key, value)
+            if isinstance(schema[key], bool) and isinstance(value, int | float):
+                require(value in (0, 1), key, value, "true or false")  # OmegaConf takes any integer for true
         except ConfigKeyError:
             known = ", ".join(sorted([*map(str, schema), *also]))
             raise FklError(f"{group + '.' if group else ''}{key}: no such key; there are {known or 'none'}") from None
@@ -199,23 +181,13 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
     plain: dict[str, Any] = OmegaConf.to_container(schema)  # type: ignore[assignment]
     built = target(**plain)  # whose own limits say more than those that hold for all
     for key, value in plain.items():
-        _require_number(key, value)
+        # What no number can be, also inside lists: so no class has to think of it
+        for number in _leaves(value):
+            if isinstance(number, float):
+                require(math.isfinite(number), key, value, "a finite number" if number is value else "finite numbers")
+            elif isinstance(number, int):
+                require(abs(number) < 2**63, key, value, "an integer below 2^63")
     return built, values | {key: value for key, value in plain.items() if key not in values}
-
-
-def _require_bool(taken: Any, key: str, given: Any) -> None:
-    """Refuse the integers above 1 that OmegaConf takes for true."""
-    if isinstance(taken, bool) and isinstance(given, int | float):
-        require(given in (0, 1), key, given, "true or false")
-
-
-def _require_number(key: str, value: Any) -> None:
-    """Refuse what no number can be, also inside lists: so no class has to think of it."""
-    for number in _leaves(value):
-        if isinstance(number, float):
-            require(math.isfinite(number), key, value, "a finite number" if number is value else "finite numbers")
-        elif isinstance(number, int):
-            require(abs(number) < 2**63, key, value, "an integer below 2^63")
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -234,8 +206,4 @@ def _allowed(target: type, key: str, error: Exception) -> str:
         if name in annotation:
             listed = f"{annotation.count('list') * 'a list of '}{meaning}"
             return listed + (" or null" if "None" in annotation else "")
-    return _first_line(error)
-
-
-def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]

@@ -5,7 +5,7 @@ import hashlib
 import importlib
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -25,9 +25,9 @@ _known: dict[str, dict[str, str]] = {}
 def of_fkl() -> str:
     """Hash of fkl's own source, read once in a process: the same in every folder and with every kind of line end."""
     files = sorted(file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
-    return _joined(
+    return _joint_hash(
         {
-            name: _hash(_content(PACKAGE / name))
+            name: _hash_of(_content_of_file(PACKAGE / name))
             for name in files
             if not {name, name.partition("/")[0]} & {*SHOWS_OR_STARTS}
         }
@@ -42,7 +42,7 @@ def of_module(name: str) -> str | None:
     every other one on Python's path, but not installed packages and the standard library; a module that is installed
     has its own package behind it. What a module reads, but does not import, is not seen.
     """
-    return None if _is_fkl(name) else _joined(_known[name])
+    return None if _is_fkl(name) else _joint_hash(_known[name])
 
 
 def import_module(name: str) -> ModuleType:
@@ -56,7 +56,7 @@ def import_module(name: str) -> ModuleType:
     module = importlib.import_module(name)
     if _is_fkl(name):
         return module
-    found = _files(name)
+    found = _hashes_behind(name)
     if _known.setdefault(name, found) != found:
         for each in set(found).union(*_known.values()):  # one that is as it was may hold objects of one that is not
             sys.modules.pop(each, None)
@@ -73,22 +73,27 @@ def _is_fkl(name: str) -> bool:
     return name.partition(".")[0] == "fkl"
 
 
-def _joined(hashes: dict[str, str]) -> str:
+def _joint_hash(hashes: dict[str, str]) -> str:
     return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in sorted(hashes)).encode()).hexdigest()
 
 
-def _content(file: Path) -> bytes:
+def _content_of_file(file: Path) -> bytes:
     content = file.read_bytes()
     return content.replace(b"\r\n", b"\n") if file.suffix == ".py" else content
 
 
-def _hash(content: bytes) -> str:
+def _hash_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _files(name: str) -> dict[str, str]:
+def _hashes_behind(name: str) -> dict[str, str]:
     """Hash of the file of every local module behind one that is imported, by module."""
-    folders = _folders(name)
+    # Where modules are looked for: first where this one was found
+    place = Path(getattr(sys.modules[name], "__file__", None) or "nowhere").absolute()
+    folders = [place.parents[name.count(".") + (place.stem == "__init__")]]
+    if not _is_installed(folders[0]):
+        others = [Path(entry).absolute() for entry in sys.path if Path(entry).is_dir()]
+        folders += [folder for folder in others if not _is_installed(folder)]
     top = name.partition(".")[0] if _is_installed(folders[0]) else None
     hashes: dict[str, str] = {}
     waiting = [name]
@@ -96,25 +101,17 @@ def _files(name: str) -> dict[str, str]:
         wanted = waiting.pop()
         if _is_fkl(wanted) or (top is not None and wanted.partition(".")[0] != top):
             continue
-        for module in _with_packages(wanted):
-            file = None if module in hashes else _find(module, folders)
+        parts = wanted.split(".")
+        for module in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):  # a and a.b are run for a.b.c
+            file = None if module in hashes else _find_module_file(module, folders)
             if file is not None:
-                content = _content(file)
-                hashes[module] = _hash(content)
+                content = _content_of_file(file)
+                hashes[module] = _hash_of(content)
                 if file.suffix == ".py":
-                    waiting += _imports(content, module if file.stem == "__init__" else module.rpartition(".")[0])
+                    waiting += _imported_names(
+                        content, module if file.stem == "__init__" else module.rpartition(".")[0]
+                    )
     return hashes
-
-
-def _folders(name: str) -> list[Path]:
-    """Where modules are looked for: first where this one was found."""
-    file = getattr(sys.modules[name], "__file__", None)
-    found = Path(file or "nowhere").absolute()
-    first = found.parents[name.count(".") + (found.stem == "__init__")]
-    if _is_installed(first):
-        return [first]
-    others = [Path(entry).absolute() for entry in sys.path if Path(entry).is_dir()]
-    return [first, *(folder for folder in others if not _is_installed(folder))]
 
 
 def _is_installed(folder: Path) -> bool:
@@ -122,14 +119,7 @@ def _is_installed(folder: Path) -> bool:
     return not INSTALLED.isdisjoint(folder.parts) or folder == standard or standard in folder.parents
 
 
-def _with_packages(name: str) -> Iterator[str]:
-    """a, a.b and a.b.c of a.b.c: each is run when the last is imported."""
-    parts = name.split(".")
-    for count in range(1, len(parts) + 1):
-        yield ".".join(parts[:count])
-
-
-def _find(module: str, folders: Iterable[Path]) -> Path | None:
+def _find_module_file(module: str, folders: Iterable[Path]) -> Path | None:
     """File of a module in the first folder that has it, in the order in which Python looks."""
     inner = Path(*module.split("."))
     for folder in folders:
@@ -142,7 +132,7 @@ def _find(module: str, folders: Iterable[Path]) -> Path | None:
 
 
 @cache
-def _imports(content: bytes, package: str) -> tuple[str, ...]:
+def _imported_names(content: bytes, package: str) -> tuple[str, ...]:
     """Names of what a file of a package may import; nothing of one that is no Python, which says so when it is run."""
     try:
         tree = ast.parse(content)
@@ -153,21 +143,13 @@ def _imports(content: bytes, package: str) -> tuple[str, ...]:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            names += _from(node, package)
-        elif isinstance(node, ast.Call):
-            names += _named(node)
+            # from a import b: a and a.b
+            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            base = ".".join([*filter(None, above), *filter(None, [node.module])])
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names if base and alias.name != "*")]
+        elif isinstance(node, ast.Call):  # import_module("a")
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
+                words = [word.value for word in node.args[:1] if isinstance(word, ast.Constant)]
+                names += [word for word in words if isinstance(word, str)]
     return tuple(name for name in names if name)
-
-
-def _from(node: ast.ImportFrom, package: str) -> list[str]:
-    """What ``from a import b`` may import: a and a.b."""
-    above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
-    base = ".".join([*filter(None, above), *filter(None, [node.module])])
-    return [base, *(f"{base}.{alias.name}" for alias in node.names if base and alias.name != "*")]
-
-
-def _named(node: ast.Call) -> list[str]:
-    """What ``import_module("a")`` imports."""
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    names = [word.value for word in node.args[:1] if isinstance(word, ast.Constant) and isinstance(word.value, str)]
-    return names if called in ("import_module", "__import__") else []

@@ -68,30 +68,25 @@ def read_words(words: Iterable[str]) -> list[Word]:
     fkl.basics.errors.FklError
         If one is not understood, or has several values, as those of a sweep.
     """
-    return [_plain(word) or _by_grammar(word) for word in words]
-
-
-def _plain(word: str) -> Word | None:
-    match = PLAIN.fullmatch(word) if len(word) <= LONGEST else None
-    if match is None:
-        return None
-    kind = str(match.lastgroup)
-    make = {"text": str, "int": int, "float": float}[kind]
-    return Word(match["sign"], match["key"], make(match[kind]), word)
-
-
-def _by_grammar(word: str) -> Word:
-    [override] = parsed([word])
-    if not override.key_or_group:
-        raise FklError(f"{word}: not understood; write KEY=VALUE")
-    if override.package is not None:
-        raise FklError(f"{word}: a group is named without @")
-    if override.is_sweep_override():
-        raise FklError(
-            f"{in_one_line(word)}: several values are for fkl run -m, a run for each; a list is written [1,2]"
-        )
-    sign = override.get_key_element().removesuffix(override.key_or_group)
-    return Word(sign, override.key_or_group, override.value(), word)
+    read = []
+    for word in words:
+        match = PLAIN.fullmatch(word) if len(word) <= LONGEST else None
+        if match is not None:
+            kind = str(match.lastgroup)
+            make = {"text": str, "int": int, "float": float}[kind]
+            read.append(Word(match["sign"], match["key"], make(match[kind]), word))
+            continue
+        [override] = parsed([word])
+        if not override.key_or_group:
+            raise FklError(f"{word}: not understood; write KEY=VALUE")
+        if override.package is not None:
+            raise FklError(f"{word}: a group is named without @")
+        if override.is_sweep_override():
+            several = "several values are for fkl run -m, a run for each; a list is written [1,2]"
+            raise FklError(f"{in_one_line(word)}: {several}")
+        sign = override.get_key_element().removesuffix(override.key_or_group)
+        read.append(Word(sign, override.key_or_group, override.value(), word))
+    return read
 
 
 def each_value(word: str, names: Callable[[str], list[str]]) -> list[str]:

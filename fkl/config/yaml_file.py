@@ -47,7 +47,8 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
         loader = _loader()(text)
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode) or not root.value:
-            raise FklError(f"{file}: {_kind(root)}; must be keys and values")
+            kind = {yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}.get(type(root), "empty")
+            raise FklError(f"{file}: {kind}; must be keys and values")
         _require_small(root, file)
         return loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
@@ -86,12 +87,6 @@ def _loader() -> Any:
             return node
 
     return Loader
-
-
-def _kind(root: yaml.Node | None) -> str:
-    if root is None or isinstance(root, yaml.MappingNode):
-        return "empty"
-    return "a list" if isinstance(root, yaml.SequenceNode) else "a single value"
 
 
 def _place(file: Path, mark: yaml.Mark | None) -> str:

@@ -40,7 +40,7 @@ class BatchSamples:
     @classmethod
     def from_samples(cls, bank: FeatureBank, x: Array, y: Array, loss: Loss, agents: int) -> "BatchSamples":
         """Those of one agent, x (n, d) and y (n,)."""
-        return cls(Rows.of(bank, x, y, np.array([len(y)]), loss.compressed), loss, agents)
+        return cls(Rows.from_samples(bank, x, y, np.array([len(y)]), loss.compressed), loss, agents)
 
     def gradient(self, theta: Array) -> Array:
         """Gradient of each agent's mean loss at theta (R, K, P)."""
@@ -143,6 +143,6 @@ class Held:
         """All of them in a feature space, to which they are mapped once."""
         made = self.made.named
         if space not in made:
-            made[space] = Rows.of(bank(), self.x, self.y, self.count, self.loss.compressed)
+            made[space] = Rows.from_samples(bank(), self.x, self.y, self.count, self.loss.compressed)
         rows: Rows = made[space]
         return rows

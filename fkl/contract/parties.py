@@ -261,7 +261,7 @@ class Learning(VerticalMethod):
         if not problem.two_classes:
             values = len(np.unique(problem.y))
             raise FklError(f"the target has {values} values, where {self.label} learns two classes")
-        alone = map(world.streams.of, range(len(world.streams.replicates)))
+        alone = map(world.streams.replicate, range(len(world.streams.replicates)))
         splits, own = zip(*(draw_split_and_generator(problem, streams, self.fold) for streams in alone), strict=True)
         held = [held_for_training(problem, split) for split in splits]
         return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])

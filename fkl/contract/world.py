@@ -62,7 +62,7 @@ class Common:
 
     def replicate(self, r: int) -> Self:
         """What the parties of one replicate know, of the one at place r."""
-        return replace(self, streams=self.streams.of(r))
+        return replace(self, streams=self.streams.replicate(r))
 
 
 @dataclass(frozen=True)

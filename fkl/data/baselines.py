@@ -34,26 +34,24 @@ class Baselines(NamedTuple):
 
 
 def baselines(problem: Problem) -> Baselines:
-    """Errors on the rounds that a method is judged on; some clients at a time, so that few copies are as large as y."""
-    made = Baselines(np.empty(problem.y.shape), np.empty(problem.y.shape))
+    """Errors on the rounds that a method is judged on."""
+    errors = Baselines(np.empty(problem.y.shape), np.empty(problem.y.shape))
+    # Some clients at a time, so that few copies are as large as y.
     for start in range(0, problem.clients, CLIENTS_AT_A_TIME):
-        some = slice(start, start + CLIENTS_AT_A_TIME)
-        found = _of_clients(problem.present[:, some], problem.y[:, some])
-        made.running_mean[:, some], made.last_value[:, some] = found
-    return made
-
-
-def _of_clients(present: NDArray[np.bool_], known: Array) -> Baselines:
-    y = np.where(present, known, 0.0)
-    before: NDArray[np.int64] = np.cumsum(present, axis=0) - present
-    running_mean = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
-    running_mean -= y
-    rounds = np.where(present, np.arange(1, len(y) + 1)[:, None], 0)
-    last = np.zeros_like(rounds)
-    np.maximum.accumulate(rounds[:-1], axis=0, out=last[1:])  # number of the client's last round, 0 before the first
-    last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), 0.0)
-    last_value -= y
-    return Baselines(np.where(present, running_mean**2, 0.0), np.where(present, last_value**2, 0.0))
+        columns = slice(start, start + CLIENTS_AT_A_TIME)
+        present = problem.present[:, columns]
+        y = np.where(present, problem.y[:, columns], 0.0)
+        before: NDArray[np.int64] = np.cumsum(present, axis=0) - present
+        running_mean = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
+        running_mean -= y
+        rounds = np.where(present, np.arange(1, len(y) + 1)[:, None], 0)
+        last = np.zeros_like(rounds)
+        np.maximum.accumulate(rounds[:-1], axis=0, out=last[1:])  # the client's last round, 0 before the first
+        last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), 0.0)
+        last_value -= y
+        errors.running_mean[:, columns] = np.where(present, running_mean**2, 0.0)
+        errors.last_value[:, columns] = np.where(present, last_value**2, 0.0)
+    return errors
 
 
 def explained(mse: Array, variance: Array | float) -> Array:

@@ -45,7 +45,7 @@ def read(
         Names the file, and the line where there is one.
     """
     words = own_file.text(path, own_file.unpacked(path, raw))
-    sign = DELIMITERS.get(delimiter or "", delimiter) or _sniffed(words)
+    sign = DELIMITERS.get(delimiter or "", delimiter) or _sniff_delimiter(words)
     lines_there = words.count("\n")
     count = words.count(sign) + lines_there
     needed = own_file.PER_BYTE * len(words) + PER_CELL * count + PER_ROW * lines_there
@@ -53,11 +53,12 @@ def read(
     lines: list[int] = []
     rows: list[list[str]] = []
     try:
-        for line, cells in _records(words, sign):
+        for line, cells in _read_records(words, sign):
             if rows and len(cells) != len(rows[0]):
+                called = next((word for word, known in DELIMITERS.items() if known == sign), sign)
                 raise FklError(
                     f"{path}, line {line}: {len(cells)} cells where line {lines[0]} has {len(rows[0])} "
-                    f"(between cells: {_called(sign)})"
+                    f"(between cells: {called})"
                 )
             lines.append(line)
             rows.append(cells)
@@ -73,7 +74,7 @@ def read(
     else:
         names = [str(number + 1) for number in range(len(rows[0]))]
     require_rows(path, len(rows), "rows", least)
-    columns = {name: _column(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
+    columns = {name: _convert_column(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
     return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(rows))
 
 
@@ -88,18 +89,15 @@ def is_delimiter(sign: str) -> bool:
     return sign in DELIMITERS or (len(sign) == 1 and not sign.isalnum() and sign not in NO_DELIMITER)
 
 
-def _column(cells: tuple[str, ...]) -> Column:
+def _convert_column(cells: tuple[str, ...]) -> Column:
+    # In a function of its own, so that one column's lists are let go of before the next one's are made
     holes = np.array([_is_missing(cell) for cell in cells], np.bool_)
     found = [None if hole else _number(cell) for cell, hole in zip(cells, holes.tolist(), strict=True)]
     text = found[int((~holes).argmax())] is None and not holes.all()
     return Column(cells, holes, np.array(found, dtype=np.float64), text)
 
 
-def _called(delimiter: str) -> str:
-    return next((word for word, sign in DELIMITERS.items() if sign == delimiter), delimiter)
-
-
-def _records(words: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _read_records(words: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every record; blank lines are passed over.
 
     Raises
@@ -120,7 +118,7 @@ def _records(words: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise csv.Error(f"line {line}: {error}") from None
 
 
-def _sniffed(words: str) -> str:
+def _sniff_delimiter(words: str) -> str:
     """The delimiter that cuts most of the first lines as it cuts the very first, then the one that makes most numbers.
 
     A comma where none cuts the first line at all.
@@ -128,7 +126,7 @@ def _sniffed(words: str) -> str:
     best, delimiter = (0, 0.0), ","
     for sign in DELIMITERS.values():
         try:
-            rows = [cells for _, cells in islice(_records(words, sign), SNIFFED_LINES)]
+            rows = [cells for _, cells in islice(_read_records(words, sign), SNIFFED_LINES)]
         except csv.Error:
             continue
         if rows and len(rows[0]) > 1:

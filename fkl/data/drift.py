@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
@@ -93,7 +92,14 @@ class Drift:
         distance = (x**2).sum(axis=1)[:, None] - 2 * x @ centres.T + (centres**2).sum(axis=1)
         k = np.exp(-distance / (2 * self.bandwidth**2))
         t = (np.arange(self.rounds) + ahead[:, None]).reshape(-1)
-        expected = (k * self._concept(b, t)).sum(axis=1)
+        # Each round's b, (n, centres), from those of the concepts
+        j, begun = np.divmod(t, self.every)
+        if self.kind == "gradual":
+            a = (begun / self.every)[:, None]
+            b_of_round = (1 - a) * b[j] + a * b[j + 1]
+        else:
+            b_of_round = b[j % 2 if self.kind == "recurring" else j]
+        expected = (k * b_of_round).sum(axis=1)
         return Table(
             x=x,
             y=expected + noise,
@@ -102,14 +108,3 @@ class Drift:
             site_names=tuple(f"client{k}" for k in range(1, self.clients + 1)) if self.clients > 1 else ("all",),
             expected=expected,
         )
-
-    def _concept(self, b: NDArray[np.float64], t: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Each round's b, (n, centres), from those of the concepts and the rounds (n,)."""
-        j, begun = np.divmod(t, self.every)
-        if self.kind == "recurring":
-            return b[j % 2]
-        if self.kind == "sudden":
-            return b[j]
-        a = (begun / self.every)[:, None]
-        mixed: NDArray[np.float64] = (1 - a) * b[j] + a * b[j + 1]
-        return mixed

@@ -83,7 +83,7 @@ def read_sparse(
         If a line is no sample of d finite features and one of the two labels, naming file and line, or one of the
         classes has no sample.
     """
-    x, labels = _parse(raw, where, features)
+    x, labels = _parse_samples(raw, where, features)
     return x, two_classes(labels, where, negative)
 
 
@@ -115,7 +115,7 @@ def read_dense(
     x, labels = np.empty((rows, features)), np.empty(rows)
     done = 0
     for block in _whole_lines(pieces):
-        values, targets = _parse(block, where, features, first_line=done + 1)
+        values, targets = _parse_samples(block, where, features, first_line=done + 1)
         taken = min(len(targets), rows - done)
         x[done : done + taken] = values[:taken].toarray()
         labels[done : done + taken] = targets[:taken]
@@ -141,11 +141,13 @@ def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield last
 
 
-def _parse(raw: bytes, where: str, features: int, first_line: int = 1) -> tuple["csr_array", NDArray[np.float64]]:
+def _parse_samples(
+    raw: bytes, where: str, features: int, first_line: int = 1
+) -> tuple["csr_array", NDArray[np.float64]]:
     """Samples and labels, one a line, as they stand there."""
     from scipy.sparse import csr_array
 
-    parsed = _attempt(raw, features)
+    parsed = _try_parsing(raw, features)
     # The parser passes over empty lines and comments; the published files have none, and lines keep their numbers.
     if parsed is None or len(parsed[1]) != raw.count(b"\n") + (not raw.endswith(b"\n") and raw != b""):
         raise FklError(_blame_line(raw, where, features, first_line))
@@ -160,7 +162,7 @@ def _parse(raw: bytes, where: str, features: int, first_line: int = 1) -> tuple[
     return x, labels
 
 
-def _attempt(raw: bytes, features: int) -> "tuple[csr_matrix, NDArray[np.float64]] | None":
+def _try_parsing(raw: bytes, features: int) -> "tuple[csr_matrix, NDArray[np.float64]] | None":
     """What scikit-learn makes of the text; None where it refuses it."""
     from sklearn.datasets import load_svmlight_file
 
@@ -176,7 +178,7 @@ def _blame_line(raw: bytes, where: str, features: int, first_line: int) -> str:
     good, bad = 0, len(lines)  # all lines before `good` hold one sample each, those before `bad` do not
     while bad - good > 1:
         middle = (good + bad) // 2
-        parsed = _attempt(b"\n".join(lines[good:middle]), features)
+        parsed = _try_parsing(b"\n".join(lines[good:middle]), features)
         if parsed is not None and len(parsed[1]) == middle - good:
             good = middle
         else:

@@ -52,38 +52,28 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     if low == high:
         raise FklError(f"{where}: the target is {low} in every row: it cannot be scaled to [0, 1]")
     _require_extent(high - low, low, high, f"{where}: the target")
-    x_low, x_unit = _unit_ball(table) if scaling == "unit_ball" else _unit_box(table)
+    if scaling == "unit_ball":
+        with np.errstate(over="ignore", under="ignore"):
+            squared_norms = np.einsum("nd,nd->n", table.x, table.x)
+        largest = float(np.sqrt(squared_norms.max()))
+        if not np.isfinite(largest):
+            row = int(squared_norms.argmax()) + 1
+            raise FklError(f"{where}, row {row}: its features are too large to take their norm")
+        if largest < np.sqrt(np.finfo(np.float64).tiny):  # squares below that have lost digits, or all of them
+            raise FklError(f"{where}: all features of all rows are 0, or as good as; they cannot be scaled to norm 1")
+        x_low, x_unit = np.zeros(table.x.shape[1]), np.full(table.x.shape[1], largest)
+    else:
+        x_low, x_high = table.x.min(axis=0), table.x.max(axis=0)
+        with np.errstate(over="ignore"):
+            extent = x_high - x_low
+        for column in np.flatnonzero(np.isinf(extent))[:1]:
+            what = f"{where}: column {in_one_line(table.feature_names[column])}"
+            _require_extent(extent[column], x_low[column], x_high[column], what)
+        x_unit = np.where(extent > 0, extent, 1.0)
     classes = table.encoder is not None and table.encoder.labels
     scale = Scale(x_low, x_unit) if classes else Scale(x_low, x_unit, low, high - low)
     expected = None if table.expected is None else scale.y(table.expected)
     return replace(table, x=scale.x(table.x), y=scale.y(table.y), scale=scale.after(table.scale), expected=expected)
-
-
-Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""What is taken from each feature, and what it is then divided by."""
-
-
-def _unit_ball(table: Table) -> Ends:
-    x = table.x
-    with np.errstate(over="ignore", under="ignore"):
-        squared_norms = np.einsum("nd,nd->n", x, x)
-    largest = float(np.sqrt(squared_norms.max()))
-    if not np.isfinite(largest):
-        row = int(squared_norms.argmax()) + 1
-        raise FklError(f"{table.where}, row {row}: its features are too large to take their norm")
-    if largest < np.sqrt(np.finfo(np.float64).tiny):  # squares below that have lost digits, or all of them
-        raise FklError(f"{table.where}: all features of all rows are 0, or as good as; they cannot be scaled to norm 1")
-    return np.zeros(x.shape[1]), np.full(x.shape[1], largest)
-
-
-def _unit_box(table: Table) -> Ends:
-    low, high = table.x.min(axis=0), table.x.max(axis=0)
-    with np.errstate(over="ignore"):
-        extent = high - low
-    for column in np.flatnonzero(np.isinf(extent))[:1]:
-        what = f"{table.where}: column {in_one_line(table.feature_names[column])}"
-        _require_extent(extent[column], low[column], high[column], what)
-    return low, np.where(extent > 0, extent, 1.0)
 
 
 def _require_extent(extent: float, low: float, high: float, what: str) -> None:

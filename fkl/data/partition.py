@@ -129,22 +129,19 @@ class BySite:
         require(self.clients_per_site <= most, "clients_per_site", self.clients_per_site, allowed)
         keys = "partition.clients_per_site, partition.own or partition.other"
         _require_room(table, sites * self.clients_per_site, rounds, keys)
-        clients = np.stack(
-            [self._rows(per_site, home, number) for home in range(sites) for number in range(self.clients_per_site)]
-        )
-        return _problem(table, rng.permuted(clients, axis=1))
-
-    def _rows(self, per_site: list[NDArray[np.int64]], home: int, number: int) -> NDArray[np.int64]:
-        """Rows (T,) of the client with this number at this site, before shuffling."""
-        start = number * self.own
-        parts = [per_site[home][start : start + self.own]]
-        for site, rows in enumerate(per_site):
-            if site != home:
-                # Visitors are numbered through: those of the first other site come first.
-                visitor = (home - (home > site)) * self.clients_per_site + number
-                start = self.clients_per_site * self.own + visitor * self.other
-                parts.append(rows[start : start + self.other])
-        return np.concatenate(parts)
+        clients = []
+        for home in range(sites):
+            for number in range(self.clients_per_site):
+                start = number * self.own
+                parts = [per_site[home][start : start + self.own]]
+                for site, rows in enumerate(per_site):
+                    if site != home:
+                        # Visitors are numbered through: those of the first other site come first.
+                        visitor = (home - (home > site)) * self.clients_per_site + number
+                        start = self.clients_per_site * self.own + visitor * self.other
+                        parts.append(rows[start : start + self.other])
+                clients.append(np.concatenate(parts))
+        return _problem(table, rng.permuted(np.stack(clients), axis=1))
 
 
 @dataclass(frozen=True)
@@ -204,7 +201,15 @@ class Dirichlet(EqualShares):
         left = np.array([len(rows) for rows in stock])
         clients = []
         for _ in range(self.clients):
-            taken = _take(left, rounds, rng.dirichlet(np.full(self.quantiles, self.alpha)), rng)
+            shares = rng.dirichlet(np.full(self.quantiles, self.alpha))
+            # How many rows to take of each class, `rounds` in all and nowhere more than are left
+            taken = np.zeros_like(left)
+            while (missing := rounds - int(taken.sum())) > 0:
+                open_shares = np.where(taken < left, shares, 0.0)
+                if open_shares.sum() == 0:  # the shares that were drawn are 0 for all that is left
+                    open_shares = (left - taken).astype(np.float64)
+                drawn = rng.multinomial(missing, open_shares / open_shares.sum())
+                taken = np.minimum(taken + drawn, left)
             parts = [rows[rest - count : rest] for rows, rest, count in zip(stock, left, taken, strict=True)]
             clients.append(rng.permutation(np.concatenate(parts)))
             left = left - taken
@@ -298,20 +303,6 @@ class QuantitySkew:
         rows = np.zeros(present.shape, dtype=np.int64)
         rows[present] = rng.permutation(size)[: counts.sum()]
         return _problem(table, rows, present)
-
-
-def _take(
-    left: NDArray[np.int64], rounds: int, shares: NDArray[np.float64], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """How many rows to take of each class, `rounds` in all and nowhere more than are left."""
-    taken = np.zeros_like(left)
-    while (missing := rounds - int(taken.sum())) > 0:
-        open_shares = np.where(taken < left, shares, 0.0)
-        if open_shares.sum() == 0:  # the shares that were drawn are 0 for all that is left
-            open_shares = (left - taken).astype(np.float64)
-        drawn = rng.multinomial(missing, open_shares / open_shares.sum())
-        taken = np.minimum(taken + drawn, left)
-    return taken
 
 
 def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Problem:

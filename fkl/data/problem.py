@@ -199,7 +199,7 @@ class Slice(Problem):
     together: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # type: ignore[assignment]
 
     @classmethod
-    def of(cls, problem: Problem, numbers: range) -> "Slice":
+    def from_problem(cls, problem: Problem, numbers: range) -> "Slice":
         """Copies of what a run needs of the clients with these numbers, and of no others."""
         some = slice(numbers.start, numbers.stop)
         own = {name: getattr(problem, name)[:, some].copy() for name in ("x", "y", "present")}
@@ -248,7 +248,7 @@ class Batch(OfAllClients):
     taking_part: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(
+    def from_problem(
         cls, problem: Problem, rounds: int, test_share: float, fold: int | None, rng: np.random.Generator
     ) -> "Batch":
         """Every client's samples of all rounds, some of them drawn to be tested on.
@@ -272,7 +272,11 @@ class Batch(OfAllClients):
         here = problem.present.T
         client = np.repeat(np.arange(problem.clients), here.sum(axis=1))
         apart = None if problem.tested is None else problem.tested.T[here]
-        rank = _random_ranks(client, apart, rng)
+        # Place of each sample in a random order of its client's samples, those set apart before the others
+        behind = np.zeros(len(client), np.bool_) if apart is None else ~apart
+        order = np.lexsort((rng.random(len(client)), behind, client))
+        rank = np.empty(len(client), np.int64)
+        rank[order] = np.arange(len(client)) - np.searchsorted(client, client)[order]
         size = np.bincount(client, apart, problem.clients) if apart is not None else test_share * np.bincount(client)
         tested = np.rint(size).astype(np.int64)
         kept, training = np.ones(len(client), np.bool_), rank >= tested[client]
@@ -335,18 +339,6 @@ class Batch(OfAllClients):
         """Samples, targets and clients of the training or of the test part."""
         chosen = self.training == training
         return self.x[chosen], self.y[chosen], self.client[chosen]
-
-
-def _random_ranks(
-    client: NDArray[np.int64], first: NDArray[np.bool_] | None, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Place of each sample in a random order of its client's samples, those marked `first` before the others."""
-    behind = np.zeros(len(client), np.bool_) if first is None else ~first
-    order = np.lexsort((rng.random(len(client)), behind, client))
-    begin = np.searchsorted(client, client)
-    ranks = np.empty(len(client), np.int64)
-    ranks[order] = np.arange(len(client)) - begin[order]
-    return ranks
 
 
 @dataclass(frozen=True)

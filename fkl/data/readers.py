@@ -46,18 +46,20 @@ def read(layout: Layout, store: Store, replacing: float | None) -> Table:
         If a file is missing, damaged or not in its published layout.
     """
     files = [data_file(layout, file) for file in layout.used]
-    x, y, counts = (_of_text if layout.format in NAMED_COLUMNS else _of_arrays)(layout, files, store)
+    x, y, counts = (_read_named_columns if layout.format in NAMED_COLUMNS else _read_feature_arrays)(
+        layout, files, store
+    )
     if replacing is not None:
         x = np.where(x == layout.replace["cell"], replacing, x)
     if layout.scaled == "ends":
         x, y = between_ends(x, y)
     sites = [file["site"] for file in layout.used if "site" in file]
     site = np.repeat(np.arange(len(counts)), counts) if sites else np.zeros(len(y), np.int64)
-    table = Table(x, y, site, layout.features, tuple(sites) or ("all",), where=_where(files))
+    table = Table(x, y, site, layout.features, tuple(sites) or ("all",), where=_names_of_files(files))
     return normalise(table, "unit_box") if layout.scaled == "unit_box" else table
 
 
-def _where(files: Sequence[DataFile]) -> str:
+def _names_of_files(files: Sequence[DataFile]) -> str:
     return " then ".join(file.name for file in files)
 
 
@@ -66,7 +68,7 @@ def _require_rows(layout: Layout, file: DataFile, rows: int) -> None:
         raise FklError(f"{file.name}: {rows} rows where {layout.file_rows} are expected")
 
 
-def _of_text(
+def _read_named_columns(
     layout: Layout, files: Sequence[DataFile], store: Store
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
     """Features, target and rows of each file of a format that is a table of named columns."""
@@ -88,7 +90,7 @@ def _of_text(
         frames.append(frame if layout.rows_per_site is None else first_rows(frame, layout.rows_per_site, file.name))
     frame = pandas.concat(frames, ignore_index=True)
     if layout.rows is not None:
-        frame = first_rows(frame, layout.rows, _where(files))
+        frame = first_rows(frame, layout.rows, _names_of_files(files))
     for name in layout.text:
         if name in names and frame[name].dtype.kind not in "if":
             frame[name] = pandas.factorize(frame[name])[0]
@@ -100,7 +102,7 @@ def _of_text(
     return frame[names].to_numpy(np.float64), frame[layout.target].to_numpy(np.float64), [*map(len, frames)]
 
 
-def _of_arrays(
+def _read_feature_arrays(
     layout: Layout, files: Sequence[DataFile], store: Store
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
     """The same of a format that holds the features as one array; they are row-major."""
@@ -115,16 +117,12 @@ def _of_arrays(
         x, y = (np.concatenate(one) for one in zip(*parts, strict=True))
     if layout.rows is not None:
         if len(y) < layout.rows:
-            raise FklError(f"{_where(files)}: {len(y)} usable rows where {layout.rows} are needed")
+            raise FklError(f"{_names_of_files(files)}: {len(y)} usable rows where {layout.rows} are needed")
         x, y = x[: layout.rows], y[: layout.rows]
     return x, y, [len(one) for _, one in parts]
 
 
-def _text(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
-    return _table(layout, store.read(file), file.name)
-
-
-def _table(layout: Layout, raw: bytes, where: str) -> "DataFrame":
+def _parse_text_table(layout: Layout, raw: bytes, where: str) -> "DataFrame":
     separator, hole = SEPARATORS[layout.separator], None if layout.missing == "refuse" else layout.hole
     return read_table(
         raw,
@@ -137,11 +135,11 @@ def _table(layout: Layout, raw: bytes, where: str) -> "DataFrame":
     )
 
 
-def _airquality(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
+def _read_airquality(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
     """UCI 360: decimal commas, two empty columns, empty rows at the end, and an hour in words."""
     # Only ends of lines change, so that messages name the right line.
     raw = re.sub(rb";;\r?$", b"", store.read(file).rstrip(b";\r\n"), flags=re.MULTILINE).replace(b",", b".")
-    frame = _table(layout, raw, file.name)
+    frame = _parse_text_table(layout, raw, file.name)
     return frame.assign(Time=frame["Time"].str.slice(0, 2).astype(np.float64)) if "Time" in layout.features else frame
 
 
@@ -157,7 +155,7 @@ CELLS = "8b9a7af0366e0f437ad04cfba6bb729ec0c3ea76fa780ff3d3f4d057356b6af6"
 """SHA-256 of the 1030 x 9 cells as little-endian float64, row after row."""
 
 
-def _concrete(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
+def _read_concrete(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
     """UCI 165: an Excel sheet, or its conversion where that lies in the folder.
 
     Excel rewrites a user name in the sheet on opening, so copies differ in their hash; their cells are compared.
@@ -188,45 +186,49 @@ def _concrete(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
     return frame
 
 
-def _mat(layout: Layout, file: DataFile, store: Store) -> Samples:
+def _read_matlab(layout: Layout, file: DataFile, store: Store) -> Samples:
     raw = store.read(file)
     return read_mat(raw, file.name, layout.features, y=layout.target, samples_in_rows=layout.samples_in_rows)
 
 
-def _negative(layout: Layout) -> float:
+def _negative_label(layout: Layout) -> float:
     return -1.0 if layout.negative is None else layout.negative
 
 
-def _libsvm_sparse(layout: Layout, file: DataFile, store: Store) -> Samples:
-    return read_sparse(store.read(file), file.name, len(layout.features), _negative(layout))  # type: ignore[return-value]
+def _read_libsvm_sparse(layout: Layout, file: DataFile, store: Store) -> Samples:
+    return read_sparse(store.read(file), file.name, len(layout.features), _negative_label(layout))  # type: ignore[return-value]
 
 
-def _libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
-    x, y = read_sparse(store.read(file), file.name, len(layout.features), _negative(layout))
+def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
+    x, y = read_sparse(store.read(file), file.name, len(layout.features), _negative_label(layout))
     return x.toarray(), y
 
 
-def _libsvm_streamed(layout: Layout, file: DataFile, store: Store) -> Samples:
+def _read_libsvm_streamed(layout: Layout, file: DataFile, store: Store) -> Samples:
     """For a text that is larger than the memory: only `rows` samples are ever held."""
     if layout.rows is None:
         raise FklError(f"{file.name}: format=libsvm_streamed needs rows")
-    return read_dense(store.stream(file), file.name, len(layout.features), layout.rows, _negative(layout))
+    return read_dense(store.stream(file), file.name, len(layout.features), layout.rows, _negative_label(layout))
 
 
-def _cod_rna(layout: Layout, file: DataFile, store: Store) -> Samples:
+def _read_cod_rna(layout: Layout, file: DataFile, store: Store) -> Samples:
     """LIBSVM's cod-rna, or a public copy of it without indices where only that lies in the folder."""
     copy = data_file(layout, layout.files[1])
     if store.find(file) is not None or store.find(copy) is None:
-        return _libsvm(layout, file, store)
+        return _read_libsvm(layout, file, store)
     values = read_table(store.read(copy), copy.name, ("label", *layout.features), separator=None).to_numpy(np.float64)
     return values[:, 1:].copy(), two_classes(values[:, 0], copy.name, negative=-1.0)
 
 
-TEXTS = {"text": _text, "airquality": _airquality, "concrete": _concrete}
+TEXTS = {
+    "text": lambda layout, file, store: _parse_text_table(layout, store.read(file), file.name),
+    "airquality": _read_airquality,
+    "concrete": _read_concrete,
+}
 ARRAYS = {
-    "mat": _mat,
-    "libsvm": _libsvm,
-    "libsvm_sparse": _libsvm_sparse,
-    "libsvm_streamed": _libsvm_streamed,
-    "cod_rna": _cod_rna,
+    "mat": _read_matlab,
+    "libsvm": _read_libsvm,
+    "libsvm_sparse": _read_libsvm_sparse,
+    "libsvm_streamed": _read_libsvm_streamed,
+    "cod_rna": _read_cod_rna,
 }

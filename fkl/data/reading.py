@@ -55,7 +55,13 @@ def read_table(
     """
     import pandas
 
-    _check_first_line(raw, where, columns, separator, header)
+    # The parser takes a surplus first column for row labels, so the count is checked before it runs.
+    _, first = next(_numbered_lines(raw.partition(b"\n")[0], where, separator), (1, []))
+    if len(first) != len(columns):
+        raise FklError(f"{where}, line 1: {len(first)} columns where {len(columns)} are expected")
+    for number, (found, expected) in enumerate(zip(first, columns, strict=True), start=1):
+        if header and found != expected:
+            raise FklError(f"{where}, line 1: column {number} is {in_one_line(found)!r} where {expected!r} is expected")
     numbers = [column for column in columns if column not in text]
     # Before 3.1 the default misses a third of all long numbers by a bit; from then on only None is without a warning.
     is_exact = tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1)
@@ -79,16 +85,6 @@ def read_table(
     return frame
 
 
-def _check_first_line(raw: bytes, where: str, columns: Sequence[str], separator: str | None, header: bool) -> None:
-    # The parser takes a surplus first column for row labels, so the count is checked before it runs.
-    _, first = next(_lines(raw.partition(b"\n")[0], where, separator), (1, []))
-    if len(first) != len(columns):
-        raise FklError(f"{where}, line 1: {len(first)} columns where {len(columns)} are expected")
-    for number, (found, expected) in enumerate(zip(first, columns, strict=True), start=1):
-        if header and found != expected:
-            raise FklError(f"{where}, line 1: column {number} is {in_one_line(found)!r} where {expected!r} is expected")
-
-
 def _blame_row(
     raw: bytes,
     where: str,
@@ -99,7 +95,7 @@ def _blame_row(
     missing: str | None,
 ) -> None:
     """Raise for the first row that is wrong; slow, so only run once the fast parser has given up."""
-    for line, cells in _lines(raw, where, separator):
+    for line, cells in _numbered_lines(raw, where, separator):
         if header and line == 1:
             continue
         if cells and len(cells) != len(columns):
@@ -109,7 +105,7 @@ def _blame_row(
                 raise FklError(f"{where}, line {line}, column {column}: {in_one_line(cell)!r} is not a finite number")
 
 
-def _lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:
+def _numbered_lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:
     """Line numbers, counted from 1, and cells."""
     lines = io.StringIO(raw.decode("utf-8-sig", errors="replace"), newline="")
     if separator is None:

@@ -126,7 +126,21 @@ def dataset(name: str, **keys: Any) -> Dataset:
 
 def describe(store: "Store") -> list[Listing]:
     """Every data set: what it is, where its files are found, how large they are, its licence."""
-    return [_listing(dataset(name), store) for name in names()]
+    listings = []
+    for one in map(dataset, names()):
+        sizes = [file.size for file in one.files if file.size is not None]
+        paths = [store.find(file) for file in one.files]
+        missing = sum(path is None for path in paths)
+        if not one.files:
+            found, size = "dataset.path" if hasattr(type(one), "fingerprint") else "built in", "-"
+        else:
+            size = f"{sum(sizes) / 1e6:.1f} MB" if len(sizes) == len(paths) else "unknown"
+            if missing:
+                found = "missing" if missing == len(paths) else f"missing {missing} of {len(paths)} files"
+            else:
+                found = ", ".join(sorted({str(path.parent) for path in paths if path is not None}))
+        listings.append(Listing(one.name, one.title, one.shape, found, size, one.licence))
+    return listings
 
 
 def fetch(names: list[str], store: "Store") -> Iterator[FileState]:
@@ -177,24 +191,3 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
 def _files(wanted: list[str]) -> list["DataFile"]:
     """Files of these data sets, of all where none is named; all names are looked up before anything is done."""
     return [file for name in wanted or names() for file in dataset(name).files]
-
-
-def _listing(dataset: Dataset, store: "Store") -> Listing:
-    return Listing(dataset.name, dataset.title, dataset.shape, _found(dataset, store), _size(dataset), dataset.licence)
-
-
-def _found(dataset: Dataset, store: "Store") -> str:
-    if not dataset.files:
-        return "dataset.path" if hasattr(type(dataset), "fingerprint") else "built in"
-    paths = [store.find(file) for file in dataset.files]
-    missing = sum(path is None for path in paths)
-    if missing:
-        return "missing" if missing == len(paths) else f"missing {missing} of {len(paths)} files"
-    return ", ".join(sorted({str(path.parent) for path in paths if path is not None}))
-
-
-def _size(dataset: Dataset) -> str:
-    if not dataset.files:
-        return "-"
-    sizes = [file.size for file in dataset.files if file.size is not None]
-    return f"{sum(sizes) / 1e6:.1f} MB" if len(sizes) == len(dataset.files) else "unknown"

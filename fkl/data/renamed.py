@@ -43,7 +43,7 @@ def identifying(node: dict[str, Any]) -> dict[str, Any]:
     return deciding(node) if isinstance(node.get("table"), dict) else node
 
 
-def shown(node: dict[str, Any]) -> dict[str, Any]:
+def for_display(node: dict[str, Any]) -> dict[str, Any]:
     """The node as people are told of it: the data set's name for its class, and its keys without how it is read."""
     node = as_today(node)
     if not isinstance(node.get("table"), dict):

@@ -6,14 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def _zero() -> NDArray[np.float64]:
-    return np.zeros(())
-
-
-def _one() -> NDArray[np.float64]:
-    return np.ones(())
-
-
 @dataclass(frozen=True)
 class Scale:
     """One map of every feature and one of the target, ``(raw - low) / unit``; by default nothing changes.
@@ -26,8 +18,8 @@ class Scale:
         Of the target: a squared error is `y_unit` squared times as large in the target's own units.
     """
 
-    x_low: NDArray[np.float64] = field(default_factory=_zero)
-    x_unit: NDArray[np.float64] = field(default_factory=_one)
+    x_low: NDArray[np.float64] = field(default_factory=lambda: np.zeros(()))
+    x_unit: NDArray[np.float64] = field(default_factory=lambda: np.ones(()))
     y_low: float = 0.0
     y_unit: float = 1.0
 

@@ -112,59 +112,12 @@ class Store:
             If the file is missing and the store is offline, or it cannot be fetched or has no address, or is not the
             right one.
         """
-        return self.find(file) or self._download(file)
-
-    def read(self, file: DataFile) -> bytes:
-        """Content of the file, fetched if it is missing, decompressed and compared with its hash.
-
-        Raises
-        ------
-        FklError
-            As `fetch`, and if the file is damaged or larger than the memory; the message names it, with the hash
-            expected and found.
-        """
-        path = self.fetch(file)
-        return b"".join(_chunks(path, file, str(path), available_bytes() // PER_BYTE))
-
-    def stream(self, file: DataFile) -> Iterator[bytes]:
-        """Content of the file in pieces, as `read`, for one that is larger than the memory.
-
-        Its hash is compared after the last piece: who stops before it has had no check.
-
-        Raises
-        ------
-        FklError
-            As `read`.
-        """
-        path = self.fetch(file)
-        return _chunks(path, file, str(path), LARGEST)
-
-    def check(self, file: DataFile) -> None:
-        """Read a file that is in the folder to its end and compare size and hash.
-
-        Raises
-        ------
-        FklError
-            If it is missing or damaged.
-        """
-        path = self.find(file)
-        if path is None:
-            raise FklError(self._missing(file))
-        _drain(path, file, str(path))
-
-    def _missing(self, file: DataFile) -> str:
-        archive = f", and for {file.archive}" if file.archive.endswith(".zip") else ""
-        source = f"get it from {file.url}" if file.url else "no address is known that serves it: put a copy there"
-        return (
-            f"{file.dataset}: {file.name} is not in {self.folder} (looked for {file.dataset}/{file.name} and "
-            f"{file.name}, also with {', '.join(OPENERS)}{archive}); {source}, or try {file.instead}"
-        )
-
-    def _download(self, file: DataFile) -> Path:
+        if (path := self.find(file)) is not None:
+            return path
         if file.url is None:
-            raise FklError(self._missing(file))
+            raise FklError(self._how_to_get(file))
         if self.offline:
-            raise FklError(f"offline: {self._missing(file)}")
+            raise FklError(f"offline: {self._how_to_get(file)}")
         import pooch
 
         pooch.get_logger().setLevel("ERROR")  # what went wrong is said once, below
@@ -177,12 +130,12 @@ class Store:
         )
         try:
             fetcher.fetch(partial.name, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT_SECONDS))
-            _drain(partial, file, url)
+            _check_to_the_end(partial, file, url)
             target = folder / file.archive
             partial.replace(target)
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
-            raise FklError(f"could not fetch {url}: {reason}; {self._missing(file)}") from error
+            raise FklError(f"could not fetch {url}: {reason}; {self._how_to_get(file)}") from error
         finally:
             with suppress(OSError):  # it is not there after success, and its folder may not be one
                 partial.unlink()
@@ -191,18 +144,72 @@ class Store:
                     folder.rmdir()
         return target
 
+    def read(self, file: DataFile) -> bytes:
+        """Content of the file, fetched if it is missing, decompressed and compared with its hash.
 
-def _drain(path: Path, file: DataFile, where: str) -> None:
-    for _ in _chunks(path, file, where, LARGEST):
+        Raises
+        ------
+        FklError
+            As `fetch`, and if the file is damaged or larger than the memory; the message names it, with the hash
+            expected and found.
+        """
+        path = self.fetch(file)
+        return b"".join(_checked_chunks(path, file, str(path), available_bytes() // PER_BYTE))
+
+    def stream(self, file: DataFile) -> Iterator[bytes]:
+        """Content of the file in pieces, as `read`, for one that is larger than the memory.
+
+        Its hash is compared after the last piece: who stops before it has had no check.
+
+        Raises
+        ------
+        FklError
+            As `read`.
+        """
+        path = self.fetch(file)
+        return _checked_chunks(path, file, str(path), LARGEST)
+
+    def check(self, file: DataFile) -> None:
+        """Read a file that is in the folder to its end and compare size and hash.
+
+        Raises
+        ------
+        FklError
+            If it is missing or damaged.
+        """
+        path = self.find(file)
+        if path is None:
+            raise FklError(self._how_to_get(file))
+        _check_to_the_end(path, file, str(path))
+
+    def _how_to_get(self, file: DataFile) -> str:
+        archive = f", and for {file.archive}" if file.archive.endswith(".zip") else ""
+        source = f"get it from {file.url}" if file.url else "no address is known that serves it: put a copy there"
+        return (
+            f"{file.dataset}: {file.name} is not in {self.folder} (looked for {file.dataset}/{file.name} and "
+            f"{file.name}, also with {', '.join(OPENERS)}{archive}); {source}, or try {file.instead}"
+        )
+
+
+def _check_to_the_end(path: Path, file: DataFile, where: str) -> None:
+    for _ in _checked_chunks(path, file, where, LARGEST):
         pass
 
 
-def _chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes]:
+def _checked_chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes]:
     """Pieces of the uncompressed file; raises after `most` bytes, and after the last unless size and hash are right."""
     digest, size = hashlib.sha256(), 0
     try:
         with ExitStack() as stack:
-            stream = _uncompressed(path, file, where, stack)
+            name = PARTIAL.sub("", path.name)
+            if name == file.archive and name.endswith(".zip"):
+                member = _find_member(path, file.name, where, stack)
+                if member is None:
+                    raise FklError(f"{where}: the archive holds no file {file.name}")
+                stream = member
+            else:
+                opener = OPENERS.get(PurePosixPath(name).suffix) if name != file.name else None
+                stream = stack.enter_context(path.open("rb") if opener is None else cast(BinaryIO, opener(path)))
             while chunk := stream.read(CHUNK):
                 size += len(chunk)
                 digest.update(chunk)
@@ -221,22 +228,16 @@ def _chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes
         raise FklError(f"{where}: {file.name} has SHA-256 {digest.hexdigest()}, expected {file.sha256}")
 
 
-def _uncompressed(path: Path, file: DataFile, where: str, stack: ExitStack) -> BinaryIO:
-    name = PARTIAL.sub("", path.name)
-    if name == file.archive and name.endswith(".zip"):
-        member = _member(path, file.name, where, stack)
-        if member is None:
-            raise FklError(f"{where}: the archive holds no file {file.name}")
-        return member
-    opener = OPENERS.get(PurePosixPath(name).suffix) if name != file.name else None
-    return stack.enter_context(path.open("rb") if opener is None else cast(BinaryIO, opener(path)))
-
-
-def _member(source: Path | BinaryIO, name: str, where: str, stack: ExitStack, nested: bool = False) -> BinaryIO | None:
+def _find_member(
+    source: Path | BinaryIO, name: str, where: str, stack: ExitStack, nested: bool = False
+) -> BinaryIO | None:
     """Member with this base name, whatever its folder; a zip inside the zip is looked into once."""
     archive = stack.enter_context(zipfile.ZipFile(source))
     for member in archive.namelist():
-        _refuse_escape(member, where)
+        # An archive that could write outside its folder is not the one that was published.
+        posix, windows = PurePosixPath(member), PureWindowsPath(member)
+        if ".." in windows.parts or posix.is_absolute() or windows.drive or windows.root:
+            raise FklError(f"{where}: refused, because its member {member!r} points outside the archive")
     for member in archive.namelist():
         if PurePosixPath(member).name == name and not member.endswith("/"):  # which is a folder
             return cast(BinaryIO, stack.enter_context(archive.open(member)))
@@ -247,14 +248,7 @@ def _member(source: Path | BinaryIO, name: str, where: str, stack: ExitStack, ne
             raise FklError(
                 f"{where}: its member {member!r} has {shown_bytes(size)}, but only {shown_bytes(free)} are free"
             )
-        found = _member(io.BytesIO(archive.read(member)), name, where, stack, nested=True)
+        found = _find_member(io.BytesIO(archive.read(member)), name, where, stack, nested=True)
         if found is not None:
             return found
     return None
-
-
-def _refuse_escape(member: str, where: str) -> None:
-    """Refuse an archive that could write outside its folder: it is not the one that was published."""
-    posix, windows = PurePosixPath(member), PureWindowsPath(member)
-    if ".." in windows.parts or posix.is_absolute() or windows.drive or windows.root:
-        raise FklError(f"{where}: refused, because its member {member!r} points outside the archive")

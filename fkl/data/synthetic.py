@@ -75,7 +75,11 @@ class Synthetic:
         Table
             x of shape (rows, dimension). Besides x, y and site only a chunk of rows is held in memory at a time.
         """
-        self._require_room()
+        rows, sites = self.rows, self.sites
+        require_memory(8 * rows * (self.dimension + 2), f"the {rows} rows of {self.dimension} features", "dataset.rows")
+        require_memory(sites * (16 * self.dimension + SITE_BYTES), f"the {sites} sites", "dataset.sites")
+        values = 8 * min(rows, CHUNK_ROWS) * self.centres
+        require_memory(values, f"the kernel values at {self.centres} centres", "dataset.centres")
         weights = rng.uniform(0.0, 1.0, self.centres)
         centres = rng.standard_normal((self.centres, self.dimension))
         directions = rng.standard_normal((self.sites, self.dimension))
@@ -87,7 +91,13 @@ class Synthetic:
             here = slice(start, start + CHUNK_ROWS)
             x[here] = rng.standard_normal(x[here].shape) + means[site[here]]
             noise = rng.standard_normal(len(y[here])) * np.sqrt(self.noise_variance)
-            y[here] = self._kernel(x[here], centres) @ weights + noise
+            # (rows of x, centres), written over step by step, since it may be the largest array
+            kernel: NDArray[np.float64] = 2 * x[here] @ centres.T
+            np.subtract(np.square(x[here]).sum(axis=1)[:, None], kernel, out=kernel)
+            kernel += np.square(centres).sum(axis=1)
+            np.negative(kernel, out=kernel)
+            kernel /= 2 * self.bandwidth**2
+            y[here] = np.exp(kernel, out=kernel) @ weights + noise
         return Table(
             x=x,
             y=y,
@@ -95,20 +105,3 @@ class Synthetic:
             feature_names=tuple(f"x{number}" for number in range(1, self.dimension + 1)),
             site_names=tuple(f"site{number}" for number in range(1, self.sites + 1)) if self.sites > 1 else ("all",),
         )
-
-    def _kernel(self, x: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Kernel values, (rows of x, centres)."""
-        kernel: NDArray[np.float64] = 2 * x @ centres.T  # written over step by step, since it may be the largest array
-        np.subtract(np.square(x).sum(axis=1)[:, None], kernel, out=kernel)
-        kernel += np.square(centres).sum(axis=1)
-        np.negative(kernel, out=kernel)
-        kernel /= 2 * self.bandwidth**2
-        return np.exp(kernel, out=kernel)
-
-    def _require_room(self) -> None:
-        """Refuse the rows that no memory holds, or the names of the sites, or the kernel values of one chunk."""
-        rows, sites = self.rows, self.sites
-        require_memory(8 * rows * (self.dimension + 2), f"the {rows} rows of {self.dimension} features", "dataset.rows")
-        require_memory(sites * (16 * self.dimension + SITE_BYTES), f"the {sites} sites", "dataset.sites")
-        values = 8 * min(rows, CHUNK_ROWS) * self.centres
-        require_memory(values, f"the kernel values at {self.centres} centres", "dataset.centres")

@@ -134,39 +134,63 @@ class TableFile:
         count = file.rows
         if self.test_path is not None:
             file = file.followed_by(self._read(self.test_path))
-        self._require_columns(file)
+        for name, key in self._columns_beside_features.items():
+            allowed = f"a column of {self.path}, which has {listed(list(file.by_name))}"
+            require(name in file.by_name, key, name, allowed)
         columns = dict(file.by_name)
         words = {name for name, column in columns.items() if self._is_text(name, column, file)}
         if self.text == "drop":
-            columns = {name: column for name, column in columns.items() if name not in words or name in self._named}
-        features = tuple(name for name in columns if name not in self._named)
+            columns = {
+                name: column
+                for name, column in columns.items()
+                if name not in words or name in self._columns_beside_features
+            }
+        features = tuple(name for name in columns if name not in self._columns_beside_features)
         if not features:
             raise FklError(f"{self.path}: no column is left beside the target {short(self.target)}")
-        keep = self._complete(columns, file)
+        keep = self._complete_rows(columns, file)
         rows = np.flatnonzero(keep)
         if self.time is not None:
-            rows = rows[np.argsort(self._times(columns[self.time], file)[keep], kind="stable")]
+            rows = rows[np.argsort(self._times_of_rows(columns[self.time], file)[keep], kind="stable")]
         parts, fill, learned = [], {}, {}
         for name in features:
             column = columns[name]
             if name in words:
                 learned[name] = tuple(dict.fromkeys(column.words(keep)))
-                self._require_no_holes(name, column.holes & keep)
-                codes = _codes(column, rows, learned[name])
+                if (column.holes & keep).any():
+                    drop = "dataset.missing=drop leaves such rows out"
+                    raise FklError(
+                        f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}"
+                    )
+                codes = _codes_of_words(column, rows, learned[name])
                 parts += [codes == i for i in range(len(learned[name]))] if self.text == "one_hot" else [codes]
                 continue
-            values = self._numbers(name, column, file)[rows]
+            values = self._numbers_of_column(name, column, file)[rows]
             if self.missing == "mean":
-                fill[name] = self._put_mean(name, values)
+                holes = np.isnan(values)
+                if holes.all():
+                    raise FklError(f"{self.path}, column {short(name)}: all cells are missing, so there is no mean")
+                fill[name] = float(values[~holes].mean())
+                values[holes] = fill[name]
             parts.append(values)
-        y, labels = self._targets(columns[self.target], file, keep, rows)
+        column = columns[self.target]
+        if column.text:  # its words are classes
+            labels = tuple(sorted(set(column.words(keep))))
+            y = _codes_of_words(column, rows, labels)
+        else:
+            labels, y = (), self._numbers_of_column(self.target, column, file)[rows]
         encoder = Encoder(features, learned, labels, self.text == "one_hot", fill)
         table = Table.of_one_site(np.column_stack(parts).astype(np.float64), y, encoder.feature_names, self.path)
         tested = None if self.test_path is None else rows >= count
-        return self._with_sites(replace(table, encoder=encoder, tested=tested), columns, keep, rows)
+        table = replace(table, encoder=encoder, tested=tested)
+        if self.site is None:
+            return table
+        column = columns[self.site]
+        names = tuple(dict.fromkeys(column.words(keep)))  # sites in the order in which they first appear
+        return replace(table, site=_codes_of_words(column, rows, names).astype(np.int64), site_names=names)
 
     @property
-    def _named(self) -> dict[str, str]:
+    def _columns_beside_features(self) -> dict[str, str]:
         """Key of each column that is no feature."""
         named = {getattr(self, key): key for key in ("time", "site", "target")}
         return {column: key for column, key in named.items() if column is not None}
@@ -181,14 +205,9 @@ class TableFile:
         require_rows(path, columns.rows, "rows")
         return columns
 
-    def _require_columns(self, file: Columns) -> None:
-        for name, key in self._named.items():
-            allowed = f"a column of {self.path}, which has {listed(list(file.by_name))}"
-            require(name in file.by_name, key, name, allowed)
-
     def _is_text(self, name: str, column: Column, file: Columns) -> bool:
         """Whether a column holds words, refusing those that cannot be."""
-        if not column.text or self._named.get(name) in ("site", "time"):
+        if not column.text or self._columns_beside_features.get(name) in ("site", "time"):
             return False
         first = column.word(column.first)
         where = f"{file.place(column.first)}, column {short(name)}: {short(first)!r} is not a number"
@@ -204,58 +223,46 @@ class TableFile:
             )
         return True
 
-    def _complete(self, columns: dict[str, Column], file: Columns) -> NDArray[np.bool_]:
+    def _complete_rows(self, columns: dict[str, Column], file: Columns) -> NDArray[np.bool_]:
         """Rows that are used."""
         holed = np.any([column.holes for column in columns.values()], axis=0)
         if self.missing == "refuse" and holed.any():
             row = int(holed.argmax())
             name, column = next((name, column) for name, column in columns.items() if column.holes[row])
             use = "dataset.missing=drop leaves such rows out"
-            if name not in self._named:
+            if name not in self._columns_beside_features:
                 use += ", dataset.missing=mean puts the column's mean in"
             cell = f"{file.place(row)}, column {short(name)}: {column.word(row)!r}"
             raise FklError(f"{cell} is missing; {use}")
         if self.missing == "mean":
-            holed = np.any([columns[name].holes for name in self._named], axis=0)
+            holed = np.any([columns[name].holes for name in self._columns_beside_features], axis=0)
         what = "target" if self.missing == "mean" else "cell"
         require_rows(self.path, int((~holed).sum()), f"rows without a missing {what}")
         return ~holed
 
-    def _numbers(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
+    def _numbers_of_column(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
         """Values of a column, NaN where missing."""
         bad = ~column.holes & ~np.isfinite(column.numbers)
         if bad.any():
             row = int(bad.argmax())
             cell = short(column.word(row))
             raise FklError(f"{file.place(row)}, column {short(name)}: {cell!r} is not a finite number")
-        if name != self.time:  # whose order alone counts
-            self._require_exact(name, column, file)
-        return column.numbers
-
-    def _require_exact(self, name: str, column: Column, file: Columns) -> None:
-        """Refuse an integer that float64 would round."""
-        for row in np.flatnonzero(np.abs(column.numbers) > EXACT).tolist():
+        # Refuse an integer that float64 would round, but for times, whose order alone counts.
+        large = np.flatnonzero(np.abs(column.numbers) > EXACT).tolist() if name != self.time else []
+        for row in large:
             cell = column.word(row)
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
                 where = f"{file.place(row)}, column {short(name)}"
                 rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
                 raise FklError(f"{where}: {short(cell)} is {rounded}; subtract a constant, or leave the column out")
+        return column.numbers
 
-    def _targets(
-        self, column: Column, file: Columns, keep: NDArray[np.bool_], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-        """Targets, and their words where these are classes."""
-        if not column.text:
-            return self._numbers(self.target, column, file)[rows], ()
-        labels = tuple(sorted(set(column.words(keep))))
-        return _codes(column, rows, labels), labels
-
-    def _times(self, column: Column, file: Columns) -> NDArray[np.float64]:
+    def _times_of_rows(self, column: Column, file: Columns) -> NDArray[np.float64]:
         """When each row comes; NaN where it is missing."""
         from pandas import to_datetime
 
         if not column.text:
-            return self._numbers(str(self.time), column, file)
+            return self._numbers_of_column(str(self.time), column, file)
         there = np.flatnonzero(~column.holes)
         dates = to_datetime([column.word(row) for row in there.tolist()], format="ISO8601", errors="coerce", utc=True)
         if dates.isna().any():
@@ -266,32 +273,8 @@ class TableFile:
         times[there] = dates.as_unit("us").asi8
         return times
 
-    def _require_no_holes(self, name: str, holes: NDArray[np.bool_]) -> None:
-        if holes.any():
-            drop = "dataset.missing=drop leaves such rows out"
-            raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
 
-    def _put_mean(self, name: str, values: NDArray[np.float64]) -> float:
-        """Fill a column's holes in place, and return what with."""
-        holes = np.isnan(values)
-        if holes.all():
-            raise FklError(f"{self.path}, column {short(name)}: all cells are missing, so there is no mean")
-        mean = float(values[~holes].mean())
-        values[holes] = mean
-        return mean
-
-    def _with_sites(
-        self, table: Table, columns: dict[str, Column], keep: NDArray[np.bool_], rows: NDArray[np.int64]
-    ) -> Table:
-        """The same with each row's site, sites in the order in which they first appear."""
-        if self.site is None:
-            return table
-        column = columns[self.site]
-        names = tuple(dict.fromkeys(column.words(keep)))
-        return replace(table, site=_codes(column, rows, names).astype(np.int64), site_names=names)
-
-
-def _codes(column: Column, rows: NDArray[np.int64], words: tuple[str, ...]) -> NDArray[np.float64]:
+def _codes_of_words(column: Column, rows: NDArray[np.int64], words: tuple[str, ...]) -> NDArray[np.float64]:
     """Numbers of a column's words in these rows."""
     code = {word: float(number) for number, word in enumerate(words)}
     return np.array([code[column.word(row)] for row in rows.tolist()])

@@ -270,12 +270,13 @@ def limit(low: int, high: int) -> str:
 def expanded(patterns: Iterable[str]) -> Iterator[str]:
     """Names that patterns stand for, in the order of a shell: the last braces change first."""
     for pattern in patterns:
-        parts = BRACES.split(str(pattern))  # the odd ones stood in braces
-        yield from map("".join, product(*(_choices(part) if i % 2 else [part] for i, part in enumerate(parts))))
-
-
-def _choices(text: str) -> list[str]:
-    """What a pair of braces stands for."""
-    if match := RANGE.fullmatch(text):
-        return [str(number).zfill(len(match[1])) for number in range(int(match[1]), int(match[2]) + 1)]
-    return text.split(",")
+        choices = []
+        for i, part in enumerate(BRACES.split(str(pattern))):
+            if i % 2 == 0:  # the odd ones stood in braces
+                choices.append([part])
+            elif match := RANGE.fullmatch(part):
+                first, last = int(match[1]), int(match[2])
+                choices.append([str(number).zfill(len(match[1])) for number in range(first, last + 1)])
+            else:
+                choices.append(part.split(","))
+        yield from map("".join, product(*choices))

@@ -44,7 +44,7 @@ class TableSet:
         return made
 
     @classmethod
-    def of(cls, node: Mapping[str, Any]) -> "TableSet":
+    def from_node(cls, node: Mapping[str, Any]) -> "TableSet":
         """The data set of a node that is known to be right, such as those that fkl ships."""
         values = {key: value for key, value in node.items() if key != "_target_"}
         return cls.with_keys(values)(**values)

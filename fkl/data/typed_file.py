@@ -26,7 +26,7 @@ PER_CELL = 72
 """Bytes of memory that a cell takes at most before it is a number."""
 
 
-def _parquet(path: str, raw: bytes) -> "DataFrame":
+def _read_parquet(path: str, raw: bytes) -> "DataFrame":
     from pyarrow import BufferReader, parquet
 
     file = parquet.ParquetFile(BufferReader(raw))
@@ -35,7 +35,7 @@ def _parquet(path: str, raw: bytes) -> "DataFrame":
     return file.read().to_pandas(ignore_metadata=True)
 
 
-def _feather(path: str, raw: bytes) -> "DataFrame":
+def _read_feather(path: str, raw: bytes) -> "DataFrame":
     from pyarrow import BufferReader, feather
 
     table = feather.read_table(BufferReader(raw), memory_map=False)
@@ -43,7 +43,7 @@ def _feather(path: str, raw: bytes) -> "DataFrame":
     return table.to_pandas(ignore_metadata=True)
 
 
-def _npz(path: str, raw: bytes) -> "DataFrame":
+def _read_npz(path: str, raw: bytes) -> "DataFrame":
     """Arrays of one axis are columns; one of two axes is a column for each of its columns, named with its number."""
     from pandas import DataFrame
 
@@ -67,9 +67,9 @@ def _npz(path: str, raw: bytes) -> "DataFrame":
 
 
 FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
-    ".parquet": ("Parquet", _parquet),
-    ".feather": ("Feather", _feather),
-    ".npz": ("npz", _npz),
+    ".parquet": ("Parquet", _read_parquet),
+    ".feather": ("Feather", _read_feather),
+    ".npz": ("npz", _read_npz),
 }
 """By the end of a file's name."""
 
@@ -100,11 +100,11 @@ def read(path: str, raw: bytes) -> Columns:
         raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
     frame = frame[[name for name in frame if not INDEX.fullmatch(str(name))]]
     names = checked_names([str(name) for name in frame], path)
-    columns = {name: _column(path, name, frame.iloc[:, i]) for i, name in enumerate(names)}
+    columns = {name: _convert_column(path, name, frame.iloc[:, i]) for i, name in enumerate(names)}
     return Columns(path, columns, lambda row: f"{path}, row {row + 1}", len(frame))
 
 
-def _column(path: str, name: str, values: "Series[Any]") -> Column:
+def _convert_column(path: str, name: str, values: "Series[Any]") -> Column:
     from pandas.api import types
 
     holes = values.isna().to_numpy(np.bool_, copy=True)

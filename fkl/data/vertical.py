@@ -194,7 +194,15 @@ class FeatureGroups:
         y, scale = table.y, table.scale
         if len(values) == 2:
             y, scale = np.where(y == values[0], -1.0, 1.0), scale.to_signs(*values.tolist())
-        groups = self._groups(table.x.shape[1], rng)
+        features = table.x.shape[1]
+        if self.groups is not None:
+            groups = _given_groups(self.groups, features)
+        else:
+            require(features >= 2, "parties", self.parties, f"left out: no two parties can share {features} feature")
+            parties = min(FEW_PARTIES, features) if self.parties is None else self.parties
+            require(parties <= features, "parties", parties, f"at most {features}, the features of the data set")
+            order = rng.permutation(features) if self.how == "random" else np.arange(features)
+            groups = tuple(np.sort(group) for group in np.array_split(order, parties))
         active = max(len(groups) // 2, 1) if self.active is None else self.active
         require(active <= len(groups), "active", active, f"at most {len(groups)}, the parties")
         parts = (groups, tuple(range(active)), self.test_share)
@@ -203,17 +211,8 @@ class FeatureGroups:
         require(0 < vertical.test_rows < len(y), "test_share", self.test_share, allowed)
         return vertical
 
-    def _groups(self, features: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
-        if self.groups is not None:
-            return _partition(self.groups, features)
-        require(features >= 2, "parties", self.parties, f"left out: no two parties can share {features} feature")
-        parties = min(FEW_PARTIES, features) if self.parties is None else self.parties
-        require(parties <= features, "parties", parties, f"at most {features}, the features of the data set")
-        order = rng.permutation(features) if self.how == "random" else np.arange(features)
-        return tuple(np.sort(group) for group in np.array_split(order, parties))
 
-
-def _partition(groups: list[list[int]], features: int) -> tuple[NDArray[np.int64], ...]:
+def _given_groups(groups: list[list[int]], features: int) -> tuple[NDArray[np.int64], ...]:
     """Groups that are known to hold every feature once."""
     owner: dict[int, int] = {}
     for party, group in enumerate(groups):

@@ -21,7 +21,6 @@ Sites differ in height, period, main direction and spread of directions, so the 
 at each, and which converters stand in the shadow differs too.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -124,9 +123,9 @@ class WaveFarm:
         for number, climate in enumerate(CLIMATES):
             for start in range(0, rows, CHUNK_ROWS):
                 here = slice(number * rows + start, number * rows + min(start + CHUNK_ROWS, rows))
-                layout = _layouts(here.stop - here.start, rng)
+                layout = _draw_layouts(here.stop - here.start, rng)
                 x[here, : 2 * CONVERTERS] = layout.reshape(2 * CONVERTERS, -1).T
-                x[here, 2 * CONVERTERS :] = _powers(layout, climate).T
+                x[here, 2 * CONVERTERS :] = _mean_powers(layout, climate).T
         return Table(
             x=x,
             y=x[:, 2 * CONVERTERS :].sum(axis=1),
@@ -136,7 +135,7 @@ class WaveFarm:
         )
 
 
-def _layouts(rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _draw_layouts(rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Positions (2, 16, rows): converters set down one after the other, again where too close to one before.
 
     Each layout keeps to a square of its own, drawn with side and place, so some are dense and some are wide.
@@ -155,36 +154,28 @@ def _layouts(rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return layout
 
 
-def _powers(layout: NDArray[np.float64], climate: Climate) -> NDArray[np.float64]:
+def _mean_powers(layout: NDArray[np.float64], climate: Climate) -> NDArray[np.float64]:
     """Mean power (16, rows) in W of each converter over the sea states of a site."""
     powers = np.zeros(layout.shape[1:])
     x, y = layout.astype(np.float32)
-    for angle, share_of_direction in _directions(climate):
-        passing = _passing(x, y, angle, _wavelength(climate.period))
+    wavelength = GRAVITY * climate.period**2 / (2 * np.pi)
+    # Directions in radians and the share of time of each: a normal density, cut at two standard deviations
+    weights = np.exp(-np.square(DIRECTIONS) / 2)
+    angles = np.deg2rad(climate.direction + climate.spread * DIRECTIONS)
+    for angle, share_of_direction in zip(angles.tolist(), (weights / weights.sum()).tolist(), strict=True):
+        passing = _share_passing(x, y, angle, wavelength)
         for factor, share_of_time in HEIGHT_FACTORS:
-            alone = _power_alone(factor * climate.height, climate.period)
+            # Power in W, before the rated power cuts it off, of a converter that nothing shadows
+            flux = SEA_WATER * GRAVITY**2 * (factor * climate.height) ** 2 * climate.period / (64 * np.pi)
+            off_resonance = (climate.period - RESONANCE_PERIOD) / RESONANCE_BANDWIDTH
+            alone = float(flux * CAPTURE_WIDTH / (1 + off_resonance**2))
             powers += share_of_direction * share_of_time * np.minimum(alone * passing, RATED_POWER)
     return powers
 
 
-def _directions(climate: Climate) -> Iterator[tuple[float, float]]:
-    """Directions in radians and the share of time of each: a normal density, cut at two standard deviations."""
-    weights = np.exp(-np.square(DIRECTIONS) / 2)
-    angles = np.deg2rad(climate.direction + climate.spread * DIRECTIONS)
-    return zip(angles.tolist(), (weights / weights.sum()).tolist(), strict=True)
-
-
-def _wavelength(period: float) -> float:
-    return GRAVITY * period**2 / (2 * np.pi)
-
-
-def _power_alone(height: float, period: float) -> float:
-    """Power in W, before the rated power cuts it off, of a converter that nothing shadows."""
-    flux = SEA_WATER * GRAVITY**2 * height**2 * period / (64 * np.pi)
-    return float(flux * CAPTURE_WIDTH / (1 + ((period - RESONANCE_PERIOD) / RESONANCE_BANDWIDTH) ** 2))
-
-
-def _passing(x: NDArray[np.float32], y: NDArray[np.float32], angle: float, wavelength: float) -> NDArray[np.float32]:
+def _share_passing(
+    x: NDArray[np.float32], y: NDArray[np.float32], angle: float, wavelength: float
+) -> NDArray[np.float32]:
     """Share of the incoming power (16, rows) that those upstream leave each converter at (x, y), both (16, rows)."""
     cosine, sine = float(np.cos(angle)), float(np.sin(angle))
     along = x * cosine + y * sine

@@ -60,7 +60,7 @@ NUMBER = rb"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,4})?"
 """Of no more digits than a float could need: all are kept in arrays as wide as the longest."""
 
 
-def _file(participant: int) -> DataFile:
+def _file_of(participant: int) -> DataFile:
     size, sha256 = KNOWN.get(participant, (None, None))
     name = f"data_{participant}_accel_phone.txt"
     return DataFile("wisdm", name, URL, sha256, size, instead="dataset=ellipses, which needs no file")
@@ -89,7 +89,7 @@ class Recordings:
     lacking: dict[str, tuple[str, ...]]
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """All of it in one line."""
         words = [f"{self.used} participants of the {self.at_hand} at hand ({len(PARTICIPANTS)} were published)"]
         words.append(f"{len(self.table.y)} windows")
@@ -124,7 +124,7 @@ class Wisdm:
 
     name: ClassVar[str] = "wisdm"
     title: ClassVar[str] = "two activities from a phone's accelerometer, two classes, 51 participants"
-    files: ClassVar[tuple[DataFile, ...]] = tuple(_file(participant) for participant in PARTICIPANTS)
+    files: ClassVar[tuple[DataFile, ...]] = tuple(_file_of(participant) for participant in PARTICIPANTS)
     licence: ClassVar[str] = "CC BY 4.0"
     shape: ClassVar[str] = "about 72 a participant x 3"
 
@@ -166,7 +166,7 @@ class Wisdm:
             As `read`.
         """
         recordings = self.read(store, rng)
-        print(recordings.told)
+        print(recordings.summary)
         return recordings.table
 
     def read(self, store: Store, rng: np.random.Generator) -> Recordings:
@@ -182,16 +182,21 @@ class Wisdm:
             store.fetch(self.files[0])  # with its archive come all the others
         places = {file: place for file in self.files if (place := store.find(file)) is not None}
         at_hand = list(places)
-        chosen = self._chosen(at_hand, rng)
+        chosen = at_hand
+        if self.participants is not None:
+            allowed = f"at most {len(at_hand)}, the participants whose file is at hand"
+            require(self.participants <= len(at_hand), "participants", self.participants, allowed)
+            drawn = rng.choice(len(at_hand), self.participants, replace=False)
+            chosen = [at_hand[number] for number in np.sort(drawn)]  # in the order of participants
         x, y, site, names, broken = [], [], [], [], 0
         lacking: dict[str, list[str]] = {activity: [] for activity in self.classes}
         for file in chosen:
             participant = file.name.split("_")[1]
             found = places[file].stat()
             kept = store, file, participant, found.st_mtime_ns, found.st_size
-            broken += _of_file(*kept).broken
+            broken += _readings_of_file(*kept).broken
             for activity, label in self.classes.items():
-                means = _windows(*kept, ACTIVITIES[activity], self.seconds)
+                means = _means_of_windows(*kept, ACTIVITIES[activity], self.seconds)
                 if not len(means):
                     lacking[activity].append(participant)
                     continue
@@ -214,15 +219,6 @@ class Wisdm:
             return {activity: float(label) for label, activity in enumerate(ACTIVITIES)}
         return {self.activity: 1.0, self.against: -1.0}
 
-    def _chosen(self, at_hand: list[DataFile], rng: np.random.Generator) -> list[DataFile]:
-        """Files to read, in the order of participants."""
-        if self.participants is None:
-            return at_hand
-        allowed = f"at most {len(at_hand)}, the participants whose file is at hand"
-        require(self.participants <= len(at_hand), "participants", self.participants, allowed)
-        drawn = rng.choice(len(at_hand), self.participants, replace=False)
-        return [at_hand[number] for number in np.sort(drawn)]
-
 
 @dataclass(frozen=True)
 class Readings:
@@ -243,24 +239,24 @@ class Readings:
     values: NDArray[np.float64]
     broken: int
 
-    def of(self, letter: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def of_activity(self, letter: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Times (m,) and values (m, 3) of one activity, in the order of the file."""
         chosen = self.letter == letter.encode()
         return self.time[chosen], self.values[chosen]
 
 
 @lru_cache(maxsize=len(PARTICIPANTS))
-def _of_file(store: Store, file: DataFile, participant: str, changed: int, size: int) -> Readings:
+def _readings_of_file(store: Store, file: DataFile, participant: str, changed: int, size: int) -> Readings:
     """Readings of a file of this age and size, kept since each run of a sweep asks again for files of many MB."""
     return read_accelerometer(store.read(file), file.name, participant)
 
 
 @lru_cache(maxsize=len(PARTICIPANTS) * len(ACTIVITIES))
-def _windows(
+def _means_of_windows(
     store: Store, file: DataFile, participant: str, changed: int, size: int, letter: str, seconds: float
 ) -> NDArray[np.float64]:
     """Means of an activity's windows, kept since each replicate that draws its participants asks again."""
-    return window_means(*_of_file(store, file, participant, changed, size).of(letter), seconds)
+    return window_means(*_readings_of_file(store, file, participant, changed, size).of_activity(letter), seconds)
 
 
 def read_accelerometer(raw: bytes, where: str, participant: str) -> Readings:

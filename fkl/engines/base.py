@@ -134,7 +134,7 @@ class Engine:
 
     # After the rounds
 
-    def whole(self, experiment: Any) -> Any:
+    def with_all_clients(self, experiment: Any) -> Any:
         """The experiment with all clients, which tables and models are of."""
         return experiment
 

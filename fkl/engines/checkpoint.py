@@ -112,8 +112,8 @@ class Checkpoint:
         position = None if self._follower is None else self._follower.position
         try:
             text = {"digest": self._digest, "place": list(place), "rounds": getattr(done, "t", 0)}
-            text["done"] = writer.plain(done)
-            text["position"] = writer.plain(position)
+            text["done"] = writer.to_plain(done)
+            text["position"] = writer.to_plain(position)
             words = np.frombuffer(json.dumps(text).encode(), np.uint8)
             write_sealed(self.file, {TEXT: words, **writer.arrays})
         except NotPlainError as error:  # a method of the user's own

@@ -88,15 +88,11 @@ def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
     if usual * values.get("lam", 0.0) > 1:  # too large even if the step were not
         others.append("lam")
     keys, beyond = others if others and step <= 1 else [size, *others], bool(others) or step > LARGEST_STEP
-    told = [f"algo.{key}={_shown(key, values[key])}" for key in keys]
+    usual_step = "theory's" if size == "step_size" else "1/sqrt(T)"
+    told = [f"algo.{key}={f'null, which is {usual_step}' if values[key] is None else values[key]}" for key in keys]
     if keys == ["lam"]:
         return beyond, f"with {told[0]}: lower it, for steps of {usual:.3g} to less than {1 / usual:.3g}"
     return beyond, f"with {' and '.join(told)}: lower {'it' if len(keys) == 1 else 'them'}"
-
-
-def _shown(key: str, value: object) -> str:
-    usual = "theory's" if key == "step_size" else "1/sqrt(T)"
-    return f"null, which is {usual}" if value is None else str(value)
 
 
 def worse_than_zero(targets: NDArray[Any], mse: NDArray[np.float64]) -> str | None:

@@ -195,11 +195,28 @@ class Scan:
             () if bank is None else _on_device((bank.rho, bank.scale, bank.phase)),
             () if self._of_streams else _on_device(parts(world.samples.rows)),
         )
-        shown = self._looked_at(state)
+        # Shapes of what a round shows; tracing it also tells what it asks for.
+        given = self.given(range(1), 1)
+        try:
+            shown = jax.eval_shape(self._first_round, self._fixed, parts(state), given)
+        except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
+            [why, *_] = str(error).splitlines()
+            raise FklError(f"engine=jax: the rounds of {algorithm.label} cannot be traced: {why}") from None
+        if self._of_streams:
+            require_shape("Outcome.y_hat", shown.y_hat, *judge.loss.shape)
+            if shown.loss is not None:
+                require_shape("Outcome.loss", shown.loss, *judge.loss.shape, None)
         if self._of_streams and judge.kernel_loss is None and shown.loss is not None:
             judge.kernel_loss = np.zeros(shown.loss.shape)
         self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
-        self.length = self._rounds_at_once(0 if self._of_streams else shown.size * shown.dtype.itemsize)
+        # Scans are as long as memory and patience allow, and alike, so that few rounds of the last are for nothing.
+        nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
+        nbytes += sum(part.nbytes for part in jax.tree.leaves(self.given(range(1), 1)))
+        most, rounds, clients = min(MOST_ROUNDS, ROOM // nbytes), world.problem.rounds, world.problem.clients
+        if bank is not None and self._of_streams and _on_cpu():
+            most = min(most, ANGLES // (bank.replicates * bank.kernels * bank.rho.shape[-1] * clients))
+        scans = -(-rounds // max(LEAST_ROUNDS, most))
+        self.length = max(LEAST_ROUNDS, -(-rounds // scans))
         program, given = jax.jit(self._rounds, donate_argnums=1), self.given(range(1), self.length)
         self._compiled = _compiled(program.lower(self._fixed, self._carried(state), given))
 
@@ -228,30 +245,6 @@ class Scan:
     def _carried(self, state: Any) -> tuple[Any, Any]:
         return parts(state), parts(self._judge.sums) if self._of_streams else ()
 
-    def _looked_at(self, state: Any) -> Any:
-        """Shapes of what a round shows; tracing it also tells what it asks for."""
-        try:
-            shown = jax.eval_shape(self._first_round, self._fixed, parts(state), self.given(range(1), 1))
-        except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
-            [why, *_] = str(error).splitlines()
-            raise FklError(f"engine=jax: the rounds of {self._algorithm.label} cannot be traced: {why}") from None
-        if self._of_streams:
-            here = self._judge.loss.shape
-            require_shape("Outcome.y_hat", shown.y_hat, *here)
-            if shown.loss is not None:
-                require_shape("Outcome.loss", shown.loss, *here, None)
-        return shown
-
-    def _rounds_at_once(self, shown: int) -> int:
-        """How many, of which each shows so many bytes, so that few of the last scan are for nothing."""
-        problem, bank = self._world.problem, self._bank
-        given = sum(part.nbytes for part in jax.tree.leaves(self.given(range(1), 1)))
-        most = min(MOST_ROUNDS, ROOM // (given + shown))
-        if bank is not None and self._of_streams and _on_cpu():
-            most = min(most, ANGLES // (bank.replicates * bank.kernels * bank.rho.shape[-1] * problem.clients))
-        scans = -(-problem.rounds // max(LEAST_ROUNDS, most))
-        return max(LEAST_ROUNDS, -(-problem.rounds // scans))
-
     def given(self, rounds: range, length: int) -> Given:
         """What goes into a scan of these rounds; 0 in those that fill it up."""
 
@@ -271,22 +264,19 @@ class Scan:
 
         def one(carried: Any, given: Given) -> Any:
             state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.drawn))
-            sums, shown = self._shown(carried[1], outcome, given)
+            # What the judge adds up, and what it is told of a round
+            sums, shown = (), (outcome,)
+            if self._of_streams:
+                _, y, share = given.samples
+                added = rebuilt(self._judge.sums, carried[1]).after(outcome, y, share > 0, self._judge.lam)
+                sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance)
+                sums, shown = parts(added), (*map(sum_in_order, added.terms()), *sure)
             after = parts(state), sums
             changing = tuple(part for _, given_too in self._booked for part in parts(given_too) if traced(part))
             kept = jax.tree.map(lambda new, old: jnp.where(given.counts, new, old), after, carried)
             return kept, Told(shown, changing)
 
         return lax.scan(one, carried, given)
-
-    def _shown(self, sums: Any, outcome: Any, given: Given) -> tuple[Any, tuple[Array, ...]]:
-        """What the judge adds up, and what it is told of a round."""
-        if not self._of_streams:
-            return (), (outcome,)
-        _, y, share = given.samples
-        after = rebuilt(self._judge.sums, sums).after(outcome, y, share > 0, self._judge.lam)
-        sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance)
-        return parts(after), (*map(sum_in_order, after.terms()), *sure)
 
     def _first_round(self, fixed: _Fixed, state: Any, given: Given) -> Any:
         one = jax.tree.map(lambda values: values[0], given)
@@ -368,11 +358,11 @@ class _Streams:
         self._replicates, self._drawn = replicates, drawn
 
     def uniform(self, role: Role, t: Any, size: int, first: int = 0) -> Array:
-        """As of `Streams`."""
+        """Numbers in [0, 1), (R, size), asked for once and drawn for each round."""
         return self._numbers(_Drawn("uniform", role, (size, first)), size)
 
     def vectors(self, role: Role, t: Any, clients: range, size: int, draw: int = 0) -> Array:
-        """As of `Streams`."""
+        """Numbers in [0, 1), (R, K, size), asked for once and drawn for each round."""
         return self._numbers(_Drawn("vectors", role, (clients, size, draw)), len(clients), size)
 
     def _numbers(self, asked: _Drawn, *shape: int) -> Array:
@@ -403,11 +393,11 @@ class _Channel:
         self.booked: list[_Booked] = []
 
     def down(self, message: Any) -> Any:
-        """As of `Channel`."""
+        """Writes down what clients are told, and hands it on."""
         return self._passed("downlink", message)
 
     def up(self, message: Any) -> Any:
-        """As of `Channel`."""
+        """Writes down what clients send, and hands it on."""
         return self._passed("uplink", message)
 
     def _passed(self, direction: str, message: Any) -> Any:
@@ -436,7 +426,7 @@ class _Channel:
         return share
 
     def any_answer(self, heard: Array, together: Any) -> Any:
-        """As of `Channel`."""
+        """Whether anyone has answered: sure where somebody is there in every round."""
         return True if self._always else heard.any()
 
 
@@ -451,7 +441,7 @@ class _Round:
         return getattr(self.problem, name)
 
     def round(self, t: Any) -> tuple[Array, Array, Array]:
-        """As of `Problem`."""
+        """Samples, targets and shares of the traced round, whatever its number."""
         x, y, share = self.samples
         return x, y, share
 
@@ -478,13 +468,13 @@ class _Samples:
         self._held, self._rows, self._knows = held, rows, minimiser is not None
 
     def gradient(self, theta: Array) -> Array:
-        """As of `BatchSamples`."""
+        """Gradient of each client's mean loss at theta, by the traced rows."""
         return self._held.loss.gradient(self._rows, theta)
 
     def minimise(self, c: Any, v: Array, start: Array) -> Array:
-        """As of `BatchSamples`."""
+        """The minimiser, which the first round asks for and later rounds apply."""
         if not self._knows:
-            self.minimiser = self._held.loss.minimiser(self._held.rows, c).whole
+            self.minimiser = self._held.loss.minimiser(self._held.rows, c).as_arrays
             return v
         return self.minimiser(v, start)
 

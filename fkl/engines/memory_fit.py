@@ -31,7 +31,11 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
     together = min(chunk or 1, experiment.replicates)
     rows = problem.rounds * ROUND_BYTES + problem.clients * CLIENT_BYTES
     what = f"the records of {problem.rounds} rounds and {problem.clients} clients"
-    memory.require_memory(together * rows, what, _keys_of_rounds(experiment, together))
+    # Keys that say how many rounds there are, and how many replicates run together
+    algorithm: Any = experiment.algorithm
+    of_rounds = [f"algo.{key.name}" for key in fields(algorithm) if getattr(algorithm, key.name) == problem.rounds]
+    keys = ", ".join(of_rounds or ["partition.rounds", "partition.clients"])
+    memory.require_memory(together * rows, what, f"{keys} or chunk={together}" if together > 1 else keys)
     fits = experiment.task.replicates_at_once(partial(rehearse, experiment))
     fits = experiment.engine.least(fits)
     return together if chunk and experiment.redraw is None else fits
@@ -53,7 +57,7 @@ def rehearse(experiment: Experiment) -> tuple[int, int]:
     steps = [full]
     while full >= MANY_FEATURES and steps[0] >= MANY_FEATURES // 4:
         steps.insert(0, steps[0] // 4)
-    _first_round(_small(experiment))
+    _first_round(_small_experiment(experiment))
     peaks: list[int] = []
     held = 0
 
@@ -71,7 +75,7 @@ def rehearse(experiment: Experiment) -> tuple[int, int]:
     return held, peaks[-1]
 
 
-def _small(experiment: Experiment) -> Experiment:
+def _small_experiment(experiment: Experiment) -> Experiment:
     """The same with as few features and clients as compile all that there is to compile."""
     experiment = replace(experiment, problem=experiment.task.for_few_clients(FEW_CLIENTS), redraw=None)
     return _with_features(experiment, 2)
@@ -105,25 +109,27 @@ class _Watching(Channel):
         self.told = self.sent = ""
 
     def down(self, message: Any) -> Any:
-        """As `Channel.down`."""
-        self.told = self.told or self._holes(message)
+        """Passes on what clients are told, and notes the first hole in it."""
+        self.told = self.told or self._first_hole(message)
         return super().down(message)
 
     def up(self, message: Any) -> Any:
-        """As `Channel.up`."""
-        self.sent = self.sent or self._holes(message)
+        """Passes on what clients send, and notes the first hole in it."""
+        self.sent = self.sent or self._first_hole(message)
         return super().up(message)
 
     def send_to_neighbours(self, message: Any, *how: Any) -> Any:
-        """As `Channel.send_to_neighbours`."""
-        self.sent = self.sent or self._holes(message)
+        """Passes on what agents send, and notes the first hole in it."""
+        self.sent = self.sent or self._first_hole(message)
         return super().send_to_neighbours(message, *how)
 
-    def _holes(self, message: Any) -> str:
+    def _first_hole(self, message: Any) -> str:
         for name, payloads in kinds(message):
             for payload in payloads:
                 for field in getattr(payload, "leading", ()):
-                    if hole := _hole(f"{type(message).__name__}.{name}", getattr(payload, field), self._present > 0):
+                    if hole := _describe_hole(
+                        f"{type(message).__name__}.{name}", getattr(payload, field), self._present > 0
+                    ):
                         return hole
         return ""
 
@@ -141,13 +147,13 @@ def first_not_finite(experiment: Experiment, replicates: tuple[int, ...], rounds
         if is_dataclass(outcome):
             kind = type(outcome).__name__
             arrays = {f"{kind}.{field.name}": getattr(outcome, field.name) for field in fields(outcome)}
-        shown = (_hole(name, values, here) for name, values in arrays.items())
+        shown = (_describe_hole(name, values, here) for name, values in arrays.items())
         if hole := channel.told or next(filter(None, shown), "") or channel.sent:
             return hole.replace("is not finite", f"is not finite in round {t + 1}")
     return ""
 
 
-def _hole(name: str, values: Any, present: NDArray[np.bool_]) -> str:
+def _describe_hole(name: str, values: Any, present: NDArray[np.bool_]) -> str:
     """That an array is not finite, and whose part of it, where its second axis is that of clients; else nothing."""
     if not hasattr(values, "dtype") or values.dtype.kind != "f" or np.isfinite(values).all():
         return ""
@@ -160,7 +166,7 @@ def _hole(name: str, values: Any, present: NDArray[np.bool_]) -> str:
 
 def kinds_sent(experiment: Experiment) -> dict[str, set[str]]:
     """Kinds of message by direction, as a first round with few features has them."""
-    experiment = _small(experiment)
+    experiment = _small_experiment(experiment)
     world, ledger = make_world(experiment, (0,))
     world.channel.open_round(0, experiment.problem.present[0])
     experiment.algorithm.step(world, experiment.algorithm.init(world), 0)
@@ -168,14 +174,6 @@ def kinds_sent(experiment: Experiment) -> dict[str, set[str]]:
     for direction, kind in ledger.kinds:
         sent.setdefault(direction, set()).add(kind)
     return sent
-
-
-def _keys_of_rounds(experiment: Experiment, together: int) -> str:
-    """Keys that say how many rounds there are, and how many replicates run together."""
-    algorithm, rounds = experiment.algorithm, experiment.problem.rounds
-    keys = [f"algo.{key.name}" for key in fields(algorithm) if getattr(algorithm, key.name) == rounds]  # type: ignore[arg-type]
-    keys = keys or ["partition.rounds", "partition.clients"]
-    return ", ".join(keys) + (f" or chunk={together}" if together > 1 else "")
 
 
 @contextmanager

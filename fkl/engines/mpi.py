@@ -131,7 +131,7 @@ class Ranks:
         self._comm.Allreduce(MPI.IN_PLACE, found, MPI.SUM)
         return found
 
-    def beside(self, values: NDArray[Any]) -> NDArray[Any]:
+    def gather_clients(self, values: NDArray[Any]) -> NDArray[Any]:
         """What each rank knows of its clients, (R, K, ...), of all of them on the first rank; elsewhere as it is."""
         own = np.ascontiguousarray(np.moveaxis(values, 1, 0))
         sizes = [int(size) for size in self._comm.allgather(own.size)]
@@ -142,10 +142,10 @@ class Ranks:
         self._comm.Gatherv(own, (found, sizes))
         return np.ascontiguousarray(np.moveaxis(found, 0, 1))
 
-    def whole(self, ledger: Ledger) -> Ledger:
+    def gather_ledger(self, ledger: Ledger) -> Ledger:
         """On the first rank the ledger of all clients; elsewhere with the counts of all, and its own clients."""
         rounds, (replicates, clients) = len(ledger.seconds), ledger.shape
-        found = {name: self.beside(tally.by_client) for name, tally in ledger.tallies.items()}
+        found = {name: self.gather_clients(tally.by_client) for name, tally in ledger.tallies.items()}
         everyone = max((tally.shape[1] for tally in found.values()), default=clients)
         made = Ledger(rounds, replicates, everyone, ledger.cost, tuple(ledger.tallies))
         for name, whole in made.tallies.items():
@@ -196,7 +196,7 @@ class OverRanks(Channel):
         everyone = {"R": self.ledger.shape[0], "K": self._everyone, "L": 0}
         message = received_message(message, everyone, self.width)
         parts = [part for _, payloads in kinds(message) for part in payloads]
-        own = [part.of(self._mine) if isinstance(part, PerClient | Selected) else part for part in parts]
+        own = [part.select_entries(self._mine) if isinstance(part, PerClient | Selected) else part for part in parts]
         return super().down(rebuilt(message, own))
 
     def up(self, message: Any) -> Any:
@@ -236,17 +236,15 @@ class _Letter:
 
     def mean(self, place: int, share: Array) -> Array:
         if share is not self._share:
-            self._share, self._means = share, self._made(share)
+            if self._ranks.first:  # nothing comes before its tiles
+                terms = [tuple(total[None] for total in payload.sums(share)) for payload in self._payloads]
+            else:
+                terms = [payload.tile_sums(share) for payload in self._payloads]
+            sums = iter(self._ranks.added([term for of_one in terms for term in of_one]))
+            parts = [[next(sums) for _ in of_one] for of_one in terms]
+            self._share = share
+            self._means = [payload.of_sums(*part) for payload, part in zip(self._payloads, parts, strict=True)]
         return self._means[place]
-
-    def _made(self, share: Array) -> list[Array]:
-        if self._ranks.first:  # nothing comes before its tiles
-            made = [tuple(total[None] for total in payload.sums(share)) for payload in self._payloads]
-        else:
-            made = [payload.tile_sums(share) for payload in self._payloads]
-        sums = iter(self._ranks.added([term for terms in made for term in terms]))
-        parts = [[next(sums) for _ in terms] for terms in made]
-        return [payload.of_sums(*part) for payload, part in zip(self._payloads, parts, strict=True)]
 
 
 class _OfAll:
@@ -388,7 +386,7 @@ class OnRanks(Mpi):
             print(f"engine=mpi: {of_all}: {idle}", file=sys.stderr)
         if some is None:
             return None
-        own = Slice.of(experiment.problem, some.mine(clients))
+        own = Slice.from_problem(experiment.problem, some.mine(clients))
         return replace(experiment, problem=own, engine=OnRanks(some, again))
 
     def rounds(
@@ -424,7 +422,7 @@ class OnRanks(Mpi):
     def gathered(self, chunk: Chunk) -> Chunk:
         """On the first rank the judge and the ledger of all clients, and the judge with all their streams."""
         judge: Any = chunk.judge
-        judge, ledger = judge.gathered(self._ranks.beside), self._ranks.whole(chunk.ledger)
+        judge, ledger = judge.gathered(self._ranks.gather_clients), self._ranks.gather_ledger(chunk.ledger)
         if self.speaks and self._again is not None:
             judge.problem = self._again().problem
         return replace(chunk, judge=judge, ledger=ledger)
@@ -433,7 +431,7 @@ class OnRanks(Mpi):
         """One that all ranks keep of the same round."""
         return CommonCheckpoint(folder / CHECKPOINTS, self._ranks, every, digest, follower)
 
-    def whole(self, experiment: Experiment) -> Experiment:
+    def with_all_clients(self, experiment: Experiment) -> Experiment:
         """The experiment with all clients, prepared again when it is first asked for."""
         assert self._again is not None
         return self._again()
@@ -451,13 +449,6 @@ def hush() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
-
-
-def _say(error: BaseException) -> None:
-    """One line for what the user can mend, and all there is to know of anything else."""
-    print(end="", file=sys.stdout, flush=True)
-    words = f"fkl: {' '.join(str(error).split())}\n" if isinstance(error, FklError) else traceback.format_exc()
-    os.write(_LOUD[-1], words.encode())
 
 
 def started() -> Ranks:
@@ -485,7 +476,10 @@ def ending_together(ranks: Ranks) -> Iterator[None]:
         yield
     except BaseException as error:
         if not ranks.gone_within(GRACE_S):
-            _say(error)
+            # One line for what the user can mend, and all there is to know of anything else
+            print(end="", file=sys.stdout, flush=True)
+            words = f"fkl: {' '.join(str(error).split())}\n" if isinstance(error, FklError) else traceback.format_exc()
+            os.write(_LOUD[-1], words.encode())
             ranks.end_all()
         raise
     ranks.gone_within(float("inf"))

@@ -127,18 +127,23 @@ def simulate(
     """
     engine = experiment.engine
     with _playing(threads), within_memory(experiment, chunk):
-        resumed = _resumed(experiment, checkpoint)
-        if resumed is None:
+        # From the place of a checkpoint, with a world for it, or from the beginning
+        place, resumed = checkpoint.place() if checkpoint is not None else None, None
+        if checkpoint is not None and place is not None and place[0] < experiment.replicates:
+            world, _ = make_world(experiment, _numbers_together(experiment, *place))
+            resumed = checkpoint.load(world, InProgress)
+        if place is None or resumed is None:
             first, together = 0, fitting(experiment, chunk)
         else:
-            first, together, world, in_progress = resumed
+            (first, together), in_progress = place, resumed
+            world.channel.ledger = in_progress.ledger
             advance(first * world.problem.rounds + len(world.streams.replicates) * in_progress.t)
     while first < experiment.replicates:
         with _playing(threads), within_memory(experiment, chunk):
             if resumed is None:
-                world = make_world(experiment, _some(experiment, first, together))[0]
+                world = make_world(experiment, _numbers_together(experiment, first, together))[0]
                 in_progress = before_first_round(experiment, world)
-            keep = partial(_keep, checkpoint, (first, together), in_progress, world)
+            keep = partial(_save_if_due, checkpoint, (first, together), in_progress, world)
             played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
             shown = None if watch is None else partial(watch, played)
             try:
@@ -149,7 +154,13 @@ def simulate(
                 hole = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
                 raise DivergedError(experiment.algorithm, failed, in_progress.t, hole) from None
             if keep_functions:
-                played = replace(played, learned=_learned(experiment, world, in_progress))
+                algorithm: Any = experiment.algorithm
+                try:
+                    functions = algorithm.functions(world, in_progress.state, in_progress.t)
+                    pairs = zip(functions, experiment.task.scales(world), strict=True)
+                    played = replace(played, learned=tuple(Learned(*both) for both in pairs))
+                except (FklError, MemoryError) as error:  # the run itself is worth keeping
+                    print(f"no functions are kept: {error}", file=sys.stderr)
         yield engine.gathered(played)
         first, resumed = first + together, None
 
@@ -161,38 +172,14 @@ def _playing(threads: int | None) -> Iterator[None]:
         yield
 
 
-def _some(experiment: Experiment, first: int, together: int) -> tuple[int, ...]:
+def _numbers_together(experiment: Experiment, first: int, together: int) -> tuple[int, ...]:
     """Numbers of the replicates that run together."""
     return tuple(range(experiment.replicates)[first : first + together])
 
 
-def _resumed(experiment: Experiment, checkpoint: Checkpoint | None) -> tuple[int, int, World, InProgress] | None:
-    """The place of a checkpoint, a world for it, and what was under way; None where there is none of this run."""
-    place = checkpoint.place() if checkpoint is not None else None
-    if checkpoint is None or place is None or place[0] >= experiment.replicates:
-        return None
-    world, _ = make_world(experiment, _some(experiment, *place))
-    in_progress = checkpoint.load(world, InProgress)
-    if in_progress is None:
-        return None
-    world.channel.ledger = in_progress.ledger
-    return *place, world, in_progress
-
-
-def _keep(checkpoint: Checkpoint | None, place: tuple[int, int], in_progress: InProgress, world: World) -> None:
+def _save_if_due(checkpoint: Checkpoint | None, place: tuple[int, int], in_progress: InProgress, world: World) -> None:
     if checkpoint is not None and checkpoint.due:
         checkpoint.save(place, in_progress, vars(world))
-
-
-def _learned(experiment: Experiment, world: World, in_progress: InProgress) -> tuple[Learned, ...]:
-    """What the replicates of a world have learned."""
-    algorithm: Any = experiment.algorithm
-    try:
-        functions = algorithm.functions(world, in_progress.state, in_progress.t)
-    except (FklError, MemoryError) as error:  # the run itself is worth keeping
-        print(f"no functions are kept: {error}", file=sys.stderr)
-        return ()
-    return tuple(Learned(*both) for both in zip(functions, experiment.task.scales(world), strict=True))
 
 
 def before_first_round(experiment: Experiment, world: World) -> InProgress:

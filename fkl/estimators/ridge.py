@@ -62,7 +62,7 @@ class RffRidgeRegressor(IncrementalRegressor):
             self._equations.add(np.concatenate([*z], axis=1), y[start : start + BLOCK])
         theta, bias = deepcopy(self._equations).solve(self.lam)
         of_kernels, equal = theta.reshape(1, self._bank.kernels, -1), np.ones((1, self._bank.kernels))
-        self._function = replace(OnFeatures.of(self._bank, 0, of_kernels, equal), bias=np.array(bias))
+        self._function = replace(OnFeatures.from_bank(self._bank, 0, of_kernels, equal), bias=np.array(bias))
         return int(self._equations.samples)
 
     def _predict(self, x: Array) -> Array:

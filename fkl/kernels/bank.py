@@ -183,7 +183,8 @@ class FeatureBank:
         gram : (R, N, P, P) float64
         pull : (R, N, P) float64
         """
-        z = np.stack([self._of(r).features(x[r % len(x)])[0] for r in range(self.replicates)]).astype(np.float64)
+        each = [replace(self, rho=self.rho[r : r + 1], phase=self.phase[r : r + 1]) for r in range(self.replicates)]
+        z = np.stack([bank.features(x[r % len(x)])[0] for r, bank in enumerate(each)]).astype(np.float64)
         root = np.sqrt(weight)[:, None, :, None]
         z, y = root * z, root * y[:, None, :, None]
         if chosen is not None:
@@ -225,10 +226,6 @@ class FeatureBank:
         along = np.matmul(root, pull[..., None])
         logdet = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
         return root, np.matmul(root.swapaxes(-1, -2), along)[..., 0], logdet
-
-    def _of(self, r: int) -> "FeatureBank":
-        """Of one replicate."""
-        return replace(self, rho=self.rho[r : r + 1], phase=self.phase[r : r + 1])
 
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
         """`theta`, which is used up, with other values at an index."""
@@ -273,7 +270,7 @@ class CompiledBank(FeatureBank):
     """The same bank compiled: products by BLAS, and everything behind them."""
 
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
-        """As `FeatureBank.predict`."""
+        """theta_i' z_i(x_k) of all replicates, (R, K, N)."""
         from fkl.kernels import compiled_bank as compiled
 
         out = np.empty((self.replicates, x.shape[0], self.kernels))
@@ -296,7 +293,7 @@ class CompiledBank(FeatureBank):
         return out
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
-        """As `FeatureBank.descend`."""
+        """One gradient step for each client's own copy of each kernel."""
         from fkl.kernels import compiled_bank as compiled
 
         f = np.empty((self.replicates, x.shape[0], self.kernels))
@@ -310,7 +307,7 @@ class CompiledBank(FeatureBank):
         return f, squared_norm, theta
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
-        """As `FeatureBank.follow`."""
+        """Let every kernel follow one stream: predict, see the target, take a gradient step."""
         from fkl.kernels import compiled_stream as stream
 
         f = np.empty((self.replicates, len(x), self.kernels))
@@ -328,7 +325,7 @@ class CompiledBank(FeatureBank):
     def moments(
         self, x: Array, y: Array, weight: Array, chosen: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """As `FeatureBank.moments`."""
+        """Second moments of features and of features with targets, (R, N, P, P) and (R, N, P)."""
         from fkl.kernels import compiled_moments as moments
 
         R, N, P = self.replicates, self.kernels, self.width
@@ -342,7 +339,7 @@ class CompiledBank(FeatureBank):
         return gram, pull
 
     def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """As `FeatureBank.gaussian`."""
+        """Mean theta_i'z_i(x_k) and spread |root_i z_i(x_k)|^2, (R, K, N) both."""
         from fkl.kernels import compiled_moments as moments
 
         mean = np.empty((self.replicates, len(x), self.kernels))

@@ -158,25 +158,20 @@ class Dictionary:
         keys = "kernels.D or kernels.N" if R == 1 else f"kernels.D, kernels.N or chunk={R}"
         features = f"the random features of {self.N} kernels and {R} replicates"
         require_memory(2 * R * one * np.dtype(narrow).itemsize, features, keys)  # twice while they are put together
-        draws = [self._draw(dimension, generator, narrow) for generator in streams.generators(Role.FEATURES)]
-        rho = np.stack([frequencies for frequencies, _ in draws])
-        phase = np.stack([phase for _, phase in draws])
+        # Of each replicate frequencies (N or 1, d, D) and phases (N or 1, D or 0), drawn in float64 and then narrowed
+        count, rho, phase = 1 if self.shared else self.N, [], []
+        for generator in streams.generators(Role.FEATURES):
+            drawn = np.empty((count, dimension, self.D))
+            for i in range(count):
+                drawn[i] = DRAWS[self.draw](self.families[i], dimension, self.D, generator)
+            if not self.shared:
+                drawn *= self.scales[:, None, None]
+            rho.append(drawn.astype(narrow))
+            phases = generator.uniform(0, 2 * np.pi, (count, self.D if self.map == "cosine" else 0))
+            phase.append(phases.astype(narrow))
         scale = (self.scales if self.shared else np.ones(self.N)).astype(narrow)
         narrow_kernels = 0 if precision == "float64" else self.families.count("rbf")
-        return BANKS[engine](rho, scale, phase, narrow_kernels, np.dtype(precision))
-
-    def _draw(
-        self, dimension: int, generator: np.random.Generator, narrow: type[np.floating]
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """One replicate: frequencies (N or 1, d, D) and phases (N or 1, D or 0), drawn in float64 and then narrowed."""
-        count = 1 if self.shared else self.N
-        rho = np.empty((count, dimension, self.D))
-        for i in range(count):
-            rho[i] = DRAWS[self.draw](self.families[i], dimension, self.D, generator)
-        if not self.shared:
-            rho *= self.scales[:, None, None]
-        phase = generator.uniform(0, 2 * np.pi, (count, self.D if self.map == "cosine" else 0))
-        return rho.astype(narrow), phase.astype(narrow)
+        return BANKS[engine](np.stack(rho), scale, np.stack(phase), narrow_kernels, np.dtype(precision))
 
 
 def gram(family: str, scale: float, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

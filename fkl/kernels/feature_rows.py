@@ -67,7 +67,7 @@ class Rows:
     triangular: bool = False
 
     @classmethod
-    def of(cls, bank: Space, x: Array, y: Array, count: NDArray[np.int64], compressed: bool) -> "Rows":
+    def from_samples(cls, bank: Space, x: Array, y: Array, count: NDArray[np.int64], compressed: bool) -> "Rows":
         """Map samples with a bank of one kernel.
 
         Parameters
@@ -89,7 +89,15 @@ class Rows:
         for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
             size = end - start
             if compressed and size > P:
-                triangle = _triangle(bank, x[start:end], y[start:end])
+                # Triangular factor of [Phi y], (R, P + 1, P + 1), taken in block after block
+                triangle: Array = np.zeros((R, 0, P + 1))
+                for first in range(start, end, BLOCK_ROWS):
+                    block = slice(first, min(first + BLOCK_ROWS, end))
+                    features = bank.features(x[block])[:, 0]
+                    column = np.broadcast_to(y[block, None], (*features.shape[:2], 1))
+                    triangle = _triangular_factor(
+                        np.concatenate([triangle, np.concatenate([features, column], axis=2)], axis=1)
+                    )
                 phi[:, k], target[:, k], rest[:, k] = triangle[:, :P, :P], triangle[:, :P, P], triangle[:, P, P] ** 2
             else:
                 phi[:, k, :size], target[:, k, :size] = bank.features(x[start:end])[:, 0], y[start:end]
@@ -100,7 +108,7 @@ class Rows:
         if traced(theta):
             return namespace(theta).matmul(self.phi, theta)  # type: ignore[no-any-return]
         out = np.empty((*self.phi.shape[:3], theta.shape[3]))
-        phi, candidates, f = _flat(self.phi), _flat(theta), _flat(out)
+        phi, candidates, f = _joined_axes(self.phi), _joined_axes(theta), _joined_axes(out)
         step = TRIANGLE_ROWS if self.triangular else max(1, phi.shape[1])
 
         def work(begin: int, end: int) -> None:
@@ -129,22 +137,10 @@ class Rows:
     def normal(self) -> tuple["Symmetric", Array]:
         """Phi_i'Phi_i of all clients, and Phi_i'y_i, (R, K, P), made once: large."""
         R, K, _, P = self.phi.shape
-        return Symmetric.of(self.gram, R, K, P), self.weigh(self.y)
+        return Symmetric.from_matrices(self.gram, R, K, P), self.weigh(self.y)
 
 
-def _triangle(bank: Space, x: Array, y: Array) -> Array:
-    """Triangular factor of [Phi y], (R, P + 1, P + 1), for more than P rows, taken in block after block."""
-    width = bank.width + 1
-    triangle: Array = np.zeros((bank.replicates, 0, width))
-    for start in range(0, len(y), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        features = bank.features(x[block])[:, 0]
-        target = np.broadcast_to(y[block, None], (*features.shape[:2], 1))
-        triangle = _qr(np.concatenate([triangle, np.concatenate([features, target], axis=2)], axis=1))
-    return triangle
-
-
-def _qr(a: Array) -> Array:
+def _triangular_factor(a: Array) -> Array:
     out = np.empty((a.shape[0], min(a.shape[1:]), a.shape[2]))
 
     def work(begin: int, end: int) -> None:
@@ -169,9 +165,9 @@ class Symmetric:
     P: int
 
     @classmethod
-    def of(cls, matrix: Callable[[int], Array], R: int, K: int, P: int) -> "Symmetric":
+    def from_matrices(cls, matrix: Callable[[int], Array], R: int, K: int, P: int) -> "Symmetric":
         """Those of K clients, from `matrix(k)`, (R, P, P), of which the half above the diagonal is not looked at."""
-        places = _half(P)
+        places = _places_of_half(P)
         half = np.empty((R, K, len(places)))
 
         def work(begin: int, end: int) -> None:
@@ -187,21 +183,21 @@ class Symmetric:
 
         out = np.empty(v.shape)
         wake_for(2 * self.half.size // PRODUCTS_A_FEATURE)
-        vectors = np.ascontiguousarray(_flat(v))
-        share(symmetric_products, len(vectors), _flat(self.half), vectors, _flat(out))
+        vectors = np.ascontiguousarray(_joined_axes(v))
+        share(symmetric_products, len(vectors), _joined_axes(self.half), vectors, _joined_axes(out))
         return out
 
     @property
-    def whole(self) -> Array:
+    def as_arrays(self) -> Array:
         """The matrices, (R, K, P, P)."""
         lower = np.zeros((*self.half.shape[:2], self.P * self.P))
-        lower[..., _half(self.P)] = self.half
+        lower[..., _places_of_half(self.P)] = self.half
         lower = np.tril(lower.reshape(*self.half.shape[:2], self.P, self.P))
         return lower + np.tril(lower, -1).swapaxes(2, 3)
 
 
 @cache
-def _half(P: int) -> NDArray[np.int64]:
+def _places_of_half(P: int) -> NDArray[np.int64]:
     """Places in a matrix (P, P) of what `Symmetric` keeps of it."""
     row, column = np.indices((P, P)).reshape(2, -1)
     until = row // ROWS * ROWS + ROWS
@@ -215,7 +211,7 @@ class Ridge:
     Parameters
     ----------
     matrix : Symmetric, (R, K, P, P) or (R, K, r, P)
-        The inverse, or what is `whole` of it; or, for clients of so few rows that this is cheaper, C^-1 Phi of the
+        The inverse, or its `as_arrays`; or, for clients of so few rows that this is cheaper, C^-1 Phi of the
         Cholesky factor C in Woodbury's formula.
     c : (K,)
     """
@@ -224,24 +220,30 @@ class Ridge:
     c: NDArray[np.float64]
 
     @classmethod
-    def of(cls, rows: Rows, weight: float, c: NDArray[np.float64]) -> "Ridge":
+    def from_rows(cls, rows: Rows, weight: float, c: NDArray[np.float64]) -> "Ridge":
         """Factor the samples of every client, for w and c (K,), above 0."""
         R, K, r, P = rows.phi.shape
         if not rows.few:
-            return cls(Symmetric.of(lambda k: _inverse(rows, k, weight, c[k]), R, K, P), c)
+
+            def inverse(k: int) -> Array:
+                return np.linalg.inv(weight / rows.count[k] * rows.gram(k) + 2 * c[k] * np.eye(P))
+
+            return cls(Symmetric.from_matrices(inverse, R, K, P), c)
         matrix = np.empty((R, K, r, P))
 
         def work(begin: int, end: int) -> None:
             for k in range(begin, end):
-                matrix[:, k] = _woodbury(rows, k, weight, c[k])
+                phi = rows.phi[:, k]
+                small = np.matmul(phi, phi.swapaxes(1, 2)) + 2 * c[k] * rows.count[k] / weight * np.eye(r)
+                matrix[:, k] = np.linalg.solve(np.linalg.cholesky(small), phi)
 
         in_parts(work, K)
         return cls(matrix, c)
 
     @property
-    def whole(self) -> "Ridge":
+    def as_arrays(self) -> "Ridge":
         """The same as arrays, for engines that trace the products."""
-        return Ridge(self.matrix.whole, self.c) if isinstance(self.matrix, Symmetric) else self
+        return Ridge(self.matrix.as_arrays, self.c) if isinstance(self.matrix, Symmetric) else self
 
     def solve(self, v: Array) -> Array:
         """The inverse applied to v (R, K, P)."""
@@ -258,7 +260,7 @@ def _products(matrix: Array, v: Array) -> Array:
     if traced(v):
         return namespace(v).matmul(matrix, v[..., None])[..., 0]  # type: ignore[no-any-return]
     out = np.empty(matrix.shape[:3])
-    into, of, flat = _flat(out)[..., None], _flat(v)[..., None], _flat(matrix)
+    into, of, flat = _joined_axes(out)[..., None], _joined_axes(v)[..., None], _joined_axes(matrix)
 
     def work(begin: int, end: int) -> None:
         np.matmul(flat[begin:end], of[begin:end], out=into[begin:end])
@@ -267,16 +269,6 @@ def _products(matrix: Array, v: Array) -> Array:
     return out
 
 
-def _flat(a: Array) -> Array:
+def _joined_axes(a: Array) -> Array:
     """Replicates and clients as one axis."""
     return a.reshape(a.shape[0] * a.shape[1], *a.shape[2:])
-
-
-def _inverse(rows: Rows, k: int, weight: float, c: float) -> Array:
-    return np.linalg.inv(weight / rows.count[k] * rows.gram(k) + 2 * c * np.eye(rows.phi.shape[3]))
-
-
-def _woodbury(rows: Rows, k: int, weight: float, c: float) -> Array:
-    phi = rows.phi[:, k]
-    small = np.matmul(phi, phi.swapaxes(1, 2)) + 2 * c * rows.count[k] / weight * np.eye(phi.shape[1])
-    return np.linalg.solve(np.linalg.cholesky(small), phi)

@@ -51,8 +51,10 @@ def structured(family: str, dimension: int, count: int, generator: np.random.Gen
     and Yu et al. (2016), section 5, whose lengths are all sqrt(d): these bias the kernel, as random ones do not. H has
     the next power of two rows, of which d are kept, so columns are orthogonal where d is such a power.
     """
+    from scipy.linalg import hadamard as hadamard_matrix
+
     size = max(SMALLEST_HADAMARD, 1 << (dimension - 1).bit_length())
-    hadamard, blocks = _hadamard(size), []
+    hadamard, blocks = hadamard_matrix(size) / np.sqrt(size), []
     for _ in range(-(-count // size)):
         signs = generator.integers(0, 2, (3, size)) * 2.0 - 1
         product = hadamard[:, :dimension] * signs[2, :dimension]
@@ -69,7 +71,7 @@ def quasi(family: str, dimension: int, count: int, generator: np.random.Generato
     shift makes each point uniform, so that the mean is right; the points' places to each other stay as they are.
     """
     shift = generator.integers(0, 2**BITS, dimension)[:, None]
-    uniform = ((_sobol(dimension, count) ^ shift) + 0.5) / 2**BITS
+    uniform = ((_sobol_points(dimension, count) ^ shift) + 0.5) / 2**BITS
     quantiles: Array = np.tan(np.pi * (uniform - 0.5)) if family == "laplacian" else scipy.special.ndtri(uniform)
     return quantiles
 
@@ -111,16 +113,8 @@ def _rotation(size: int, generator: np.random.Generator) -> Array:
     return rotation
 
 
-@lru_cache(maxsize=1)  # the same for all kernels and replicates of a bank
-def _hadamard(size: int) -> Array:
-    """The orthonormal one; size is a power of two."""
-    from scipy.linalg import hadamard
-
-    return hadamard(size) / np.sqrt(size)
-
-
 @lru_cache(maxsize=1)
-def _sobol(dimension: int, count: int) -> NDArray[np.int64]:
+def _sobol_points(dimension: int, count: int) -> NDArray[np.int64]:
     """The first points' coordinates, (d, D), as integers below 2^BITS."""
     from scipy.stats import qmc
 

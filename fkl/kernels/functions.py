@@ -47,7 +47,7 @@ class Function:
         """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
         raise NotImplementedError
 
-    def whole(self, d: int) -> bool:
+    def is_function_of(self, d: int) -> bool:
         """Whether this is a function of d features, whatever file its arrays come from."""
         sizes = {"d": d}
         for name, (numbers, axes) in self.arrays.items():
@@ -102,7 +102,7 @@ class OnFeatures(Function):
     bias: NDArray[np.float64]
 
     @classmethod
-    def of(cls, bank: FeatureBank, r: int, theta: Array, weights: Array, chosen: Integers | None = None) -> Self:
+    def from_bank(cls, bank: FeatureBank, r: int, theta: Array, weights: Array, chosen: Integers | None = None) -> Self:
         """In a replicate's features, of all kernels or of those chosen, whose theta and weights are given."""
         rho, scale, phase, narrow = bank.rho[r], bank.scale, bank.phase[r], bank.narrow
         if chosen is not None:
@@ -114,7 +114,7 @@ class OnFeatures(Function):
 
     @property
     def clients(self) -> int:
-        """As in `Function`."""
+        """How many have a function of their own, K."""
         return len(self.weights)
 
     def fits(self, d: int) -> bool:
@@ -126,7 +126,7 @@ class OnFeatures(Function):
         return n in (1, N) and map_fits and len(self.theta) in (1, len(self.weights)) and 0 <= self.narrow <= N
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """As in `Function`."""
+        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
         precision = self.theta.dtype
         bank = CompiledBank(
             np.ascontiguousarray(self.rho[None]), self.scale, self.phase[None], int(self.narrow), precision
@@ -179,7 +179,7 @@ class OnPoints(Function):
         return set(self.families.tolist()) <= set(FAMILIES) and bool((self.scales > 0).all())
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """As in `Function`."""
+        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
         return self.sums(x)
 
     def sums(self, x: Array) -> NDArray[np.float64]:
@@ -224,7 +224,7 @@ class Classes(OnPoints):
         return super().fits(d) and C >= 2 and len(self.bias) == needed
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """As in `Function`."""
+        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
         f = self.sums(x)
         if self.votes:
             votes = np.zeros((len(self.classes), len(x)), np.int64)
@@ -253,7 +253,7 @@ class Linear(Function):
     bias: NDArray[np.float64]
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """As in `Function`."""
+        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
         return (x @ self.w + self.bias)[None]
 
 
@@ -300,7 +300,7 @@ class Trees(Function):
         return bool(features and children and ((self.roots >= 0) & (self.roots < m)).all())
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """As in `Function`."""
+        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
         f, sample = np.zeros(len(x)), np.arange(len(x))
         for root in self.roots:
             node = np.full(len(x), root)
@@ -331,7 +331,7 @@ class Network(Function):
     parameters: Array
 
     @classmethod
-    def of(cls, layers: list[Array]) -> Self:
+    def from_layers(cls, layers: list[Array]) -> Self:
         """Of matrices (outputs, inputs + 1)."""
         widths = [layers[0].shape[1] - 1, *(len(layer) for layer in layers)]
         return cls(np.array(widths), np.concatenate([layer.ravel() for layer in layers]))
@@ -351,7 +351,7 @@ class Network(Function):
         return sum((a + 1) * b for a, b in pairwise(widths)) == len(self.parameters)
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """As in `Function`."""
+        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
         layers = self.layers
         a = x.astype(self.parameters.dtype)
         for number, layer in enumerate(layers):

@@ -36,8 +36,16 @@ def hindsight_loss(
         return np.full(problem.everywhere.shape, np.nan)
     x, y = problem.x[problem.everywhere].astype(np.float64), problem.y[problem.everywhere]
     loss = np.zeros(problem.everywhere.shape)
-    file = None if cache is None else cache / "hindsight" / f"{_digest(dictionary, lam, x, y)}.npz"
-    best = None if file is None else _kept(file, len(y))
+    best = file = None
+    if cache is not None:
+        digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam)).encode())
+        for array in (dictionary.scales, x, y):  # all that the fit depends on
+            digest.update(np.ascontiguousarray(array).tobytes())
+        file = cache / "hindsight" / f"{digest.hexdigest()[:24]}.npz"
+        with suppress(OSError, DamagedError):  # nothing there, or nothing that is as it was written
+            found = read_sealed(file).get(LOSSES)
+            if found is not None and found.shape == (len(y),) and found.dtype == np.float64 and (found >= 0).all():
+                best = found
     if best is None:
         best = best_ridge_loss(dictionary, x, y, lam)
         if file is not None:
@@ -63,21 +71,3 @@ def linear_loss(problem: Problem) -> NDArray[np.float64]:
     loss = np.zeros(problem.everywhere.shape)
     loss[problem.everywhere] = (x @ slope - centred) ** 2
     return loss
-
-
-def _digest(dictionary: Dictionary, lam: float, x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
-    """Hash of all that the fit depends on."""
-    digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam)).encode())
-    for array in (dictionary.scales, x, y):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:24]
-
-
-def _kept(file: Path, samples: int) -> NDArray[np.float64] | None:
-    """What was kept; None where there is nothing, or nothing that is as it was written."""
-    try:
-        best = read_sealed(file).get(LOSSES)
-    except (OSError, DamagedError):
-        return None
-    usable = best is not None and best.shape == (samples,) and best.dtype == np.float64 and (best >= 0).all()
-    return best if usable else None

@@ -66,16 +66,17 @@ class JaxBank(FeatureBank):
         return jnp.concatenate(self._maps_of(angle, self.phase[:, :, None, :]), axis=-1)
 
     def predict(self, x: Array, theta: Array) -> Array:
-        """As `FeatureBank.predict`."""
+        """theta_i' z_i(x_k) of all replicates, (R, K, N)."""
+        by_map = self.split(theta.astype(self.precision))[..., None, :]  # (R, N, maps, 1, D), beside a tile's features
 
         def work(z: Array, theta: Array) -> Array:
             return (z * theta).sum(axis=(0, -1))
 
-        (f,) = self._each(lambda *given: (work(*given),), x, [self._by_map(theta)])
+        (f,) = self._each(lambda *given: (work(*given),), x, [by_map])
         return self._by_client(f, len(x))
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> Array:
-        """As `FeatureBank.accumulate`."""
+        """Sum over clients of share_k update[r, k, i] z_i(x_k), (R, N, width)."""
         weight = update if share is None else update * share[:, None]
 
         def work(z: Array, weight: Array) -> Array:
@@ -86,7 +87,7 @@ class JaxBank(FeatureBank):
         return added.reshape(*added.shape[:2], -1)
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
-        """As `FeatureBank.descend`."""
+        """One gradient step for each client's own copy of each kernel."""
         R, N, K, P = theta.shape
         own = jnp.broadcast_to(step, (R, K, N)).swapaxes(1, 2)
         of_all = [jnp.broadcast_to(values, (R, N, K)) for values in (y, share)]
@@ -102,7 +103,7 @@ class JaxBank(FeatureBank):
         return self._by_client(f, K), self._by_client(squared_norm, K), after.reshape(R, N, -1, P)[:, :, :K]
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
-        """As `FeatureBank.follow`."""
+        """Let every kernel follow one stream: predict, see the target, take a gradient step."""
 
         def step(theta: Array, seen: tuple[Array, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
             z, y, eta = seen
@@ -139,7 +140,7 @@ class JaxBank(FeatureBank):
         return gram, pull
 
     def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[Array, Array]:
-        """As `FeatureBank.gaussian`."""
+        """Mean theta_i'z_i(x_k) and spread |root_i z_i(x_k)|^2, (R, K, N) both."""
 
         def work(z: Array, theta: Array, root: Array) -> Sequence[Array]:
             rows = self._flat(z)
@@ -173,7 +174,7 @@ class JaxBank(FeatureBank):
         return jnp.concatenate(list(z), axis=-1).astype(np.float64)
 
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
-        """As `FeatureBank.put`."""
+        """`theta`, which is used up, with other values at an index."""
         return theta.at[index].set(values.astype(theta.dtype))
 
     def _each(
@@ -221,10 +222,6 @@ class JaxBank(FeatureBank):
         """The feature map, part by part, in the bank's precision; the phase is that of the cosine map."""
         sine, cosine = sine_and_cosine(angle + phase if self.phase.size else angle, self.precision)
         return [self.norm * part for part in ((cosine,) if self.phase.size else (sine, cosine))]
-
-    def _by_map(self, theta: Array) -> Array:
-        """(R, N, width) as (R, N, maps, 1, D), beside features of a tile."""
-        return self.split(theta.astype(self.precision))[..., None, :]
 
     def _by_client(self, told: Array, clients: int) -> Array:
         """From (R, N, tiles, tile) to (R, K, N) in float64."""

@@ -23,7 +23,7 @@ class Minimiser(Protocol):
         ...
 
     @property
-    def whole(self) -> "Minimiser":
+    def as_arrays(self) -> "Minimiser":
         """The same as arrays, for engines that trace it."""
         ...
 
@@ -71,7 +71,7 @@ class Square:
 
     def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
         """Closed form, factored once."""
-        return _SquareMinimiser(Ridge.of(rows, 2.0, c), 2 / rows.count[:, None] * rows.weigh(rows.y))
+        return _SquareMinimiser(Ridge.from_rows(rows, 2.0, c), 2 / rows.count[:, None] * rows.weigh(rows.y))
 
     def optimum(self, rows: Rows, lam: float) -> Array:
         """Closed form, eq. (26) of COKE."""
@@ -101,7 +101,7 @@ class Logistic:
 
     def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
         """Steps that descend, with one matrix factored once."""
-        return _LogisticMinimiser(self, rows, c, Ridge.of(rows, 0.25, c))
+        return _LogisticMinimiser(self, rows, c, Ridge.from_rows(rows, 0.25, c))
 
     def optimum(self, rows: Rows, lam: float) -> Array:
         """Minimiser of all clients' losses, by scikit-learn's Newton method."""
@@ -128,8 +128,8 @@ class _SquareMinimiser:
         return self.ridge.solve(self.pull + v)
 
     @property
-    def whole(self) -> "_SquareMinimiser":
-        return replace(self, ridge=self.ridge.whole)
+    def as_arrays(self) -> "_SquareMinimiser":
+        return replace(self, ridge=self.ridge.as_arrays)
 
 
 @dataclass
@@ -145,8 +145,8 @@ class _LogisticMinimiser:
     ridge: Ridge
 
     @property
-    def whole(self) -> "_LogisticMinimiser":
-        return replace(self, ridge=self.ridge.whole)
+    def as_arrays(self) -> "_LogisticMinimiser":
+        return replace(self, ridge=self.ridge.as_arrays)
 
     def __call__(self, v: Array, start: Array) -> Array:
         theta = start

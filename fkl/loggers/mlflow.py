@@ -63,7 +63,9 @@ class MLflow:
             self._client.update_run(self._id, status="RUNNING")
         else:
             self._id = self._client.create_run(number, run_name=run.folder.name, tags={TAG: run.digest}).info.run_id
-        self._known = {name: self._last(name) for name in (found[0].data.metrics if found else ())}
+        history = self._client.get_metric_history
+        names = found[0].data.metrics if found else ()
+        self._known = {name: max(point.step for point in history(self._id, name)) for name in names}
         parameters = [Param(name, str(value)) for name, value in _flat(decisive(run.resolved))]
         for start in range(0, len(parameters), MOST_PARAMETERS):
             self._client.log_batch(self._id, params=parameters[start : start + MOST_PARAMETERS])
@@ -87,10 +89,6 @@ class MLflow:
         self._send()
         self._client.set_tag(self._id, "fkl.error", why)
         self._client.set_terminated(self._id, "FAILED")
-
-    def _last(self, name: str) -> int:
-        """Last step of a metric."""
-        return max(point.step for point in self._client.get_metric_history(self._id, name))
 
     def _add(self, metrics: dict[str, float], step: int) -> None:
         from mlflow.entities import Metric

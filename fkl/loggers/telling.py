@@ -54,7 +54,7 @@ class Following:
         if self._loggers and done > self._told:
             replicates = range(chunk.first, chunk.first + chunk.ledger.shape[0])
             with np.errstate(all="ignore"):  # of rounds that are still to come
-                table = rounds_so_far(self._whole(), chunk, done, self._tables.beside)
+                table = rounds_so_far(self._whole(), chunk, done, self._tables.comparison)
             for t, row in enumerate(table[self._told :].to_dict("records"), start=self._told + 1):
                 metrics = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
                 self.each("round", t, replicates, metrics)

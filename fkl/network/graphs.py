@@ -63,13 +63,13 @@ class ErdosRenyi:
         if self.edges is None:
             _require_room(round(self.p * agents * (agents - 1) / 2), "topology.p or partition.clients")  # type: ignore[operator]
             mend = f"raise topology.p={self.p} or topology.resample={self.resample}"
-            return _drawn(lambda: nx.fast_gnp_random_graph(agents, self.p, seed=rng), self.resample, mend)
+            return _first_connected(lambda: nx.fast_gnp_random_graph(agents, self.p, seed=rng), self.resample, mend)
         least, most = agents - 1, agents * (agents - 1) // 2
         allowed = f"an integer from {least} to {most} to join {agents} agents"
         require(least <= self.edges <= most, "edges", self.edges, allowed)
         _require_room(self.edges, "topology.edges or partition.clients")
         mend = f"raise topology.edges={self.edges} or topology.resample={self.resample}"
-        return _drawn(lambda: nx.gnm_random_graph(agents, self.edges, seed=rng), self.resample, mend)
+        return _first_connected(lambda: nx.gnm_random_graph(agents, self.edges, seed=rng), self.resample, mend)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class WattsStrogatz:
         require(self.neighbours < agents, "neighbours", self.neighbours, allowed)
         _require_room(agents * self.neighbours // 2, "topology.neighbours or partition.clients")
         mend = f"raise topology.neighbours={self.neighbours} or topology.resample={self.resample}"
-        return _drawn(
+        return _first_connected(
             lambda: nx.watts_strogatz_graph(agents, self.neighbours, self.rewire, seed=rng), self.resample, mend
         )
 
@@ -251,12 +251,21 @@ class EdgeList(OfAFile):
         FklError
             For whatever the file has that it should not; names the file, and the line where there is one.
         """
-        lines: dict[tuple[int, int], int] = {}
+        lines: dict[tuple[int, ...], int] = {}
         for number, line in enumerate(io.StringIO(self.words, newline=None), 1):
             where, words = f"{self.path}, line {number}", line.split()
             if not words or words[0].startswith("#"):
                 continue
-            edge = _edge(words, agents, where)
+            if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
+                shown = " ".join(words)
+                shown = shown if len(shown) <= LETTERS_SHOWN else shown[:LETTERS_SHOWN] + "..."
+                raise FklError(f"{where}: {shown!r} is not an edge, which is two integers with a space between")
+            low, high = edge = tuple(sorted(map(int, words)))
+            if low < 0 or high >= agents:
+                missing = low if low < 0 else high
+                raise FklError(f"{where}: there is no agent {missing}; must be from 0 to {agents - 1}")
+            if low == high:
+                raise FklError(f"{where}: joins agent {low} to itself")
             if edge in lines:
                 raise FklError(f"{where}: edge {words[0]} {words[1]} is in line {lines[edge]} already")
             lines[edge] = number
@@ -265,21 +274,7 @@ class EdgeList(OfAFile):
         return connected(graph, f"add edges to {self.path}")
 
 
-def _edge(words: list[str], agents: int, where: str) -> tuple[int, int]:
-    """The two agents of a line, the smaller number first."""
-    if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
-        shown = " ".join(words)
-        shown = shown if len(shown) <= LETTERS_SHOWN else shown[:LETTERS_SHOWN] + "..."
-        raise FklError(f"{where}: {shown!r} is not an edge, which is two integers with a space between")
-    low, high = sorted(map(int, words))
-    if low < 0 or high >= agents:
-        raise FklError(f"{where}: there is no agent {low if low < 0 else high}; must be from 0 to {agents - 1}")
-    if low == high:
-        raise FklError(f"{where}: joins agent {low} to itself")
-    return low, high
-
-
-def _drawn(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:
+def _first_connected(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:
     """The first connected graph drawn."""
     graph = draw()
     for _ in range(resample):

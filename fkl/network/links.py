@@ -49,7 +49,7 @@ class Failing:
         return self.p == 0
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
-        """As `Links.up`."""
+        """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         drawn = streams.uniform(Role.LINKS, t, topology.edges)
         return np.asarray(drawn >= self.p)[:, topology.edge]
 
@@ -78,7 +78,7 @@ class Gossip:
         return False
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
-        """As `Links.up`."""
+        """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         number = streams.uniform(Role.LINKS, t, topology.edges)[:, topology.edge]  # (R, links)
         if topology.edges == 0:
             return np.zeros(number.shape, np.bool_)
@@ -124,7 +124,7 @@ class Mobility:
         return 1 - np.abs(straight % 2 - 1)  # there and back again
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
-        """As `Links.up`."""
+        """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         places = self.places(streams, t, topology.agents)
         one, other = topology.links.T
         apart = np.linalg.norm(places[:, one] - places[:, other], axis=-1)

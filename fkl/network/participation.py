@@ -66,7 +66,7 @@ class Markov:
         return self.back / (self.leave + self.back)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """As `Share.present`."""
+        """Which of the clients that are there take part, (T, K)."""
         drawn = generator.random(present.shape)
         state = np.empty(present.shape, np.bool_)
         here = drawn[0] < self.stationary
@@ -120,7 +120,7 @@ class Dropout:
         require(0 <= self.share <= 1, "share", self.share, "a share, from 0 to 1")
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """As `Share.present`."""
+        """Which of the clients that are there take part, (T, K)."""
         T, K = present.shape
         last = np.full(K, T)
         gone = generator.permutation(K)[: round(self.share * K)]
@@ -160,23 +160,18 @@ class Trace(OfAFile):
             where = f"{self.path}, line {rows.line_num}"
             if not cells:
                 continue
-            t, k, here = _row(cells, where, T, K)
+            if len(cells) != len(HEADER):
+                raise FklError(f"{where}: {len(cells)} columns where {len(HEADER)} are expected")
+            row = []
+            for name, cell, (low, high) in zip(HEADER, cells, ((1, T), (0, K - 1), (0, 1)), strict=True):
+                word = cell.strip()
+                if not (word.isascii() and word.isdigit() and len(word) < 20 and low <= int(word) <= high):
+                    wrong = f"{in_one_line(cell)!r} is not an integer from {low} to {high}"
+                    raise FklError(f"{where}, column {name}: {wrong}")
+                row.append(int(word))
+            t, k, here = row
             if (t, k) in lines:
                 raise FklError(f"{where}: round {t} of client {k} is in line {lines[t, k]} already")
             lines[t, k] = rows.line_num
             state[t - 1, k] = here
         return present & state
-
-
-def _row(cells: list[str], where: str, rounds: int, clients: int) -> tuple[int, int, int]:
-    """Round, client and whether it takes part."""
-    if len(cells) != len(HEADER):
-        raise FklError(f"{where}: {len(cells)} columns where {len(HEADER)} are expected")
-    limits = ((1, rounds), (0, clients - 1), (0, 1))
-    found = []
-    for name, cell, (low, high) in zip(HEADER, cells, limits, strict=True):
-        whole = cell.strip()
-        if not (whole.isascii() and whole.isdigit() and len(whole) < 20 and low <= int(whole) <= high):
-            raise FklError(f"{where}, column {name}: {in_one_line(cell)!r} is not an integer from {low} to {high}")
-        found.append(int(whole))
-    return found[0], found[1], found[2]

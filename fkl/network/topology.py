@@ -70,7 +70,7 @@ class Neighbours:
 
     def incoming(self, payload: Any, one_a_link: bool) -> Any:
         """What comes in on each link of a payload of all senders, which may hold one for each link."""
-        return payload.of(self.back if one_a_link else self.sender)
+        return payload.select_entries(self.back if one_a_link else self.sender)
 
     def mix(self, by_link: Array, own: Array, awake: "Awake | None" = None) -> Array:
         """Averages of own (R, K, P), and of what came in, by the Metropolis weights, as (R, K, P).
@@ -217,11 +217,11 @@ class Topology:
 
     def neighbour_sum(self, x: Array) -> Array:
         """Sums over each agent's neighbours of x (R, K, P), as (R, K, P); agents without neighbours get 0."""
-        return _product(self._sum_by, x)
+        return _product(self._quick_adjacency, x)
 
     def mix(self, x: Array, own: Array | None = None, awake: None = None) -> Array:
         """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P); each agent's own where that is not in x."""
-        mixed = _product(self._mix_by, x)
+        mixed = _product(self._quick_metropolis, x)
         return mixed if own is None or own is x else mixed + self.neighbours.own[:, None] * (own - x)
 
     @property
@@ -234,11 +234,11 @@ class Topology:
         return payload
 
     @cached_property
-    def _sum_by(self) -> "csr_array | NDArray[np.float64]":
+    def _quick_adjacency(self) -> "csr_array | NDArray[np.float64]":
         return self._quicker(self.adjacency)
 
     @cached_property
-    def _mix_by(self) -> "csr_array | NDArray[np.float64]":
+    def _quick_metropolis(self) -> "csr_array | NDArray[np.float64]":
         return self._quicker(self.metropolis)
 
     def _quicker(self, matrix: "csr_array") -> "csr_array | NDArray[np.float64]":

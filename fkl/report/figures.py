@@ -74,7 +74,7 @@ def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str, 
         for colour, (column, words) in enumerate(panel.curves.items()):
             if column not in curves.columns or summary[column].isna().all():
                 continue
-            mean, deviation = curves.of(column)
+            mean, deviation = curves.mean_and_deviation(column)
             if len(mean) > 1:
                 shaded(axes, np.arange(1, len(mean) + 1), mean, deviation, words, shade(colour))
                 axes.set_xlabel("round")

@@ -290,11 +290,23 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
         require(not lacking, "files", "", f"with {', '.join(lacking)}")
         require(not any("/" in name for name in provenance["files"]), "files", "", "files of the folder itself")
     with _reading(CONFIG_FILE):
-        config = _yaml(folder / CONFIG_FILE)
+        config = _read_configuration(folder / CONFIG_FILE)
         _require_types(config, CONFIG)
     run = FinishedRun(folder, config, provenance)
     with _reading("summary.csv"):
-        _require_summary(run)
+        # One row of numbers a replicate, and the columns of the rounds
+        summary = run.summary
+        if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
+            raise FklError(f"has not one row for each of the {run.replicates} replicates")
+        words = [*summary.select_dtypes(exclude=["number", "bool"])]
+        require(not words, "columns", ", ".join(words), "numbers")
+        endless = summary.columns[np.isinf(summary.to_numpy(np.float64)).any(axis=0)].tolist()
+        require(not endless, "columns", ", ".join(map(str, endless)), "finite numbers")
+        with (folder / "rounds.csv").open(encoding="utf-8") as stream:
+            of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")
+        lacking = sorted({*of_rounds} - {*summary, "round"})
+        if lacking:
+            raise FklError(f"lacks columns of rounds.csv: {', '.join(lacking)}")
     return run
 
 
@@ -304,7 +316,7 @@ def read_diverged(folder: Path) -> DivergedRun | None:
     if told.get("state") != FAILED or told.get(DIVERGED) is not True:
         return None
     try:
-        config = _yaml(folder / CONFIG_FILE)
+        config = _read_configuration(folder / CONFIG_FILE)
         _require_types(config, CONFIG)
         _require_types(told, {"dataset": str, "algorithm": str})
         require(config["replicates"] <= MOST_REPLICATES, "replicates", config["replicates"], f"<= {MOST_REPLICATES}")
@@ -324,7 +336,7 @@ def _reading(name: str) -> Iterator[None]:
         raise FklError(f"{name}: cannot be read ({in_one_line(error) or type(error).__name__})") from None
 
 
-def _yaml(file: Path) -> Any:
+def _read_configuration(file: Path) -> Any:
     """What a file holds, if `yaml.safe_dump` may have written it as a configuration.
 
     Aliases can make a few lines endless, and brackets in brackets make the compiled parser fall over, process and all.
@@ -350,7 +362,7 @@ def _require_shallow(text: str, loader: Any) -> None:
 
 def _require_types(values: Any, types: dict[str, type]) -> None:
     """Refuse what is no mapping of plain values, or has not these types."""
-    if not (isinstance(values, dict) and _plain(values)):
+    if not (isinstance(values, dict) and _is_plain(values)):
         raise FklError("is not keys with plain values")
     for key, wanted in types.items():
         value = values.get(key)
@@ -359,27 +371,11 @@ def _require_types(values: Any, types: dict[str, type]) -> None:
             require(0 <= value < 2**63, key, value, ALLOWED[int])
 
 
-def _plain(value: Any, levels: int = DEEPEST) -> bool:
+def _is_plain(value: Any, levels: int = DEEPEST) -> bool:
     """Whether a value is one that JSON has, and not nested without end."""
     if isinstance(value, dict):
         names = all(isinstance(key, str) for key in value)
-        return names and levels > 0 and all(_plain(item, levels - 1) for item in value.values())
+        return names and levels > 0 and all(_is_plain(item, levels - 1) for item in value.values())
     if isinstance(value, list):
-        return levels > 0 and all(_plain(item, levels - 1) for item in value)
+        return levels > 0 and all(_is_plain(item, levels - 1) for item in value)
     return value is None or isinstance(value, str | int | float)
-
-
-def _require_summary(run: FinishedRun) -> None:
-    """Refuse a summary that has not one row of numbers a replicate, or not the columns of the rounds."""
-    summary = run.summary
-    if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
-        raise FklError(f"has not one row for each of the {run.replicates} replicates")
-    words = [*summary.select_dtypes(exclude=["number", "bool"])]
-    require(not words, "columns", ", ".join(words), "numbers")
-    endless = summary.columns[np.isinf(summary.to_numpy(np.float64)).any(axis=0)].tolist()
-    require(not endless, "columns", ", ".join(map(str, endless)), "finite numbers")
-    with (run.folder / "rounds.csv").open(encoding="utf-8") as stream:
-        of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")
-    lacking = sorted({*of_rounds} - {*summary, "round"})
-    if lacking:
-        raise FklError(f"lacks columns of rounds.csv: {', '.join(lacking)}")

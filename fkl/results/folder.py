@@ -57,8 +57,8 @@ def locked(folder: Path) -> Iterator[None]:
 
     Folders above it that are made for that, and stay empty, are taken away again.
     """
-    folder = _place(folder)
-    lock = FileLock(_beside(folder, "lock"), is_singleton=False)
+    folder = _resolve_links(folder)
+    lock = FileLock(_hidden_neighbour(folder, "lock"), is_singleton=False)
     with created(folder.parent):
         with writing(folder):
             require_files_in(folder.parent)
@@ -105,7 +105,12 @@ def finished(run: Run) -> bool:
         When the folder holds something else, which is never overwritten.
     """
     folder, given = run.folder, Path(run.settings.out or run.folder)
-    require(_place(folder) != Path.cwd(), "out", given, "a folder other than the current one, which is replaced whole")
+    require(
+        _resolve_links(folder) != Path.cwd(),
+        "out",
+        given,
+        "a folder other than the current one, which is replaced whole",
+    )
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
     require(_is_mine(run), "out", given, "a new or empty folder, or one with this same run")
@@ -168,15 +173,19 @@ def workspace(run: Run) -> Iterator[Path]:
     What another process left there when it was killed is taken over. The folder stays behind where there is a
     checkpoint in it to go on from: after an interruption, or on a disk that is full.
     """
-    folder = _beside(_place(run.folder), "partial")
-    usable = not folder.is_symlink() and (not folder.exists() or (folder.is_dir() and _is_fkls_or_empty(folder)))
+    folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
+    usable = not folder.is_symlink() and (not folder.exists() or folder.is_dir())
+    if usable and folder.exists():  # it carries fkl's mark, or its maker was killed before it had one
+        told = provenance(folder)
+        marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
+        usable = marked or all(file.match(HALF_WRITTEN) for file in folder.iterdir())
     require(usable, "out", run.folder, f"a folder beside which no {folder.name} lies that is not fkl's")
     with writing(run.folder):
         folder.mkdir(exist_ok=True)
         for left_behind in folder.glob(HALF_WRITTEN):
             left_behind.unlink()
     try:
-        _mark(folder, UNDER_WAY, run.digest)
+        _write_provenance(folder, UNDER_WAY, run.digest)
         yield folder
     except (CannotWriteError, KeyboardInterrupt, SystemExit):
         if not any((folder / name).exists() for name in (CHECKPOINT, CHECKPOINTS)):
@@ -205,8 +214,8 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
             with file.open("rb+") as stream:
                 flush_to_disk(stream)
         hashes = {file.name: sha256_of(file) for file in files}
-        _mark(folder, FINISHED, run.digest, {**notes, **_environment(), "files": hashes})
-        _move(folder, run)
+        _write_provenance(folder, FINISHED, run.digest, {**notes, **_environment(), "files": hashes})
+        _move_to_place(folder, run)
     forget_failed(run.failed_folder, run.digest)
 
 
@@ -216,34 +225,30 @@ def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
     with writing(run.folder):
         write(run.folder / name)
         files = told["files"] | {name: sha256_of(run.folder / name)}
-    _mark(run.folder, FINISHED, run.digest, told | {"files": dict(sorted(files.items()))})
+    _write_provenance(run.folder, FINISHED, run.digest, told | {"files": dict(sorted(files.items()))})
 
 
 def recovered(run: Run) -> bool:
     """Whether the run was made whole by a process that was killed before it moved it to its place: this does so."""
-    folder = _beside(_place(run.folder), "partial")
+    folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
     if folder.is_symlink() or provenance(folder).get("digest") != run.digest or damage(folder) is not None:
         return False
     with writing(run.folder):
-        _move(folder, run)
+        _move_to_place(folder, run)
     return True
 
 
-def _remove_checkpoints(folder: Path) -> None:
-    """Remove what several processes have kept, and the folder where nothing else lies in it."""
-    if folder.is_symlink() or not folder.is_dir():
-        return
-    for file in folder.glob("[0-9]*of[0-9]*.[ab]"):
-        file.unlink()
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def _move(folder: Path, run: Run) -> None:
+def _move_to_place(folder: Path, run: Run) -> None:
     """Move a finished workspace to its place; what is damaged there is set aside, never deleted."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
-    _remove_checkpoints(folder / CHECKPOINTS)
-    place = _place(run.folder)
+    # What several processes have kept, and its folder where nothing else lies in it
+    checkpoints = folder / CHECKPOINTS
+    if checkpoints.is_dir() and not checkpoints.is_symlink():
+        for file in checkpoints.glob("[0-9]*of[0-9]*.[ab]"):
+            file.unlink()
+        with suppress(OSError):
+            checkpoints.rmdir()
+    place = _resolve_links(run.folder)
     if place.exists() and any(place.iterdir()):
         if damage(place) is None and _is_mine(run):  # by a process on a file system that knows no locks
             shutil.rmtree(folder)
@@ -290,7 +295,7 @@ def write_failed(
     folder = next(one for one in _numbered(folder) if not one.exists() or ours.items() <= provenance(one).items())
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        _mark(folder, FAILED, digest, notes)
+        _write_provenance(folder, FAILED, digest, notes)
         (folder / "rounds.csv").unlink(missing_ok=True)
         if rounds is not None:
             rounds.replace(folder / "rounds.csv")
@@ -308,7 +313,7 @@ def forget_failed(folder: Path, digest: str) -> None:
             folder.rmdir()  # unless the user has put something there
 
 
-def _place(folder: Path) -> Path:
+def _resolve_links(folder: Path) -> Path:
     """Where links lead; one that leads back to itself is refused."""
     place = Path(os.path.realpath(folder))
     for one in (place, *place.parents):
@@ -317,7 +322,7 @@ def _place(folder: Path) -> Path:
     return place
 
 
-def _beside(folder: Path, kind: str) -> Path:
+def _hidden_neighbour(folder: Path, kind: str) -> Path:
     return folder.with_name(f".{folder.name}.{kind}")
 
 
@@ -327,46 +332,30 @@ def _numbered(folder: Path) -> Iterator[Path]:
     yield from (folder.with_name(f"{folder.name}-{number}") for number in count(1))
 
 
-def _is_fkls_or_empty(folder: Path) -> bool:
-    """Whether a workspace carries fkl's mark, or its maker was killed before it had one."""
-    told = provenance(folder)
-    marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
-    return marked or all(file.match(HALF_WRITTEN) for file in folder.iterdir())
-
-
-def _mark(folder: Path, state: str, digest: str, more: dict[str, Any] | None = None) -> None:
+def _write_provenance(folder: Path, state: str, digest: str, more: dict[str, Any] | None = None) -> None:
     """Write a folder's provenance.json, by which it is known to be fkl's."""
     told = {"state": state, "digest": digest, **(more or {})}
     write_text(folder / LAST_FILE, json.dumps(told, indent=2) + "\n")
 
 
 def _environment() -> dict[str, Any]:
+    """Versions and the machine that numbers come from, with the commit where fkl runs from a checkout."""
+    commit = ""
+    with suppress(OSError):  # no git
+        command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
+        commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    except OSError:
+        processor = platform.processor()
     return {
         "fkl": __version__,
-        "commit": _commit(),
+        "commit": commit or None,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "machine": platform.platform(),
-        "processor": _processor(),
+        "processor": processor,
         "cores": os.cpu_count(),
         "blas": sorted({f"{pool['internal_api']} {pool.get('version')}" for pool in threadpool_info()}),
     }
-
-
-def _commit() -> str | None:
-    """Commit of the checkout that this package runs from, where it runs from one."""
-    here = Path(__file__).resolve().parent
-    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:  # no git
-        return None
-    return answer.stdout.strip() or None
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")

@@ -78,7 +78,7 @@ class Model:
     about: About
 
     @classmethod
-    def of(cls, experiment: Experiment, dataset: Any, learned: Iterable[Learned]) -> Self:
+    def from_experiment(cls, experiment: Experiment, dataset: Any, learned: Iterable[Learned]) -> Self:
         """What an experiment has learned from a data set."""
         problem = experiment.problem
         names = [str(number) for number in range(problem.dimension)]
@@ -142,7 +142,15 @@ class Model:
             return f.mean(axis=0)
         if not isinstance(self.learned[0].function, Classes):  # a number, learned from the classes' own
             return self.classes[np.clip(np.rint(f.mean(axis=0)), 0, len(self.classes) - 1).astype(np.int64)]
-        return self._elected(f)
+        # The class that most replicates name, the first of equals; of rows that none can tell, NaN or no word
+        if self.encoder.labels:
+            named = np.rint(f)
+        else:
+            near = np.abs(f[..., None] - self.classes).argmin(axis=-1).astype(np.float64)
+            named = np.where(np.isnan(f), np.nan, near)
+        votes = (named[..., None] == np.arange(len(self.classes))).sum(axis=0)
+        unknown = "" if self.classes.dtype.kind == "U" else np.nan
+        return np.where(votes.any(axis=-1), self.classes[votes.argmax(axis=-1)], unknown)
 
     def values(
         self,
@@ -154,10 +162,26 @@ class Model:
 
         Parameters and errors are those of `predict`; a class is the number that stands for it in the data set.
         """
-        raw = self._features(rows)
-        weights = self._weights(client, len(raw))
+        raw = self._raw_features(rows)
+        # What each client's function counts in each row, (K, n) or (K, 1)
+        if client is None:
+            weights = np.full((self._clients, 1), 1 / self._clients)
+        elif isinstance(client, str) or np.ndim(client) == 0:
+            weights = self._weight_of_clients(client)[:, None]
+        else:
+            whose: Any = client
+            require(
+                len(whose) == len(raw), "client", f"{len(whose)} of them", f"one, or one for each of {len(raw)} rows"
+            )
+            each: dict[Any, NDArray[np.float64]] = {one: self._weight_of_clients(one) for one in dict.fromkeys(whose)}
+            weights = np.stack([each[one] for one in whose], axis=1) if len(raw) else np.zeros((self._clients, 0))
         values = []
-        for function, scale in self._chosen(replicate):
+        learned = self.learned
+        if replicate is not None:
+            allowed = f"an integer from 0 to {self.replicates - 1}"
+            require(0 <= replicate < self.replicates, "replicate", replicate, allowed)
+            learned = learned[replicate : replicate + 1]
+        for function, scale in learned:
             f = function.predict(scale.x(raw))
             of_one = f[0] if len(f) == 1 else np.einsum("kn,kn->n", weights, f)
             values.append(of_one if self.about.signs else scale.y_back(of_one))
@@ -174,7 +198,7 @@ class Model:
         with whole_file(file) as stream:
             write_arrays(stream, arrays)
 
-    def _features(self, rows: Any) -> NDArray[np.float64]:
+    def _raw_features(self, rows: Any) -> NDArray[np.float64]:
         """Raw features (n, d) of rows."""
         if hasattr(rows, "columns"):
             return self.encoder.x(rows)
@@ -187,28 +211,11 @@ class Model:
         require(bool(np.isfinite(raw).all()), "rows", "an array with NaN or infinity", "finite numbers")
         return raw
 
-    def _chosen(self, replicate: int | None) -> tuple[Learned, ...]:
-        if replicate is None:
-            return self.learned
-        allowed = f"an integer from 0 to {self.replicates - 1}"
-        require(0 <= replicate < self.replicates, "replicate", replicate, allowed)
-        return self.learned[replicate : replicate + 1]
-
     @property
     def _clients(self) -> int:
         return self.learned[0].function.clients
 
-    def _weights(self, client: Any, n: int) -> NDArray[np.float64]:
-        """What each client's function counts in each row, (K, n) or (K, 1)."""
-        if client is None:
-            return np.full((self._clients, 1), 1 / self._clients)
-        if isinstance(client, str) or np.ndim(client) == 0:
-            return self._weight(client)[:, None]
-        require(len(client) == n, "client", f"{len(client)} of them", f"one, or one for each of {n} rows")
-        known: dict[Any, NDArray[np.float64]] = {one: self._weight(one) for one in dict.fromkeys(client)}
-        return np.stack([known[one] for one in client], axis=1) if n else np.zeros((self._clients, 0))
-
-    def _weight(self, client: Any) -> NDArray[np.float64]:
+    def _weight_of_clients(self, client: Any) -> NDArray[np.float64]:
         """What each client's function counts, (K,)."""
         sites, K = self.about.sites, len(self.about.sites)
         here = np.array([site == str(client) for site in sites])
@@ -218,20 +225,6 @@ class Model:
         names = ", ".join(dict.fromkeys(sites))
         require(bool(here.any()), "client", client, f"an integer from 0 to {K - 1}, or a site: {in_one_line(names)}")
         return here[: self._clients] / here.sum() if self.personal else np.ones(1)
-
-    def _elected(self, f: NDArray[np.float64]) -> NDArray[Any]:
-        """The class that most replicates name, the first of equals; of rows that none can tell, NaN or no word."""
-        named = self._number(f)  # (R, n)
-        votes = (named[..., None] == np.arange(len(self.classes))).sum(axis=0)
-        unknown = "" if self.classes.dtype.kind == "U" else np.nan
-        return np.where(votes.any(axis=-1), self.classes[votes.argmax(axis=-1)], unknown)
-
-    def _number(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Numbers of classes by their values."""
-        if self.encoder.labels:
-            return np.rint(f)
-        near = np.abs(f[..., None] - self.classes).argmin(axis=-1).astype(np.float64)
-        return np.where(np.isnan(f), np.nan, near)
 
 
 def _values(scale: Scale, classes: NDArray[np.float64]) -> set[float]:
@@ -261,24 +254,31 @@ def load(path: str | Path) -> Model:
     try:
         if folder.is_dir() and sha256_of(file) != digest:
             raise FklError(f"{file}: has changed since the run ended")
-        return _read(read_arrays(file))
+        return _read_model(read_arrays(file))
     except DamagedError as error:
         raise FklError(f"{file}: no model of this version of fkl: {error}") from None
 
 
-def _read(arrays: dict[str, NDArray[Any]]) -> Model:
+def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
     """A model of a file's arrays, each of which is looked at."""
     try:
         told = json.loads(arrays.pop(ABOUT).tobytes())
         if told["format"] != FORMAT:
             raise DamagedError(f"it is of format {in_one_line(told['format'])}, and this version reads {FORMAT}")
         kinds, encoder = told["functions"], Encoder.of_json(told["encoder"])
-        words = {field.name: told[field.name] for field in fields(About)}
-        about = About(**{**words, "sites": tuple(map(str, words["sites"])), "signs": words["signs"] is True})
-        learned = tuple(Learned(_made(KINDS[kind], arrays, r), _made(Scale, arrays, r)) for r, kind in enumerate(kinds))
+        of_about = {field.name: told[field.name] for field in fields(About)}
+        sites = tuple(map(str, of_about["sites"]))
+        about = About(**{**of_about, "sites": sites, "signs": of_about["signs"] is True})
+        learned = tuple(
+            Learned(_make_from_arrays(KINDS[kind], arrays, r), _make_from_arrays(Scale, arrays, r))
+            for r, kind in enumerate(kinds)
+        )
     except BAD_JSON as error:
         raise DamagedError(f"{type(error).__name__}: {in_one_line(error)}") from None
-    if not _sound(encoder):
+    words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
+    words += [word for column in encoder.words.values() for word in column]
+    numbers = all(isinstance(value, float) for value in encoder.fill.values())
+    if not (all(isinstance(word, str) for word in words) and numbers and isinstance(encoder.one_hot, bool)):
         raise DamagedError("its columns and words are not text, or what they are filled with is no number")
     d = len(encoder.feature_names)
     if not learned or arrays:
@@ -286,25 +286,14 @@ def _read(arrays: dict[str, NDArray[Any]]) -> Model:
             "it has no functions" if not learned else f"it has more than that: {in_one_line(min(arrays))}"
         )
     for r, (function, scale) in enumerate(learned):
-        if not function.whole(d) or function.clients not in (1, len(about.sites)) or not _whole(scale, d):
+        shapes = {"x_low": ((), (d,)), "x_unit": ((), (d,)), "y_low": ((),), "y_unit": ((),)}
+        ends = {name: np.asarray(getattr(scale, name)) for name in shapes}
+        scale_fits = all(end.dtype == np.float64 and end.shape in shapes[name] for name, end in ends.items())
+        if not function.is_function_of(d) or function.clients not in (1, len(about.sites)) or not scale_fits:
             raise DamagedError(f"the arrays of replicate {r} do not go together")
     return Model(learned, encoder, about)
 
 
-def _made(kind: type, arrays: dict[str, NDArray[Any]], r: int) -> Any:
+def _make_from_arrays(kind: type, arrays: dict[str, NDArray[Any]], r: int) -> Any:
     """A replicate's function or scale."""
     return kind(**{field.name: arrays.pop(f"{r}/{field.name}") for field in fields(kind)})
-
-
-def _sound(encoder: Encoder) -> bool:
-    """Whether all words are text and all numbers are numbers."""
-    words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
-    words += [word for column in encoder.words.values() for word in column]
-    numbers = all(isinstance(value, float) for value in encoder.fill.values())
-    return all(isinstance(word, str) for word in words) and numbers and isinstance(encoder.one_hot, bool)
-
-
-def _whole(scale: Scale, d: int) -> bool:
-    shapes = {"x_low": ((), (d,)), "x_unit": ((), (d,)), "y_low": ((),), "y_unit": ((),)}
-    parts = {name: np.asarray(getattr(scale, name)) for name in shapes}
-    return all(part.dtype == np.float64 and part.shape in shapes[name] for name, part in parts.items())

@@ -33,14 +33,28 @@ def write_predictions(
     out : Path or None
         None for the terminal.
     """
+    from pandas import DataFrame
+
     model = load(run)
-    frame = _read(rows)
+    # All cells as a data set's reader finds them, None where they are missing
+    raw = own_file.read(path := str(rows))
+    typed = rows.suffix.lower() in typed_file.FORMATS
+    columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, least=1)
+    cells = {
+        name: [None if hole else cell for cell, hole in zip(column.cells, column.holes, strict=True)]
+        for name, column in columns.by_name.items()
+    }
+    frame = DataFrame(cells, dtype=object)
     try:
         table = predictions(model, frame, client, replicate)
     except FklError as error:
         raise FklError(f"{rows}: {error}") from None
-    if note := _averaged(model, client is not None or _who(model, frame) is not None, replicate):
-        print(note, file=sys.stderr)
+    # What predictions are the mean of
+    several = [f"{model.replicates} replicates"] * (replicate is None and model.replicates > 1)
+    named = client is not None or _column_of_clients(model, frame) is not None
+    several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
+    if several:
+        print(f"averaged over {' and '.join(several)}", file=sys.stderr)
     text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
     if out is None:
         print(text, end="")
@@ -54,7 +68,7 @@ def predictions(
     """A table with a column ``prediction``, and with ``f`` where its sign is the class."""
     from pandas import DataFrame
 
-    named = _who(model, frame)
+    named = _column_of_clients(model, frame)
     whose = client if client is not None or named is None else list(frame[named])
     columns = {"prediction": model.predict(frame, whose, replicate)}
     if model.about.signs:
@@ -62,29 +76,7 @@ def predictions(
     return DataFrame(columns)
 
 
-def _who(model: Model, frame: "DataFrame") -> str | None:
+def _column_of_clients(model: Model, frame: "DataFrame") -> str | None:
     """The column that says whose function predicts, where it matters."""
     names = (CLIENT, model.about.site_column) if model.personal else ()
     return next((name for name in names if name in frame), None)
-
-
-def _read(rows: Path) -> "DataFrame":
-    """All cells as a data set's reader finds them, None where they are missing."""
-    from pandas import DataFrame
-
-    path = str(rows)
-    raw = own_file.read(path)
-    typed = rows.suffix.lower() in typed_file.FORMATS
-    columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, least=1)
-    cells = {
-        name: [None if hole else cell for cell, hole in zip(column.cells, column.holes, strict=True)]
-        for name, column in columns.by_name.items()
-    }
-    return DataFrame(cells, dtype=object)
-
-
-def _averaged(model: Model, named: bool, replicate: int | None) -> str | None:
-    """What predictions are the mean of, in words; None where of one function."""
-    several = [f"{model.replicates} replicates"] * (replicate is None and model.replicates > 1)
-    several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
-    return f"averaged over {' and '.join(several)}" if several else None

@@ -47,8 +47,8 @@ class Records:
 
 def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | None = None) -> Records:
     """Turn what the loop brings back into tables; `cache` is where losses in hindsight are kept."""
-    beside = _beside(experiment, cache)
-    parts = [_of_a_chunk(experiment, chunk, beside) for chunk in chunks]
+    beside = _find_comparison(experiment, cache)
+    parts = [_records_of_chunk(experiment, chunk, beside) for chunk in chunks]
     tables = {name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in TABLES}
     return Records(**tables)
 
@@ -56,7 +56,7 @@ def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | 
 def summary_columns(experiment: Experiment) -> list[str]:
     """What the columns of a run's summary will be, from the first round of one replicate."""
     short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
-    records = _of_a_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
+    records = _records_of_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
     return [str(name) for name in records.summary]
 
 
@@ -75,7 +75,7 @@ class Tables:
 
     def __init__(self, folder: Path, whole: Callable[[], Experiment], cache: Path | None = None) -> None:
         self._folder, self._whole, self._cache = folder, whole, cache
-        self._beside: tuple[Any] | None = None
+        self._comparison: tuple[Any] | None = None
         self.truncate_to({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}, "learned": ()})
 
     @property
@@ -112,14 +112,14 @@ class Tables:
         return self._file("rounds") if self._sizes["rounds"] else None
 
     @property
-    def beside(self) -> Any:
+    def comparison(self) -> Any:
         """What the task compares the run with, found when it is first needed."""
-        if self._beside is None:
-            self._beside = (_beside(self._whole(), self._cache),)
-        return self._beside[0]
+        if self._comparison is None:
+            self._comparison = (_find_comparison(self._whole(), self._cache),)
+        return self._comparison[0]
 
     def _records(self, chunk: Chunk) -> Records:
-        return _of_a_chunk(self._whole(), chunk, self.beside)
+        return _records_of_chunk(self._whole(), chunk, self.comparison)
 
     def _append(self, name: str, table: pd.DataFrame) -> None:
         file, size = self._file(name), self._sizes[name]
@@ -167,7 +167,7 @@ class Curves:
             self.mean = self.mean + off / self.replicates
             self.squares = self.squares + off * (one - self.mean)
 
-    def of(self, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def mean_and_deviation(self, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and standard deviation (T,), the latter 0 of one replicate."""
         place = self.columns.index(column)
         return self.mean[place], np.sqrt(self.squares[place] / max(1, self.replicates - 1))
@@ -179,34 +179,37 @@ def csv_rows(table: pd.DataFrame) -> Iterator[str]:
     for start in range(0, len(table), ROWS_AT_A_TIME):
         some = table[start : start + ROWS_AT_A_TIME]
         if numbers:
-            columns, formats = zip(*(_cells(some[name].to_numpy()) for name in some), strict=True)
+            columns: list[list[Any]] = []
+            formats = []
+            for name in some:
+                values = some[name].to_numpy()
+                if values.dtype.kind != "f":
+                    columns.append(values.tolist())
+                    formats.append("%d")
+                elif not np.isnan(values).any():
+                    columns.append(values.tolist())
+                    formats.append(FLOATS)
+                else:  # numbers that are not there are empty, so all are texts
+                    columns.append(["" if value != value else FLOATS % value for value in values.tolist()])
+                    formats.append("%s")
             row = ",".join(formats) + "\n"
             yield "".join([row % cells for cells in zip(*columns, strict=True)])
         else:
             yield some.to_csv(index=False, header=False, float_format=FLOATS, lineterminator="\n")
 
 
-def _cells(values: NDArray[Any]) -> tuple[list[Any], str]:
-    """Numbers of a column and their format; with some that are not there, as texts."""
-    if values.dtype.kind != "f":
-        return values.tolist(), "%d"
-    if not np.isnan(values).any():
-        return values.tolist(), FLOATS
-    return ["" if value != value else FLOATS % value for value in values.tolist()], "%s"
-
-
-def _beside(experiment: Experiment, cache: Path | None) -> Any:
+def _find_comparison(experiment: Experiment, cache: Path | None) -> Any:
     """What the task compares a run with."""
     return experiment.task.beside(experiment.algorithm, experiment.dictionary, cache)
 
 
-def _of_a_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
+def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
     problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = problem.rounds, problem.clients
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
     told = experiment.task.columns(chunk.judge, elapsed, beside)
     sent = _traffic(chunk.ledger)
-    by_round, by_client = told.rounds | _of_conditions(experiment, R) | sent.rounds, told.clients | sent.clients
+    by_round, by_client = told.rounds | _columns_of_conditions(experiment, R) | sent.rounds, told.clients | sent.clients
 
     rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
@@ -230,14 +233,14 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
     chunk : Chunk
     done : int
         Rounds that their judge has booked.
-    beside : as `Tables.beside` has it
+    beside : as `Tables.comparison` has it
     """
     columns = experiment.task.columns(chunk.judge, chunk.seconds_per_replicate(), beside).rounds
-    columns |= _of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
+    columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
     return pd.DataFrame({name: values[:done].mean(axis=1) for name, values in columns.items()})
 
 
-def _of_conditions(experiment: Experiment, replicates: int) -> Values:
+def _columns_of_conditions(experiment: Experiment, replicates: int) -> Values:
     """What the network's conditions tell of every round, (T, R), the same of all replicates."""
     method = experiment.algorithm
     told = method.columns(experiment.problem) if isinstance(method, Wrapped) else {}

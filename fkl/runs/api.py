@@ -1,8 +1,7 @@
 """fkl from Python: one run and what it left behind, as `fkl.run` and `fkl.load`."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
@@ -115,23 +114,16 @@ def run(*words: str, quiet: bool = False) -> Result:
         require(isinstance(word, str), "word", word, 'text such as "algo=raker"')
         if word.startswith("-"):
             raise FklError(f"{in_one_line(word)}: no option here; fkl.run does one run of KEY=VALUE words")
-    with _ONE_AT_A_TIME, _silent(quiet):
+    with _ONE_AT_A_TIME, ExitStack() as streams:
+        streams.enter_context(redirect_stdout(StringIO()))
+        if quiet:  # the progress bar is on stderr
+            streams.enter_context(redirect_stderr(StringIO()))
         run = checked(compose(*words), words)
         execute(run)
         result = load(run.folder)
     if quiet and "warning" in result.provenance:
         warnings.warn(result.provenance["warning"], stacklevel=2)
     return result
-
-
-@contextmanager
-def _silent(quiet: bool) -> Iterator[None]:
-    """Let nothing be printed, or but the progress bar, on stderr."""
-    with ExitStack() as streams:
-        streams.enter_context(redirect_stdout(StringIO()))
-        if quiet:
-            streams.enter_context(redirect_stderr(StringIO()))
-        yield
 
 
 def load(folder: str | PathLike[str]) -> Result:

@@ -38,7 +38,7 @@ class Desk:
 
     def __init__(self, run: Run, experiment: Experiment, folder: Path) -> None:
         self._run, self._experiment, self._open = run, experiment, ExitStack()
-        self.whole = partial(experiment.engine.whole, experiment)
+        self.whole = partial(experiment.engine.with_all_clients, experiment)
         self.tables = Tables(folder, self.whole, Path(run.paths.cache).expanduser())
         self.checkpoint = checkpoint_of(run, experiment, folder, self.tables)
 

@@ -28,11 +28,31 @@ from fkl.runs.progress import Progress
 
 def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
     """Complete the folder of a run whose rounds are played, and move it to its place."""
-    title, summary, whole = title_of(run), results.read_summary(folder), experiment.engine.whole(experiment)
-    notes, warnings = _notes(run, whole, tables), list(_warnings(whole, summary))
+    title, summary, whole = title_of(run), results.read_summary(folder), experiment.engine.with_all_clients(experiment)
+    # What provenance.json tells of the run itself
+    problem = whole.problem
+    notes: dict[str, Any] = {
+        **about(run),
+        "rounds": problem.rounds,
+        "clients": problem.clients,
+        "features": problem.dimension,
+        "rows_left_out": problem.rows_left_out,
+        "threads": run.settings.threads,
+        "scalars_by_kind": tables.kinds,
+    }
+    if isinstance(run.kernels, AroundMedian):
+        notes["bandwidths"] = whole.dictionary.bandwidths.tolist()
+    if (graph := whole.topology) is not None:
+        notes["topology"] = {
+            "agents": graph.agents,
+            "edges": graph.edges,
+            "spectral_gap": graph.spectral_gap,
+            "links": graph.listed.tolist(),
+        }
     notes |= experiment.engine.notes()
+    warnings = list(_warnings(whole, summary))
     if run.settings.save_model and len(tables.learned) == run.settings.replicates:
-        model = Model.of(whole, run.dataset, tables.learned)
+        model = Model.from_experiment(whole, run.dataset, tables.learned)
         model.save(folder / MODEL)
         warnings += _of_clients_gone(whole, model)
     if warnings:
@@ -58,35 +78,10 @@ def add_model(run: Run) -> None:
         chunks = simulate(experiment, *how, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
-        model = Model.of(experiment, run.dataset, learned)
+        model = Model.from_experiment(experiment, run.dataset, learned)
         results.add_file(run, MODEL, model.save)
         for warning in _of_clients_gone(experiment, model):
             print(f"{title}: {warning}", file=sys.stderr)
-
-
-def _notes(run: Run, experiment: Experiment, tables: Tables) -> dict[str, Any]:
-    """What provenance.json tells of the run itself."""
-    problem = experiment.problem
-    notes: dict[str, Any] = {
-        **about(run),
-        "rounds": problem.rounds,
-        "clients": problem.clients,
-        "features": problem.dimension,
-        "rows_left_out": problem.rows_left_out,
-        "threads": run.settings.threads,
-        "scalars_by_kind": tables.kinds,
-    }
-    if isinstance(run.kernels, AroundMedian):
-        notes["bandwidths"] = experiment.dictionary.bandwidths.tolist()
-    if experiment.topology is not None:
-        graph = experiment.topology
-        notes["topology"] = {
-            "agents": graph.agents,
-            "edges": graph.edges,
-            "spectral_gap": graph.spectral_gap,
-            "links": graph.listed.tolist(),
-        }
-    return notes
 
 
 def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:

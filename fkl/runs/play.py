@@ -1,7 +1,5 @@
 """The rounds of one run: played by its engine, and written down."""
 
-from functools import partial
-
 from fkl.basics.errors import key_prefix, require
 from fkl.basics.memory import limited_to_free_memory
 from fkl.config import Run
@@ -14,7 +12,6 @@ from fkl.results.tables import summary_columns
 from fkl.runs.desk import Desk, checkpoint_of
 from fkl.runs.finish import finish
 from fkl.runs.prepare import prepare
-from fkl.tasks.run_samples import without_output
 
 
 def play(run: Run, engine: Engine) -> None:
@@ -58,16 +55,15 @@ def _own_part(run: Run, engine: Engine) -> Experiment | None:
     """What this process plays of a run; None for nothing."""
     with limited_to_free_memory():
         whole = prepare(run)
-        own: Experiment | None = engine.own_part(whole, partial(_prepare_quietly, run))
+
+        def again() -> Experiment:
+            with without_output():
+                return prepare(run)
+
+        own: Experiment | None = engine.own_part(whole, again)
     wanted = run.settings.objective
     if wanted is not None and engine.speaks:
         with key_prefix("algo"):
             columns = summary_columns(whole)[1:]
         require(wanted in columns, "objective", wanted, f"one of {', '.join(columns)}")
     return own
-
-
-def _prepare_quietly(run: Run) -> Experiment:
-    """The experiment with all clients, once more."""
-    with without_output():
-        return prepare(run)

@@ -1,7 +1,6 @@
 """From a checked run to its experiment: data are read, scaled and partitioned, and a graph is drawn."""
 
 from dataclasses import replace
-from typing import Any
 
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Role, shared_generator
@@ -58,15 +57,11 @@ def prepare(run: Run) -> Experiment:
         engine(settings.engine),
         run.conditions.get("links"),
     )
+    # A condition is on kinds of message that its method sends.
     for group, condition in run.conditions.items():
-        _require_kinds(replace(experiment, algorithm=run.algo), group, condition)
+        if asked := getattr(condition, "kinds", None):
+            sent = kinds_sent(replace(experiment, algorithm=run.algo))
+            there = sorted(set().union(*(sent.get(direction, set()) for direction in condition.directions)))
+            known = f"null, or some of those that {run.algo.label} sends: {', '.join(there)}"
+            require(set(asked) <= set(there), f"{group}.kinds", asked, known)
     return experiment
-
-
-def _require_kinds(experiment: Experiment, group: str, condition: Any) -> None:
-    """Refuse a condition on kinds of message that its method does not send."""
-    if asked := getattr(condition, "kinds", None):
-        sent = kinds_sent(experiment)
-        there = sorted(set().union(*(sent.get(direction, set()) for direction in condition.directions)))
-        known = f"null, or some of those that {experiment.algorithm.label} sends: {', '.join(there)}"
-        require(set(asked) <= set(there), f"{group}.kinds", asked, known)

@@ -37,7 +37,7 @@ def listed(folder: Path, jobs: int, *, fail_fast: bool) -> Iterator[None]:
     SystemExit
         With code 2 when a job failed.
     """
-    with _notes(folder) as notes:
+    with _folder_of_notes(folder) as notes:
         write_text(notes / PLAN, json.dumps({"jobs": jobs, "started": time.time(), "fail_fast": fail_fast}))
         yield
         ended = read_notes(notes)
@@ -51,30 +51,24 @@ def listed(folder: Path, jobs: int, *, fail_fast: bool) -> Iterator[None]:
         first, more = diverged[0], f" and {len(diverged) - 1} more, all" * (len(diverged) > 1)
         told = f"{first['overrides']}: {first['message']}{more} in {folder / LIST}"
         print(f"fkl: diverged: {told}", file=sys.stderr)
-    _compare(folder, ended)
+    # The runs beside each other, where there are two or more
+    done = [note for note in ended if note["state"] in DONE]
+    metrics = [note["metric"] for note in done if "metric" in note]
+    if len({note["folder"] for note in done}) > 1 and metrics:
+        from fkl.report.compare import MOST_ROWS, compare
+
+        try:
+            compared = compare(folder, max(dict.fromkeys(metrics), key=metrics.count))
+            text, more = compared.pivot.text(sys.stdout.isatty(), MOST_ROWS), "tests, figures, LaTeX"
+            print("", text, *compared.conclusions, f"fkl compare {shlex.quote(str(folder))}: {more}", sep="\n")
+        except FklError as error:  # such as a run that has changed since: the sweep is done all the same
+            print(f"fkl: not compared: {error}", file=sys.stderr)
     if failed or diverged:
         sys.exit(2)
 
 
-def _compare(folder: Path, ended: list[dict[str, Any]]) -> None:
-    """Print the runs of a sweep beside each other, where there are two or more."""
-    done = [note for note in ended if note["state"] in DONE]
-    metrics = [note["metric"] for note in done if "metric" in note]
-    if len({note["folder"] for note in done}) < 2 or not metrics:
-        return
-    from fkl.report.compare import MOST_ROWS, compare
-
-    try:
-        made = compare(folder, max(dict.fromkeys(metrics), key=metrics.count))
-        text = made.pivot.text(sys.stdout.isatty(), MOST_ROWS)
-    except FklError as error:  # such as a run that has changed since: the sweep is done all the same
-        print(f"fkl: not compared: {error}", file=sys.stderr)
-        return
-    print("", text, *made.conclusions, f"fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX", sep="\n")
-
-
 @contextmanager
-def _notes(folder: Path) -> Iterator[Path]:
+def _folder_of_notes(folder: Path) -> Iterator[Path]:
     """Folder of the notes of a sweep under way, which become its closing list; only files of its own are deleted.
 
     Raises

@@ -39,7 +39,7 @@ def count_jobs(sweeper: DictConfig, overrides: list[Override], names: Callable[[
         return int(sweeper.n_trials)
     number = 1
     for override in overrides:
-        number *= _values(override, names)
+        number *= _count_values(override, names)
         if number > MOST:
             raise FklError(f"{override.input_line}: more than {MOST} runs; sweep over less at a time")
     return number
@@ -51,7 +51,17 @@ def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, A
     So a name that there is not is told before any job begins, and before the sweep has its folder.
     """
     choices = Choices(*folders)
-    words = [_words(override, choices) for override in overrides]
+    # Words that a job may be given for each: every choice of a group, and one value of a key
+    words = []
+    for override in overrides:
+        key, values = override.get_key_element(), override.value()
+        if isinstance(values, IntervalSweep):
+            words.append([f"{key}={values.start}"])
+        elif isinstance(values, RangeSweep):
+            words.append([f"{key}={next(iter(values.range()))}"])
+        else:
+            each = each_value(str(override.input_line), choices.names)
+            words.append(each if choices.is_group(override.key_or_group) else each[:1])
     first = [some[0] for some in words]
     config = compose(*first, folders=folders)
     for place, some in enumerate(words):
@@ -60,18 +70,7 @@ def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, A
     return config
 
 
-def _words(override: Override, choices: Choices) -> list[str]:
-    """Words that a job may be given for this one: every choice of a group, and one value of a key."""
-    key, values = override.get_key_element(), override.value()
-    if isinstance(values, IntervalSweep):
-        return [f"{key}={values.start}"]
-    if isinstance(values, RangeSweep):
-        return [f"{key}={next(iter(values.range()))}"]
-    words = each_value(str(override.input_line), choices.names)
-    return words if choices.is_group(override.key_or_group) else words[:1]
-
-
-def _values(override: Override, names: Callable[[str], list[str]]) -> int:
+def _count_values(override: Override, names: Callable[[str], list[str]]) -> int:
     """Values that a sweep over one key takes."""
     if not override.is_sweep_override():
         return 1
@@ -81,7 +80,10 @@ def _values(override: Override, names: Callable[[str], list[str]]) -> int:
         if any(isinstance(value, Sweep) for value in values.list):
             raise FklError(f"{word}: must be values, not a sweep inside a sweep")
     elif isinstance(values, RangeSweep):
-        number = _in_range(values, word)
+        _require_finite(word, values.start, values.stop, values.step)
+        if not values.step:
+            raise FklError(f"{word}: must have a step other than 0")
+        number = count(values)
     elif isinstance(values, Glob):
         number = len(values.filter(names(override.key_or_group)))
     else:
@@ -91,24 +93,9 @@ def _values(override: Override, names: Callable[[str], list[str]]) -> int:
     return number
 
 
-def _in_range(values: RangeSweep, word: str) -> int:
-    _require_finite(word, values.start, values.stop, values.step)
-    if not values.step:
-        raise FklError(f"{word}: must have a step other than 0")
-    return count(values)
-
-
 def _require_finite(word: str, *numbers: Any) -> None:
     if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
         raise FklError(f"{word}: must have finite numbers")
-
-
-def _require_interval(word: str, values: IntervalSweep) -> None:
-    _require_finite(word, values.start, values.end)
-    if values.start > values.end:  # type: ignore[operator]
-        raise FklError(f"{word}: must have its smaller end first")
-    if "log" in values.tags and values.start <= 0:  # type: ignore[operator]
-        raise FklError(f"{word}: must be of numbers > 0, since their logarithms are drawn from")
 
 
 def _require_search(sweeper: DictConfig, overrides: list[Override], names: Callable[[str], list[str]]) -> None:
@@ -123,9 +110,13 @@ def _require_search(sweeper: DictConfig, overrides: list[Override], names: Calla
     for override in varied:
         word, values = str(override.input_line), override.value()
         if isinstance(values, IntervalSweep):
-            _require_interval(word, values)
+            _require_finite(word, values.start, values.end)
+            if values.start > values.end:  # type: ignore[operator]
+                raise FklError(f"{word}: must have its smaller end first")
+            if "log" in values.tags and values.start <= 0:  # type: ignore[operator]
+                raise FklError(f"{word}: must be of numbers > 0, since their logarithms are drawn from")
         else:
-            _values(override, names)
+            _count_values(override, names)
         try:
             distribution(override)
         except Exception as error:  # whatever it is, it is about this word

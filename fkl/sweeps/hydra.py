@@ -31,7 +31,7 @@ from fkl.sweeps import optuna
 from fkl.sweeps.closing_list import listed
 from fkl.sweeps.count import count_jobs, first_job
 from fkl.sweeps.job import run_job
-from fkl.sweeps.launcher_keys import A_FOLDER, require_allowed
+from fkl.sweeps.launcher_keys import require_allowed, require_folder
 
 OF_HYDRA = re.compile(r"[+~]*hydra(?![\w])")
 KEYS = re.compile(r"\+{0,2}hydra(/launcher|/sweeper(/sampler)?|\.sweep\.dir|\.launcher\..+|\.sweeper\.(?!params).+)")
@@ -123,7 +123,7 @@ def sweep(words: Sequence[str], folders: Sequence[Path] = (), *, fail_fast: bool
     except OmegaConfBaseException as error:
         raise FklError(f"hydra.sweep.dir: {str(error).splitlines()[0]}") from None
     folder = config.hydra.sweep.dir
-    require(A_FOLDER.holds(folder), "hydra.sweep.dir", folder, A_FOLDER.allowed)
+    require_folder("hydra.sweep.dir", folder)
     sweeper.params = params
     HydraConfig.instance().set_config(config)
     context = HydraContext(config_loader=JobLoader(folders), callbacks=NoCallbacks())  # type: ignore[arg-type]

@@ -79,7 +79,7 @@ def _objective(run: Run) -> float | None:
     return float(summary[name].mean())
 
 
-def _judged(run: Run) -> dict[str, Any]:
+def _main_result(run: Run) -> dict[str, Any]:
     """The metric of a finished run, that of a search or else its main one, and its mean; and whether it diverged."""
     from fkl.data.baselines import BLOWN_UP, blown_up
     from fkl.results.folder import read_summary
@@ -115,28 +115,31 @@ def run_job(config: DictConfig) -> float | None:
     if plan["fail_fast"] and any(one["state"] in WRONG for one in read_notes(notes)):
         note["state"] = NOT_RUN
     else:
-        print(f"[{number + 1}/{plan['jobs']}] {note['overrides']}{_time_left(plan, read_notes(notes))}", flush=True)
+        # How long it may take, a guess from the jobs that had something to do
+        ended, left = read_notes(notes), ""
+        if done := sum(one["state"] != SKIPPED for one in ended):
+            seconds = (start - plan["started"]) / done * (plan["jobs"] - len(ended))
+            left = f" (about {seconds / 60:.0f} min left)" if seconds >= 60 else f" (about {seconds:.0f} s left)"
+        print(f"[{number + 1}/{plan['jobs']}] {note['overrides']}{left}", flush=True)
         run = None
         try:
             run = load(plain, words)
             note |= {"state": FINISHED if _execute(run) else SKIPPED, "folder": str(run.folder)}
             value = _objective(run)
-            note |= _judged(run)
+            note |= _main_result(run)
         except Exception as error:  # the sweep goes on past whatever it is
             state = DIVERGED if isinstance(error, DivergedError) else FAILED
             folder = Path(plain["paths"]["outputs"]) / "failed" / f"{sweep.name}-{number}"
             if run is not None:  # else its configuration could not be read, and it has no name but its place
                 folder = run.failed_folder
             folder = write_traceback(error, folder, plain, run.digest if run is not None else "")
-            note |= {"state": state, "message": _in_one_line(error), "folder": str(folder)}
+            said = str(error) if isinstance(error, FklError) else f"{type(error).__name__}: {error}".splitlines()[0]
+            message = printable(said)
+            note |= {"state": state, "message": message, "folder": str(folder)}
             print(f"fkl: {note['message']}", file=sys.stderr)
     note["seconds"] = round(time.time() - start, 1)
     write_text(notes / f"job-{number}.json", json.dumps(note))
     return value
-
-
-def _in_one_line(error: Exception) -> str:
-    return printable(str(error) if isinstance(error, FklError) else f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 def write_traceback(error: Exception, folder: Path, config: dict[str, Any], digest: str) -> Path:
@@ -150,12 +153,3 @@ def write_traceback(error: Exception, folder: Path, config: dict[str, Any], dige
     except CannotWriteError as full:
         print(f"fkl: {full}", file=sys.stderr)
         return folder
-
-
-def _time_left(plan: dict[str, Any], notes: list[dict[str, Any]]) -> str:
-    """A guess from the jobs that had something to do."""
-    done = sum(note["state"] != SKIPPED for note in notes)
-    if not done:
-        return ""
-    seconds = (time.time() - plan["started"]) / done * (plan["jobs"] - len(notes))
-    return f" (about {seconds / 60:.0f} min left)" if seconds >= 60 else f" (about {seconds:.0f} s left)"

@@ -114,12 +114,12 @@ class Search(Sweeper):
             trials = [study.ask(space) for _ in range(min(self.n_jobs, self.n_trials - begun))]
             words = [[*(f"{key}={value}" for key, value in one.params.items()), *shared] for one in trials]
             for trial, ended in zip(trials, self.launcher.launch(words, initial_job_idx=begun), strict=True):
-                study.tell(trial, _value(ended, worst))
+                study.tell(trial, _value_of_run(ended, worst))
         best = {"name": "optuna", "best_params": study.best_trial.params, "best_value": study.best_value}
         write_text(folder / BEST, yaml.safe_dump(best, sort_keys=False))
 
 
-def _value(ended: JobReturn, worst: float) -> float:
+def _value_of_run(ended: JobReturn, worst: float) -> float:
     """What came of a run; one that failed, or that a cluster ended, is infinitely bad."""
     try:
         value = float(ended.return_value)

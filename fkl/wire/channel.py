@@ -118,7 +118,11 @@ class Channel:
         scalars, size_in_bytes = (np.broadcast_to(count * self._present, self._sent.shape) for count in size)
         if direction == "uplink":
             self._charge(scalars)
-        self._enter(direction, kind, scalars, size_in_bytes)
+        timed = self.times is None
+        messages = (scalars > 0).astype(np.int64)
+        self.ledger.enter(self._t, direction, kind, messages, scalars, size_in_bytes, timed)
+        if not timed:
+            self._travelled[direction] = self._travelled[direction] + size_in_bytes
 
     def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """Each client's share (K,) in the mean over those whose answer is there in time, at the end of an exchange.
@@ -270,9 +274,3 @@ class Channel:
                 f"network.uplink_budget={budget}: {self.algorithm} sends {self._sent.max()} scalars "
                 f"a client in round {self._t + 1}; raise the budget, or lower kernels.D or algo.M"
             )
-
-    def _enter(self, direction: Direction, kind: str, scalars: NDArray[np.int64], size: NDArray[np.int64]) -> None:
-        timed = self.times is None
-        self.ledger.enter(self._t, direction, kind, (scalars > 0).astype(np.int64), scalars, size, timed)
-        if not timed:
-            self._travelled[direction] = self._travelled[direction] + size

@@ -75,10 +75,6 @@ class Quantised(Summable):
         mask = 0 if self.chosen is None or self.chosen.shape[2] == 1 else -(-self.chosen.shape[2] // 8) * (codes > 0)
         return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
 
-    def dense(self) -> "Quantised":
-        """Itself."""
-        return self
-
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: units; the bits are a mask of what is chosen, and codes moved to integers from 0."""
         codes, unit = self.codes[0, k], self.unit[0, k]
@@ -93,16 +89,29 @@ class Quantised(Summable):
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Quantised":
         """As `Dense.from_parts`; codes and units are 0 where nothing has travelled."""
-        codes, units = zip(*(_decoded(part) for part in parts), strict=True)
+        every_code, every_unit = [], []
+        for part in parts:
+            (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
+            codes, unit = np.zeros(shape, np.int16), np.zeros((*shape[:-1], 1), dtype)
+            if part.body:
+                mask = -(-masked // 8)
+                chosen = np.unpackbits(raw[:mask], count=masked).astype(np.bool_) if mask else np.ones(1, np.bool_)
+                sent = np.broadcast_to(chosen.reshape(-1, *(1,) * (len(shape) - 1)), shape)
+                scales = sent.any(axis=-1)
+                numbers = from_bits(part.bits[mask:], each, int(sent.sum())).astype(np.int64)
+                codes[sent] = 2 * numbers - 1 if each == 1 else numbers - 2 ** (each - 1)
+                unit[scales] = np.frombuffer(part.body, f"f{len(part.body) // int(scales.sum())}")[:, None]
+            every_code.append(codes)
+            every_unit.append(unit)
         *_, bits, _, adds = parts[0].known
-        return cls(np.stack(codes)[None], np.stack(units)[None], bits, None, adds)
+        return cls(np.stack(every_code)[None], np.stack(every_unit)[None], bits, None, adds)
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `PerClient.tile_sums`."""
+        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
         return PerClient(self.values).tile_sums(share)
 
-    def of(self, senders: NDArray[np.int64]) -> "Quantised":
-        """As `PerClient.of`."""
+    def select_entries(self, senders: NDArray[np.int64]) -> "Quantised":
+        """Selects the messages of these senders, in the given order."""
         chosen = None if self.chosen is None else self.chosen[:, senders]
         return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits, chosen, self.adds)
 
@@ -131,14 +140,10 @@ class Sparse(Summable):
     adds: bool = False
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         R, K, *rest = self.kept.shape
         scalars = self.kept.reshape(R, K, -1).sum(axis=2)
         return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
-
-    def dense(self) -> "Sparse":
-        """Itself."""
-        return self
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: values in the order of their places; a bit for every place, or the places' numbers."""
@@ -150,20 +155,32 @@ class Sparse(Summable):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Sparse":
-        """As `Dense.from_parts`."""
-        values, kept = zip(*(_filled(part) for part in parts), strict=True)
-        return cls(np.stack(values)[None], np.stack(kept)[None], parts[0].known[-1])
+        """One payload of what several clients have sent."""
+        of_all, kept_by_all = [], []
+        for part in parts:
+            shape, dtype, width, _ = part.known
+            values, kept, found = np.zeros(shape, dtype), np.zeros(shape, np.bool_), len(part.body) // width
+            by_mask, each = _by_mask(found, kept.size)
+            if found and by_mask:
+                places = np.unpackbits(np.frombuffer(part.bits, np.uint8), count=kept.size)
+                kept = places.astype(np.bool_).reshape(shape)
+            elif found:
+                kept.reshape(-1)[from_bits(part.bits, each, found).astype(np.int64)] = True
+            values[kept] = np.frombuffer(part.body, f"f{width}")
+            of_all.append(values)
+            kept_by_all.append(kept)
+        return cls(np.stack(of_all)[None], np.stack(kept_by_all)[None], parts[0].known[-1])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `PerClient.tile_sums`."""
+        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
         return PerClient(self.values).tile_sums(share)
 
-    def of(self, senders: NDArray[np.int64]) -> "Sparse":
-        """As `PerClient.of`."""
+    def select_entries(self, senders: NDArray[np.int64]) -> "Sparse":
+        """Selects the messages of these senders, in the given order."""
         return Sparse(self.values[:, senders], self.kept[:, senders], self.adds)
 
     def added_to(self, held: Array) -> Array:
-        """As `Quantised.added_to`."""
+        """What a receiver that held (R, K, ...) holds now: the message, or both together."""
         return held + self.values if self.adds else self.values
 
 
@@ -178,7 +195,7 @@ class OneCodeForAll(Travelling):
     """
 
     def as_received(self, axes: Axes, width: int) -> "OneCodeForAll":
-        """As `Travelling.as_received`."""
+        """As it arrives, its axes checked and its numbers no wider than the wire's."""
         code = self.code.as_received({**axes, "K": 1}, width)
         return self if code is self.code else OneCodeForAll(code)
 
@@ -190,12 +207,8 @@ class OneCodeForAll(Travelling):
         return self.code.values[:, 0]
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         return self.code.wire_size(width)
-
-    def dense(self) -> "OneCodeForAll":
-        """Itself."""
-        return self
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: the code's."""
@@ -233,18 +246,14 @@ class Residues(Travelling):
         R, count = len(self.values), prod(self.values.shape[2:])
         return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
 
-    def dense(self) -> "Residues":
-        """Itself."""
-        return self
-
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`."""
+        """Client k's part, of the only replicate, as bytes."""
         own = self.values[0, k]
         return Part(Residues, (own.shape, self.bits), b"", to_bits(own.ravel(), self.bits))
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Residues":
-        """As `Dense.from_parts`."""
+        """One payload of what several clients have sent."""
         shape, bits = parts[0].known
         return cls(np.stack([from_bits(part.bits, bits, prod(shape)).reshape(shape) for part in parts])[None], bits)
 
@@ -261,7 +270,7 @@ class Padding(Travelling):
     """
 
     def as_received(self, axes: Axes, width: int) -> "Padding":
-        """As `Travelling.as_received`."""
+        """As it arrives, its axes checked and its numbers no wider than the wire's."""
         require_leading((self.replicates,), "R", axes, "Padding")
         return self
 
@@ -269,55 +278,23 @@ class Padding(Travelling):
     size: int
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         size = np.full((self.replicates, 1), self.size)
         return Size(-(-size // width), size)
 
-    def dense(self) -> "Padding":
-        """Itself."""
-        return self
-
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`."""
+        """Client k's part, of the only replicate, as bytes."""
         return Part(Padding, (), bytes(self.size))
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Padding":
-        """As `Dense.from_parts`."""
+        """One payload of what several clients have sent."""
         return cls(1, len(parts[0].body))
 
 
 def position_bits(kept: Counts, size: int) -> Counts:
     """Bits that tell which `kept` of so many entries travel: a mask, or a number of ceil(log2 size) bits for each."""
     return np.minimum(size * (kept > 0), kept * (size - 1).bit_length())
-
-
-def _decoded(part: Part) -> tuple[NDArray[np.int16], Array]:
-    """Codes and units of one sender."""
-    (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
-    codes, unit = np.zeros(shape, np.int16), np.zeros((*shape[:-1], 1), dtype)
-    if part.body:
-        mask = -(-masked // 8)
-        chosen = np.unpackbits(raw[:mask], count=masked).astype(np.bool_) if mask else np.ones(1, np.bool_)
-        sent = np.broadcast_to(chosen.reshape(-1, *(1,) * (len(shape) - 1)), shape)
-        scales = sent.any(axis=-1)
-        numbers = from_bits(part.bits[mask:], each, int(sent.sum())).astype(np.int64)
-        codes[sent] = 2 * numbers - 1 if each == 1 else numbers - 2 ** (each - 1)
-        unit[scales] = np.frombuffer(part.body, f"f{len(part.body) // int(scales.sum())}")[:, None]
-    return codes, unit
-
-
-def _filled(part: Part) -> tuple[Array, NDArray[np.bool_]]:
-    """Values and places of one sender."""
-    shape, dtype, width, _ = part.known
-    values, kept, found = np.zeros(shape, dtype), np.zeros(shape, np.bool_), len(part.body) // width
-    by_mask, each = _by_mask(found, kept.size)
-    if found and by_mask:
-        kept = np.unpackbits(np.frombuffer(part.bits, np.uint8), count=kept.size).astype(np.bool_).reshape(shape)
-    elif found:
-        kept.reshape(-1)[from_bits(part.bits, each, found).astype(np.int64)] = True
-    values[kept] = np.frombuffer(part.body, f"f{width}")
-    return values, kept
 
 
 def _by_mask(kept: int, size: int) -> tuple[bool, int]:

@@ -70,6 +70,10 @@ class Travelling:
     factors: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not travel themselves: what travels is made of them."""
 
+    def dense(self) -> Any:
+        """The arrays that would travel: itself, unless what it holds are factors of them."""
+        return self
+
     def as_received(self, axes: Axes, width: int) -> Self:
         """As it arrives, where a scalar takes `width` bytes.
 
@@ -166,16 +170,12 @@ class SameForAll(Travelling):
     values: NDArray[Any]
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         scalars = np.full((len(self.values), 1), self.values[0].size)
         return Size(scalars, scalars * width)
 
-    def dense(self) -> "SameForAll":
-        """Itself."""
-        return self
-
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`."""
+        """Client k's part, of the only replicate, as bytes."""
         return of_array(SameForAll, self.values[0], width)
 
     @classmethod
@@ -202,14 +202,10 @@ class PerClient(Summable):
     chosen: NDArray[np.bool_] | None = None
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         if self.chosen is None:
-            return _all(self.values.shape, width)
-        return _of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
-
-    def dense(self) -> "PerClient":
-        """Itself."""
-        return self
+            return _size_of_arrays(self.values.shape, width)
+        return _size_of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
@@ -224,17 +220,26 @@ class PerClient(Summable):
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "PerClient":
         """As `Dense.from_parts`; 0 where nothing has travelled."""
-        return cls(np.stack([_spread(part) for part in parts])[None])
+        arrays = []
+        for part in parts:
+            if not part.bits:
+                arrays.append(array_of(part))
+                continue
+            there, (shape, dtype) = _which_travelled(part), part.known
+            values = np.zeros(shape, dtype)
+            values[there] = _travelled_entries(part, there)
+            arrays.append(values)
+        return cls(np.stack(arrays)[None])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Summable.tile_sums`."""
+        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
         terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
-    def of(self, senders: NDArray[np.int64]) -> "PerClient":
-        """That of some, in this order, one beside the other."""
+    def select_entries(self, senders: NDArray[np.int64]) -> "PerClient":
+        """Selects the messages of these senders, in the given order."""
         return PerClient(self.values[:, senders], None if self.chosen is None else self.chosen[:, senders])
 
     def added_to(self, held: Array) -> Array:
@@ -248,7 +253,7 @@ class PerClient(Summable):
 
     def times(self, factor: Array) -> "PerClient":
         """Each client's multiplied by a number of its own, (R, K)."""
-        return PerClient(self.values * _beside(factor, self.values), self.chosen)
+        return PerClient(self.values * _broadcastable(factor, self.values), self.chosen)
 
 
 @dataclass(frozen=True)
@@ -269,15 +274,11 @@ class Selected(Travelling):
     chosen: NDArray[np.bool_]
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
-        return _of_entries(self.chosen, prod(self.values.shape[2:]), width)
+        """Scalars and bytes that each client sends or receives."""
+        return _size_of_entries(self.chosen, prod(self.values.shape[2:]), width)
 
-    def dense(self) -> "Selected":
-        """Itself."""
-        return self
-
-    def of(self, receivers: NDArray[np.int64]) -> "Selected":
-        """What some are sent, in this order."""
+    def select_entries(self, receivers: NDArray[np.int64]) -> "Selected":
+        """Selects what these receivers are sent, in the given order."""
         return Selected(self.values, self.chosen[:, receivers])
 
     def packed(self, k: int, width: int) -> Part:
@@ -290,9 +291,9 @@ class Selected(Travelling):
     def from_parts(cls, parts: Sequence[Part]) -> "Selected":
         """As `Dense.from_parts`: what any of them was sent."""
         shape, dtype = parts[0].known
-        values, chosen = np.full(shape, np.nan, dtype), np.stack([_there(part) for part in parts])
+        values, chosen = np.full(shape, np.nan, dtype), np.stack([_which_travelled(part) for part in parts])
         for part, there in zip(parts, chosen, strict=True):
-            values[there] = _sent(part, there)
+            values[there] = _travelled_entries(part, there)
         return cls(values[None], chosen[None])
 
 
@@ -312,11 +313,7 @@ class OnLinks(Travelling):
 
     def wire_size(self, width: int) -> Size:
         """As `Payload.wire_size`, of one link."""
-        return _all(self.values.shape, width)
-
-    def dense(self) -> "OnLinks":
-        """Itself."""
-        return self
+        return _size_of_arrays(self.values.shape, width)
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`, of the link at place k."""
@@ -324,11 +321,11 @@ class OnLinks(Travelling):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "OnLinks":
-        """As `Dense.from_parts`."""
+        """One payload of what several clients have sent."""
         return cls(np.stack([array_of(part) for part in parts])[None])
 
-    def of(self, places: NDArray[np.int64]) -> "OnLinks":
-        """That of some links, in this order."""
+    def select_entries(self, places: NDArray[np.int64]) -> "OnLinks":
+        """Selects the messages on these links, in the given order."""
         return OnLinks(self.values[:, places])
 
     def added_to(self, held: Array) -> Array:
@@ -362,16 +359,12 @@ class Ragged(Travelling):
         return Ragged(tuple(arrived))
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
         return Size(scalars, scalars * width)
 
-    def dense(self) -> "Ragged":
-        """Itself."""
-        return self
-
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`."""
+        """Client k's part, of the only replicate, as bytes."""
         [of_clients] = self.values
         array = of_clients[k if len(of_clients) > 1 else 0]
         return of_array(Ragged, array, width)._replace(known=(array.shape[1:], array.dtype.str, width))
@@ -419,12 +412,12 @@ class FeatureGradients(Summable):
     chosen: NDArray[np.bool_] | None = None
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
+        """Scalars and bytes that each client sends or receives."""
         R, K, N = self.coefficients.shape
         P = self.theta.shape[-1]
         if self.chosen is None:
-            return _all((R, K, N, P), width)
-        return _of_entries(self.chosen, N * P // self.chosen.shape[2], width)
+            return _size_of_arrays((R, K, N, P), width)
+        return _size_of_entries(self.chosen, N * P // self.chosen.shape[2], width)
 
     def dense(self) -> PerClient:
         """The gradients themselves, (R, K, N, P)."""
@@ -446,7 +439,7 @@ class FeatureGradients(Summable):
         return self.bank.accumulate(self.x, self.coefficients, share), sum_in_order(self._weights(share))
 
     def of_sums(self, *sums: Array) -> Array:
-        """As `Summable.of_sums`."""
+        """The weighted sum of all clients, from its parts."""
         pulled, weight = sums
         return pulled + 2 * self.lam * weight * self.theta
 
@@ -493,8 +486,8 @@ class RankOne(Summable):
     right: Array
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`."""
-        return _all((*self.left.shape, self.right.shape[2]), width)
+        """Scalars and bytes that each client sends or receives."""
+        return _size_of_arrays((*self.left.shape, self.right.shape[2]), width)
 
     def dense(self) -> PerClient:
         """The matrices themselves, (R, K, m, n)."""
@@ -510,8 +503,8 @@ class RankOne(Summable):
         return PerClient(self.left).squared_norm() * PerClient(self.right).squared_norm()
 
     def times(self, factor: Array) -> "RankOne":
-        """As `PerClient.times`."""
-        return RankOne(self.left * _beside(factor, self.left), self.right)
+        """Each client's multiplied by a number of its own, (R, K)."""
+        return RankOne(self.left * _broadcastable(factor, self.left), self.right)
 
 
 def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
@@ -559,7 +552,7 @@ def is_message(value: Any) -> bool:
     return is_dataclass(value) and not _is_payload(value.__class__)
 
 
-def _beside(factor: Array, values: NDArray[Any]) -> Array:
+def _broadcastable(factor: Array, values: NDArray[Any]) -> Array:
     """A number a client (R, K), to multiply arrays (R, K, ...) of this type."""
     return factor.reshape(*factor.shape, *[1] * (values.ndim - 2)).astype(values.dtype, copy=False)
 
@@ -583,17 +576,7 @@ def wire_size(parts: tuple[Payload, ...], width: int) -> Size:
     return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
 
 
-def _spread(part: Part) -> NDArray[Any]:
-    """Array of a part of `PerClient`, 0 where nothing has travelled."""
-    if not part.bits:
-        return array_of(part)
-    there, (shape, dtype) = _there(part), part.known
-    values = np.zeros(shape, dtype)
-    values[there] = _sent(part, there)
-    return values
-
-
-def _there(part: Part) -> NDArray[np.bool_]:
+def _which_travelled(part: Part) -> NDArray[np.bool_]:
     """Which entries have travelled, of those along the first axis; without bits that say so, all or none."""
     entries = part.known[0][0]
     if not part.bits:
@@ -601,19 +584,19 @@ def _there(part: Part) -> NDArray[np.bool_]:
     return np.unpackbits(np.frombuffer(part.bits, np.uint8), count=entries).astype(np.bool_)
 
 
-def _sent(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
+def _travelled_entries(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
     """The entries that have travelled, one after another."""
     shape, dtype = part.known
     return array_of(part._replace(known=((int(there.sum()), *shape[1:]), dtype)))
 
 
-def _all(shape: tuple[int, ...], width: int) -> Size:
+def _size_of_arrays(shape: tuple[int, ...], width: int) -> Size:
     """Of clients that send all of an array (R, K, ...)."""
     scalars = np.full((shape[0], 1), prod(shape[2:]))
     return Size(scalars, scalars * width)
 
 
-def _of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
+def _size_of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
     """Of clients that send some entries, of `length` scalars each."""
     scalars = chosen.sum(axis=2) * length
     n = chosen.shape[2]

@@ -516,7 +516,7 @@ def test_compressed_rows_lose_nothing_of_a_squared_error(size: int, seed: int) -
     random = np.random.default_rng(seed)
     x, y, count = random.standard_normal((size + 2, 2)), random.standard_normal(size + 2), np.array([size, 2])
     world, _ = make_world(experiment(Dkla(), make_batch()), (0, 1))
-    full, less = (Rows.of(world.bank, x, y, count, compressed) for compressed in (False, True))
+    full, less = (Rows.from_samples(world.bank, x, y, count, compressed) for compressed in (False, True))
     assert less.phi.shape[2] <= P
     theta = random.standard_normal((2, 2, P, 3))
     square = LOSSES["square"]
@@ -531,7 +531,7 @@ def test_ridge_inverts_its_matrix(size: int, c: float, seed: int) -> None:
     random = np.random.default_rng(seed)
     phi, v = random.standard_normal((2, 1, size, 12)), random.standard_normal((2, 1, 12))
     rows = Rows(phi, np.zeros((2, 1, size)), np.zeros((2, 1)), np.array([float(size)]))
-    solved = Ridge.of(rows, 2.0, np.array([c])).solve(v)
+    solved = Ridge.from_rows(rows, 2.0, np.array([c])).solve(v)
     back = 2 / size * np.einsum("rktp,rktq,rkq->rkp", phi, phi, solved) + 2 * c * solved
     assert back == pytest.approx(v, abs=1e-7)
 
@@ -544,7 +544,7 @@ def test_every_client_keeps_its_share_to_be_tested_on(seed: int, share: float) -
     stream = Problem(np.arange(90.0).reshape(30, 3, 1), np.zeros((30, 3)), present, np.zeros(3, np.int64))
 
     def split(fold: int | None) -> Batch:
-        return Batch.of(stream, 1, share, fold, np.random.default_rng(seed))
+        return Batch.from_problem(stream, 1, share, fold, np.random.default_rng(seed))
 
     whole = split(None)
     assert sorted(whole.x[:, 0]) == sorted(stream.x[present][:, 0])
@@ -588,7 +588,7 @@ def test_bad_values_are_named(make: Any, key: str) -> None:
 def test_a_client_with_nothing_to_learn_from_is_refused() -> None:
     stream = Problem(np.zeros((2, 2, 1)), np.zeros((2, 2)), np.array([[1, 1], [1, 0]], bool), np.zeros(2, np.int64))
     with pytest.raises(FklError, match="no sample to learn from"):
-        Batch.of(stream, 1, 0.6, None, np.random.default_rng(0))
+        Batch.from_problem(stream, 1, 0.6, None, np.random.default_rng(0))
 
 
 def test_a_budget_holds_for_broadcasts() -> None:

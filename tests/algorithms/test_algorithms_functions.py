@@ -79,7 +79,7 @@ def stream(experiment: Experiment, near: float) -> None:
     world, state, _ = played(experiment, last)
     learned = algorithm.functions(world, state, last)
     x = experiment.problem.x[last]
-    assert all(function.whole(experiment.problem.dimension) for function in learned)
+    assert all(function.is_function_of(experiment.problem.dimension) for function in learned)
     f = [function.predict(x) for function in learned]
     shown = algorithm.step(world, state, last)[1].y_hat
     clients = 1 if getattr(algorithm, "in_turn", False) else len(x)
@@ -100,7 +100,7 @@ def batch(experiment: Experiment, near: float) -> None:
     judge.close()
     x, y, client = world.problem.part(False)
     for r, function in enumerate(experiment.algorithm.functions(world, state, T)):
-        assert function.whole(world.problem.dimension)
+        assert function.is_function_of(world.problem.dimension)
         f = function.predict(x)[client, np.arange(len(x))]
         if world.problem.loss == "square":
             wrong, name = (f - y) ** 2, "test_mse"
@@ -117,7 +117,7 @@ def vertical(experiment: Experiment, near: float) -> None:
     learned = experiment.algorithm.functions(world, state, T)
     for function, f, rows in zip(learned, outcome.f, outcome.rows, strict=True):
         shown = f()
-        assert function.whole(world.problem.dimension)
+        assert function.is_function_of(world.problem.dimension)
         assert function.predict(world.problem.x[rows])[0] == pytest.approx(shown, rel=near, abs=near)
         assert np.ptp(shown) > 0
 
@@ -128,7 +128,7 @@ def per_replicate(experiment: Experiment, near: float) -> None:
     learned = experiment.algorithm.functions(world, state, 1)
     for r, (function, predict) in enumerate(zip(learned, outcome.predict, strict=True)):
         x = world.problem.batches[r].x
-        assert function.whole(world.problem.dimension)
+        assert function.is_function_of(world.problem.dimension)
         points = np.concatenate([x, x[::-1] + 0.1 * x])
         assert np.array_equal(function.predict(points)[0], predict(points), equal_nan=True)
 

@@ -47,7 +47,7 @@ def of_classes(count: int) -> PerReplicate:
     angle = 2 * np.pi * label / count
     x = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.15 * rng.standard_normal((120, 2))
     table = Table(x, label.astype(float), np.arange(120) // 60, ("a", "b"), ("one", "two"))
-    return PerReplicate((Batch.of(Sites().split(table, rng), 1, 0.25, None, rng),))
+    return PerReplicate((Batch.from_problem(Sites().split(table, rng), 1, 0.25, None, rng),))
 
 
 def play(
@@ -232,7 +232,9 @@ def test_every_site_is_a_client_with_all_its_rows() -> None:
     assert problem.tested is not None
     assert problem.tested.sum() == 2
     with_tests = Table(table.x, table.y, np.zeros(5, np.int64), ("x",), ("a",), tested)
-    batch = Batch.of(Sites().split(with_tests, np.random.default_rng(0)), 1, 0.9, None, np.random.default_rng(0))
+    batch = Batch.from_problem(
+        Sites().split(with_tests, np.random.default_rng(0)), 1, 0.9, None, np.random.default_rng(0)
+    )
     assert sorted(batch.part(False)[1]) == [1, 4], "the data set's own test samples, whatever the share"
 
 

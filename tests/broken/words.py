@@ -247,7 +247,7 @@ WORKERS = {
     "hydra.launcher.max_nbytes=1X": "hydra.launcher.max_nbytes=1X: must be bytes, for example 1M, or null",
     "hydra.launcher.mmap_mode=x": "hydra.launcher.mmap_mode=x: must be r, r+, w+, c, null",
     "+hydra.launcher.nope=1": "hydra.launcher.nope: no such key; there are",
-    "'+hydra.launcher.x={_target_: joblib.load}'": "hydra.launcher.x._target_=joblib.load: must be left out, or a",
+    "'+hydra.launcher.x={_target_: joblib.load}'": "hydra.launcher.x: no such key; there are",
     "hydra.launcher.temp_folder=''": "hydra.launcher.temp_folder=: must be a folder that can be written to",
 }
 """The same with hydra/launcher=joblib and two seeds."""

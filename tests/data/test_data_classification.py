@@ -273,7 +273,7 @@ def test_parties_that_share_the_features_are_the_partition(tmp_path, name):
     (tmp_path / "primary.yaml").write_text(f"hydra: {{searchpath: ['file://{CONF}']}}\n{primary}")
     with initialize_config_dir(str(tmp_path), version_base="1.3"):
         node = compose("primary", [f"dataset={name}"])
-    assert TableSet.of(OmegaConf.to_container(node.dataset)).table == dataset(name).table
+    assert TableSet.from_node(OmegaConf.to_container(node.dataset)).table == dataset(name).table
     assert instantiate(node.partition) == FeatureGroups()
 
 

@@ -239,7 +239,7 @@ def test_a_bomb_is_unpacked_only_as_far_as_memory_holds_it(tmp_path, suffix, mon
 )
 def test_a_table_that_memory_cannot_hold_is_refused_before_it_is_cut_into_cells(content, free, said, monkeypatch):
     monkeypatch.setattr("fkl.basics.memory.available_bytes", lambda: free)
-    monkeypatch.setattr("fkl.data.csv_file._records", None)
+    monkeypatch.setattr("fkl.data.csv_file._read_records", None)
     refused(content, said, delimiter="comma", target="2")
 
 
@@ -251,7 +251,7 @@ def test_a_bomb_that_memory_could_hold_is_refused_early(tmp_path, suffix, monkey
     path.write_bytes(PACK[suffix](b"a,y\n" + b"0,1\n1,2\n" * 10_000))
     assert len(TableFile(path=str(path), target="y").load(None, None).y) == 20_000
     path.write_bytes(PACK[suffix](b"a,y\n" + b"0,1\n1,2\n" * 3_000_000))
-    monkeypatch.setattr("fkl.data.csv_file._records", None)
+    monkeypatch.setattr("fkl.data.csv_file._read_records", None)
     with pytest.raises(FklError, match=r"own\.csv.* unpack to more than 100 times as much; if that is meant, unpack"):
         TableFile(path=str(path), target="y").load(None, None)
 

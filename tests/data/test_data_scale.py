@@ -55,7 +55,7 @@ def test_every_kind_of_problem_has_its_scale_and_its_encoder():
     stream = Iid(clients=4, rounds=None).split(scaled, RNG)
     assert np.array_equal(stream.scale.x(X).reshape(4, 6, 4).swapaxes(0, 1), stream.x)
     assert stream.scale.y_back(stream.y).T.ravel().tolist() == raw.y.tolist()
-    classes = Batch.of(stream, 3, 0.25, None, RNG).of_two_classes()
+    classes = Batch.from_problem(stream, 3, 0.25, None, RNG).of_two_classes()
     parties = FeatureGroups(parties=2).split(scaled, RNG)
     for problem in (classes, parties):
         assert set(problem.y) == {-1.0, 1.0}

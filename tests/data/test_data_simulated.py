@@ -59,7 +59,7 @@ def passing(positions, angle):
     y[:, 0] += np.arange(16) * 2e5
     for number, (east, north) in enumerate(positions):
         x[number], y[number] = east, north
-    return wave_farm._passing(x, y, angle, wavelength=100.0)[: len(positions), 0]
+    return wave_farm._share_passing(x, y, angle, wavelength=100.0)[: len(positions), 0]
 
 
 def test_shadow_falls_downstream_and_fades_with_distance():
@@ -82,11 +82,11 @@ def test_shadows_multiply():
 def test_power_stays_below_the_rated_power_and_that_of_a_lone_converter():
     layout = np.random.default_rng(0).uniform(0, 566, (2, 16, 50))
     for climate in CLIMATES:
-        powers = wave_farm._powers(layout, climate)
+        powers = wave_farm._mean_powers(layout, climate)
         assert (powers > 0).all()
         assert powers.max() <= wave_farm.RATED_POWER
     storm = wave_farm.Climate("storm", height=50.0, period=9.0, direction=0.0, spread=10.0)
-    assert np.allclose(wave_farm._powers(layout, storm), wave_farm.RATED_POWER)
+    assert np.allclose(wave_farm._mean_powers(layout, storm), wave_farm.RATED_POWER)
 
 
 def test_synthetic_is_the_kernel_sum():

@@ -102,7 +102,7 @@ def test_broken_lines_are_skipped_and_counted(folder):
     after = read(Wisdm(), folder.store)
     # The last piece has no end of line, so it spoils the reading that follows it.
     assert (before.broken, after.broken) == (0, 10)
-    assert "10 broken lines skipped" in after.told
+    assert "10 broken lines skipped" in after.summary
     assert after.table.x.shape == before.table.x.shape
     assert np.allclose(after.table.x[1:], before.table.x[1:])
 
@@ -126,8 +126,8 @@ def test_a_participant_without_an_activity_has_one_class_and_is_named(folder):
     assert found.lacking == {"walking": ("1607", "1611"), "jogging": ("1609", "1611")}
     assert (found.at_hand, found.used) == (4, 3)
     assert set(found.table.y[found.table.site == 1]) == {-1}
-    assert "3 participants of the 4 at hand" in found.told
-    assert "no walking: 1607 1611, no jogging: 1609 1611" in found.told
+    assert "3 participants of the 4 at hand" in found.summary
+    assert "no walking: 1607 1611, no jogging: 1609 1611" in found.summary
 
 
 def test_another_pair_another_length(folder):
@@ -227,7 +227,7 @@ def test_real_participant_of_two_rates_and_real_one_without_jogging(real):
         file = names[participant]
         readings = read_accelerometer(STORE.read(file), file.name, participant)
         letters = (ACTIVITIES["walking"], ACTIVITIES["jogging"])
-        assert [len(window_means(*readings.of(letter), 5.0)) for letter in letters] == of_class
+        assert [len(window_means(*readings.of_activity(letter), 5.0)) for letter in letters] == of_class
 
 
 def test_known_files_have_hashes_and_all_come_from_one_archive():

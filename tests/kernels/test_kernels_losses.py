@@ -24,7 +24,7 @@ def test_a_gradient_is_the_slope_of_the_mean_loss(loss: str, count: tuple[int, i
     bank = Dictionary(N=1, D=8, smallest=1.0, largest=1.0).bank(2, Streams(0, (0, 1)), "float64")
     random = np.random.default_rng(0)
     x, y = random.standard_normal((size.sum(), 2)), np.sign(random.standard_normal(size.sum()))
-    rows = Rows.of(bank, x, y, size, given.compressed)
+    rows = Rows.from_samples(bank, x, y, size, given.compressed)
     assert rows.few == (max(count) < bank.width / 2)
     theta, along = random.standard_normal((2, 2, 2, bank.width))
 

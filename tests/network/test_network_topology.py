@@ -40,11 +40,11 @@ def two_products(monkeypatch, graph):
     """The same graph with dense and with sparse products."""
     monkeypatch.setattr(topology, "DENSE_AGENTS", 10**6)
     dense = connected(graph)
-    assert isinstance(dense._sum_by, np.ndarray) and isinstance(dense._mix_by, np.ndarray)
+    assert isinstance(dense._quick_adjacency, np.ndarray) and isinstance(dense._quick_metropolis, np.ndarray)
     monkeypatch.setattr(topology, "DENSE_AGENTS", 0)
     monkeypatch.setattr(topology, "DENSE_SHARE", 2.0)
     sparse = connected(graph)
-    assert not isinstance(sparse._sum_by, np.ndarray) and not isinstance(sparse._mix_by, np.ndarray)
+    assert not isinstance(sparse._quick_adjacency, np.ndarray) and not isinstance(sparse._quick_metropolis, np.ndarray)
     return dense, sparse
 
 

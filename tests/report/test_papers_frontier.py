@@ -79,7 +79,7 @@ def test_batches_are_tested_on_what_streams_predict_last(share: float) -> None:
     present = problem.present.copy()
     present[15:, 1] = False
     problem = replace(problem, present=present)
-    batch = Batch.of(problem.testing_last(share), 1, share, None, random)
+    batch = Batch.from_problem(problem.testing_last(share), 1, share, None, random)
     _, y, client = batch.part(training=False)
     for k in range(3):
         mine = problem.y[present[:, k], k]

@@ -54,7 +54,7 @@ def of_json(file):
 
 def interrupted(fkl, monkeypatch, rounds, *words):
     """Do a run up to an interruption after so many rounds, then the rest of it."""
-    kept = loop._keep
+    kept = loop._save_if_due
     calls = []
 
     def keep(*about):
@@ -64,7 +64,7 @@ def interrupted(fkl, monkeypatch, rounds, *words):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "_keep", keep)
+        patch.setattr(loop, "_save_if_due", keep)
         assert fkl(*words, "checkpoint_s=0").code == 130
     answer = fkl(*words)
     assert (answer.code, answer.err.count("fkl:")) == (0, 0), answer.err

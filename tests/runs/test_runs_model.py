@@ -59,7 +59,7 @@ def functions() -> dict[str, Function]:
             np.array([2, -1, -1, -1]),
             drawn(4),
         ),
-        "network": Network.of([drawn(4, D + 1), drawn(1, 5)]),
+        "network": Network.from_layers([drawn(4, D + 1), drawn(1, 5)]),
     }
 
 
@@ -319,7 +319,7 @@ def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
     run = scenario("algo=pof_mkl", "scaling=unit_box", "replicates=2", "precision=float64")
     experiment = prepare(run)
     [chunk] = simulate(experiment, 1, 2, lambda _: None, keep_functions=True)
-    one, problem = Model.of(experiment, run.dataset, chunk.learned), experiment.problem
+    one, problem = Model.from_experiment(experiment, run.dataset, chunk.learned), experiment.problem
     scale, x = problem.scale, problem.x[3, :1]
     raw = x * scale.x_unit + scale.x_low
     assert np.abs(raw - x).max() > 1e-3
@@ -371,7 +371,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_leaves_the_same_model(
 
     words = (*RUN, "save_model=true", "chunk=1", "checkpoint_s=0")
     fkl(*words, "out=whole")
-    keep, kept = loop._keep, []
+    keep, kept = loop._save_if_due, []
 
     def interrupted(*arguments: Any) -> None:
         keep(*arguments)
@@ -379,7 +379,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_leaves_the_same_model(
         if len(kept) == 30:  # in the second chunk of 20 rounds
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop, "_keep", interrupted)
+    monkeypatch.setattr(loop, "_save_if_due", interrupted)
     assert fkl(*words, "out=halves").code == 130
     answer = fkl(*words, "out=halves")
     assert answer.code == 0, answer.err

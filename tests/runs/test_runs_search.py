@@ -102,7 +102,7 @@ def test_a_job_that_its_launcher_lost_is_said_and_the_search_goes_on(tmp_path, c
         def return_value(self):
             raise TimeoutError("ended\nby the cluster")
 
-    assert search._value(Lost(), math.inf) == math.inf
+    assert search._value_of_run(Lost(), math.inf) == math.inf
     assert capsys.readouterr().err == "fkl: TimeoutError: ended by the cluster\n"
 
 

@@ -95,7 +95,7 @@ def test_two_sweeps_that_share_jobs_both_end_well(tmp_path: Path) -> None:
     assert len(runs) == 3 and all(damage(run) is None for run in runs)
 
 
-@pytest.mark.parametrize("moment", ["_mark", "_move", "sha256_of"])
+@pytest.mark.parametrize("moment", ["_write_provenance", "_move_to_place", "sha256_of"])
 def test_killed_while_writing_the_files_the_same_command_completes(tmp_path: Path, moment: str) -> None:
     """At the folder's mark, and on both sides of the last one: nothing looks finished, and then all is there."""
     deadly = f"import os; from fkl.results import folder; folder.{moment} = lambda *_: os.kill(os.getpid(), 9)"
@@ -105,7 +105,7 @@ def test_killed_while_writing_the_files_the_same_command_completes(tmp_path: Pat
     assert not (tmp_path / "here").exists()
     again = Command(tmp_path, *words).wait()
     assert again.code == 0, again.err
-    assert ("finished already" in again.out) == (moment == "_move")  # it only had to be moved
+    assert ("finished already" in again.out) == (moment == "_move_to_place")  # it only had to be moved
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     assert damage(tmp_path / "here") is None
 
@@ -165,7 +165,7 @@ def test_a_failure_is_forgotten_by_the_same_run_only(
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr("fkl.results.tables._of_a_chunk", breaks)
+        patch.setattr("fkl.results.tables._records_of_chunk", breaks)
         for seed in ("seed=1", "seed=2"):
             assert "RuntimeError: a bug" in fkl(*words, seed).err
     assert sorted(path.name for path in Path().iterdir()) == ["a.failed", "a.failed-1"]

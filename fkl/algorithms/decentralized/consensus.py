@@ -57,4 +57,4 @@ class Consensus(Batched, Decentralized):
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every agent."""
         theta = state.own.theta[:, :, None]  # (R, K, 1, P)
-        return tuple(OnFeatures.of(world.bank, r, own, np.ones((len(own), 1))) for r, own in enumerate(theta))
+        return tuple(OnFeatures.from_bank(world.bank, r, own, np.ones((len(own), 1))) for r, own in enumerate(theta))

@@ -132,4 +132,4 @@ class Odkla(OnStreams):
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every agent."""
         one = np.ones((world.problem.clients, 1))
-        return tuple(OnFeatures.of(world.bank, r, theta, one) for r, theta in enumerate(state.own.theta))
+        return tuple(OnFeatures.from_bank(world.bank, r, theta, one) for r, theta in enumerate(state.own.theta))

@@ -145,4 +145,4 @@ class Descent(Federated):
 def mixture_functions(bank: FeatureBank, theta: Array, weights: Array) -> tuple[OnFeatures, ...]:
     """Functions of each replicate, from the kernels' theta (R, N, P) and what they are weighed with, (R, K or 1, N)."""
     learned = zip(theta, weights, strict=True)
-    return tuple(OnFeatures.of(bank, r, one[None], w) for r, (one, w) in enumerate(learned))
+    return tuple(OnFeatures.from_bank(bank, r, one[None], w) for r, (one, w) in enumerate(learned))

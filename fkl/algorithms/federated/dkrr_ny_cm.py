@@ -109,6 +109,6 @@ def _ridge(samples: Held, rows: Rows, lam: float) -> Ridge:
     """(Phi_k'Phi_k / n_k + lam I)^-1 of each client, factored once."""
     made = samples.made.named
     if "ridge" not in made:
-        made["ridge"] = Ridge.of(rows, 1.0, np.full(len(samples.count), lam / 2))
+        made["ridge"] = Ridge.from_rows(rows, 1.0, np.full(len(samples.count), lam / 2))
     ridge: Ridge = made["ridge"]
     return ridge

@@ -170,7 +170,7 @@ class EmKofl(Descent):
         for r, i in enumerate(drawn.index.values):
             copies = state.client.theta[r, i][:, None]  # (K, 1, P)
             theta = copies.mean(axis=0, keepdims=True) if self.predictor == "average" else copies
-            learned.append(OnFeatures.of(world.bank, r, theta, np.ones((len(theta), 1)), np.array([i])))
+            learned.append(OnFeatures.from_bank(world.bank, r, theta, np.ones((len(theta), 1)), np.array([i])))
         return tuple(learned)
 
     def _learn_all_kernels(self, common: Common, client: Client, samples: Samples) -> tuple[Client, PerClient, Outcome]:

@@ -103,5 +103,5 @@ class FedPoe(Descent):
         for r, (server, own) in enumerate(zip(state.server.theta, client.theta, strict=True)):
             a, b = np.moveaxis(weights[r], 1, 0)[..., None]
             both = a * server + b * own.swapaxes(0, 1)
-            learned.append(OnFeatures.of(world.bank, r, both, np.ones(both.shape[:2])))
+            learned.append(OnFeatures.from_bank(world.bank, r, both, np.ones(both.shape[:2])))
         return tuple(learned)

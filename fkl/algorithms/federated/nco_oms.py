@@ -77,7 +77,7 @@ class NcoOms(ModelSelection):
         uniform = Turn(t, 0, world.streams, range(K)).vectors(Role.SELECTION, 1 + N)
         index, _ = self.draw(client.log_p, uniform)
         for r, theta in enumerate(client.theta):
-            learned.append(OnFeatures.of(world.bank, r, theta.swapaxes(0, 1), index[r][:, None] == np.arange(N)))
+            learned.append(OnFeatures.from_bank(world.bank, r, theta.swapaxes(0, 1), index[r][:, None] == np.arange(N)))
         return tuple(learned)
 
 

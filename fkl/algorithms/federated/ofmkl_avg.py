@@ -39,4 +39,6 @@ class OfmklAvg(Descent):
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The mean of the server's kernels."""
         even = np.full((1, world.bank.kernels), 1 / world.bank.kernels)
-        return tuple(OnFeatures.of(world.bank, r, theta[None], even) for r, theta in enumerate(state.server.theta))
+        return tuple(
+            OnFeatures.from_bank(world.bank, r, theta[None], even) for r, theta in enumerate(state.server.theta)
+        )

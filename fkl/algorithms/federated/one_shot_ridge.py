@@ -123,7 +123,7 @@ class OneShotRidge(HoldOut, OnBatches):
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every client."""
         theta: Any = state.client.theta[:, :, None]
-        return tuple(OnFeatures.of(world.bank, r, own, np.ones((len(own), 1))) for r, own in enumerate(theta))
+        return tuple(OnFeatures.from_bank(world.bank, r, own, np.ones((len(own), 1))) for r, own in enumerate(theta))
 
 
 def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:

@@ -167,7 +167,7 @@ class PerFedAvg(Federated):
 
     def functions(self, world: World, state: Star, t: int) -> tuple[Network, ...]:
         """The global network, by which clients predict before they adapt it to a sample."""
-        return tuple(Network.of(list(layers)) for layers in zip(*state.server.layers, strict=True))
+        return tuple(Network.from_layers(list(layers)) for layers in zip(*state.server.layers, strict=True))
 
     def _rate(self, key: float | None, common: Common) -> float:
         return float(1 / np.sqrt(common.rounds)) if key is None else key

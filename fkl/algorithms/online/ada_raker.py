@@ -120,7 +120,7 @@ class AdaRaker(Learner):
                 theta[:, j] = 0
         together = np.einsum("rj,rjn,rjnp->rnp", softmax(log_h), softmax(log_w), theta).astype(state.theta.dtype)
         ones = np.ones((1, together.shape[1]))
-        return tuple(OnFeatures.of(world.bank, r, theta[None], ones) for r, theta in enumerate(together))
+        return tuple(OnFeatures.from_bank(world.bank, r, theta[None], ones) for r, theta in enumerate(together))
 
     def _step_of_interval(self, j: int) -> float:
         """eta_I of an interval of length 2^j."""

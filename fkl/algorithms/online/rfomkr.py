@@ -54,7 +54,7 @@ class Rfomkr(Learner):
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The weighted sum of all kernels."""
         learned = zip(state.theta, self._weights(state.log_w), strict=True)
-        return tuple(OnFeatures.of(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))
+        return tuple(OnFeatures.from_bank(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))
 
     def _weights(self, log_w: Array) -> Array:
         return softmax(log_w) if self.normalised else namespace(log_w).exp(log_w)

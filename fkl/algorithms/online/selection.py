@@ -87,7 +87,7 @@ class Selective(Learner):
         learned = []
         for r, chosen in enumerate(map(np.flatnonzero, S)):
             w = softmax(log_w[r, chosen])
-            learned.append(OnFeatures.of(world.bank, r, theta[r, chosen][None], w[None], chosen))
+            learned.append(OnFeatures.from_bank(world.bank, r, theta[r, chosen][None], w[None], chosen))
         return tuple(learned)
 
 

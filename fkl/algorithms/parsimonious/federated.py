@@ -42,7 +42,7 @@ class Federated(Parsimonious):
                 # Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], of each agent's own seed.
                 start = np.zeros(problem.present.shape)
                 for row, number, here in zip(start, turn.clients, problem.present, strict=True):
-                    [drawn] = turn.streams.of(r).private(Role.SELECTION, number, function, int(here.sum()))
+                    [drawn] = turn.streams.replicate(r).private(Role.SELECTION, number, function, int(here.sum()))
                     row[here] = 1 - drawn
                 local.append(self.ascend(problem, start))
                 # Samples come agent after agent, so that the problems' rows in their order are those of the samples.

@@ -209,7 +209,7 @@ class Parsimonious(OneShot, HoldOut):
 
     def quadrature(self, common: CommonOfClasses, box: Array, r: int) -> tuple[Quadrature, np.random.Generator]:
         """Nodes in a replicate's box, the same for all who draw them, and the generator that drew them."""
-        [rng] = common.streams.of(r).generators(Role.SELECTION)
+        [rng] = common.streams.replicate(r).generators(Role.SELECTION)
         longest = float((box[r][1] - box[r][0]).max())
         widths = [share * longest for share in FALLBACK_WIDTHS] if self.widths is None else self.widths
         nodes = self.centres * len(widths)

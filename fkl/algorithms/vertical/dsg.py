@@ -346,7 +346,7 @@ class Dsg(VerticalMethod):
             np.add.at(alpha, np.arange(learner.t) % self.draws, learner.alpha[: learner.t])
             bank = FeatureBank(w.T[None, None], np.ones(1, w.dtype), b[None, None], precision=w.dtype)
             theta = np.sqrt(2) / bank.norm * alpha.reshape(1, 1, -1)
-            learned.append(OnFeatures.of(bank, 0, theta, np.ones((1, 1))))
+            learned.append(OnFeatures.from_bank(bank, 0, theta, np.ones((1, 1))))
         return tuple(learned)
 
     @property

@@ -79,7 +79,7 @@ class Features:
         D = self.w.shape[1]
         bank = FeatureBank(self.w[None, None], np.ones(1), np.zeros((1, 1, 0)))
         theta = np.concatenate([self.theta[D:], self.theta[:D]])[None, None]
-        return replace(OnFeatures.of(bank, 0, theta, np.ones((1, 1))), bias=np.array(self.bias))
+        return replace(OnFeatures.from_bank(bank, 0, theta, np.ones((1, 1))), bias=np.array(self.bias))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,17 @@ def require_fits(run: Run) -> None:
     label, settings, why = run.algo.label, run.settings, why_no_star_on_a_stream(run.algo)
     words = "a method whose clients, all at once, send a server what it adds up, round after round"
     require(why is None, "algo", label, f"{words}: {why}")
-    _require_own_rows(run)
+    # Data are a file of each site's own, read alike everywhere.
+    data = run.dataset
+    require(isinstance(data, TableFile), "dataset", type(data).__name__, "file: each site reads rows of its own")
+    require(data.target != "", "dataset.target", data.target, "the name of the column to predict")
+    require(data.site is None, "dataset.site", data.site, "null: a file is a site")
+    require(data.test_path is None, "dataset.test_path", data.test_path, "null: all rows are learned from")
+    words = "refuse or drop: anything else follows from the rows of all sites"
+    require(data.missing != "mean", "dataset.missing", data.missing, words)
+    require(data.text in ("refuse", "drop"), "dataset.text", data.text, words)
+    require(data.labels == "refuse", "dataset.labels", data.labels, "refuse: sites could number classes differently")
+    require(isinstance(run.partition, Sites), "partition", type(run.partition).__name__, "sites: a site is a client")
     fitted = hasattr(run.kernels, "fitted")
     words = "kernels of fixed bandwidths, as kernels=rbf: sites have no samples in common to fit them to"
     require(not fitted, "kernels", type(run.kernels).__name__, words)
@@ -69,20 +79,6 @@ def noise_of(run: Run) -> Noise | None:
     """The privacy of a run whose messages, or their means, have noise on them."""
     privacy = run.conditions.get("privacy")
     return privacy if isinstance(privacy, Noise) and privacy.noise > 0 else None
-
-
-def _require_own_rows(run: Run) -> None:
-    """Refuse data that are not a file of each site's own, read alike everywhere."""
-    data = run.dataset
-    require(isinstance(data, TableFile), "dataset", type(data).__name__, "file: each site reads rows of its own")
-    require(data.target != "", "dataset.target", data.target, "the name of the column to predict")
-    require(data.site is None, "dataset.site", data.site, "null: a file is a site")
-    require(data.test_path is None, "dataset.test_path", data.test_path, "null: all rows are learned from")
-    words = "refuse or drop: anything else follows from the rows of all sites"
-    require(data.missing != "mean", "dataset.missing", data.missing, words)
-    require(data.text in ("refuse", "drop"), "dataset.text", data.text, words)
-    require(data.labels == "refuse", "dataset.labels", data.labels, "refuse: sites could number classes differently")
-    require(isinstance(run.partition, Sites), "partition", type(run.partition).__name__, "sites: a site is a client")
 
 
 def own_table(run: Run, path: str) -> Table:
@@ -116,7 +112,7 @@ class Ends:
     norm: float = 0.0
 
     @classmethod
-    def of(cls, table: Table, scaling: str) -> "Ends":
+    def from_table(cls, table: Table, scaling: str) -> "Ends":
         """Of one site's rows."""
         if scaling == "none":
             return cls()
@@ -151,7 +147,7 @@ class OfSites(Streams):
     It never comes again, not even when a round is played again: of two sums with one noise, the difference has none.
     """
 
-    def of(self, r: int) -> "OfSites":
+    def replicate(self, r: int) -> "OfSites":
         """Those of one of these replicates, the one at place r."""
         return OfSites(self.seed, (self.replicates[r],))
 

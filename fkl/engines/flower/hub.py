@@ -120,7 +120,14 @@ class Hub:
 
     def train(self, after: Callable[[], object] = lambda: None) -> None:
         """Play all rounds, and call `after` at the end of each."""
-        known = self._gather()
+        # Wait until all sites have said who they are, and find what they have in common.
+        while len(self.members) < self._sites:
+            self._poll_sites()
+            time.sleep(PAUSE_S)
+        rows, ends = [one.rows for one in self.members.values()], list(self._ends.values())
+        scale = common_scale(ends, self._run.settings.scaling, len(self._columns))
+        length = -(-max(rows) // self._clients_per_site)
+        known = Known(self._sites, self._clients_per_site, length, len(self._columns), scale)
         self._words, self.known = words_of(known), known
         self.server = LoneServer(method := method_of(self._run), known.common(self._run), known.clients)
         self._exchanges, self._hears_silence = method.exchanges, method.called_without_messages
@@ -128,20 +135,10 @@ class Hub:
         rounds = f"{plural(known.rounds, 'round')}, {plural(known.dimension, 'feature')}"
         self._say(f"{self._run.algo.label}: {there}, {rounds}")
         for t in range(known.rounds):
-            self._say(self._round(t))
+            self._say(self._play_round(t))
             after()
 
     # --- who is there
-
-    def _gather(self) -> Known:
-        """Wait until all sites have said who they are, and find what they have in common."""
-        while len(self.members) < self._sites:
-            self._poll_sites()
-            time.sleep(PAUSE_S)
-        rows, ends = [one.rows for one in self.members.values()], list(self._ends.values())
-        scale = common_scale(ends, self._run.settings.scaling, len(self._columns))
-        rounds = -(-max(rows) // self._clients_per_site)
-        return Known(self._sites, self._clients_per_site, rounds, len(self._columns), scale)
 
     def _poll_sites(self) -> None:
         """Ask nodes that play no site who they are, now and then, and take in the answers that there are by now."""
@@ -149,8 +146,10 @@ class Hub:
         due = [n for n in self._grid.get_node_ids() if n not in playing and now >= self._again.get(n, now)]
         self._again |= dict.fromkeys(due, now + self._timeout)
         self._asked = {message: node for message, node in self._asked.items() if node not in due}
-        self._asked |= self._push({n: RecordDict({ABOUT: ConfigRecord()}) for n in due}, "query", self._timeout)
-        for node, answer in self._pull(self._asked):
+        self._asked |= self._push_messages(
+            {n: RecordDict({ABOUT: ConfigRecord()}) for n in due}, "query", self._timeout
+        )
+        for node, answer in self._pull_answers(self._asked):
             self._admit_site(
                 node, dict(answer.content[ABOUT]) if answer.has_content() else {"refused": str(answer.error)}
             )
@@ -180,7 +179,7 @@ class Hub:
         self._say(f"site {k} is {'back' if k in self.members else 'there'}, {plural(rows, 'row')}")
         self.members[k] = Member(node, rows, before.heard)
 
-    def _here(self, t: int) -> list[int]:
+    def _await_sites(self, t: int) -> list[int]:
         """Sites that play round t; where all that have a row left are away, the first of them that is back."""
         said = False
         while True:
@@ -199,32 +198,32 @@ class Hub:
 
     # --- a round
 
-    def _round(self, t: int) -> str:
+    def _play_round(self, t: int) -> str:
         """Play one round, again and again without those that fail in it, and tell of it."""
         begun, state = time.perf_counter(), self.server.state
         while True:
-            here = self._here(t)
+            here = self._await_sites(t)
             self.server.state, traffic = state, Traffic()
-            failed = self._play(t, here, traffic)
+            failed = self._play_exchanges(t, here, traffic)
             if not failed:
                 break
             for k in failed:
                 self.members[k].away = True
-            self._say(f"round {t + 1}: no answer of {_named(failed)}; it is played again without")
+            self._say(f"round {t + 1}: no answer of {_names_of_sites(failed)}; it is played again without")
             self.lost.sent, self.lost.heard = self.lost.sent + traffic.sent, self.lost.heard + traffic.heard
         for k in here:
             self.members[k].heard = t
         traffic.seconds = time.perf_counter() - begun
         self.rounds.append((here, traffic))
-        return f"round {t + 1}: {_named(here)}, {traffic.seconds:.1f} s"
+        return f"round {t + 1}: {_names_of_sites(here)}, {traffic.seconds:.1f} s"
 
-    def _play(self, t: int, here: list[int], traffic: Traffic) -> list[int]:
+    def _play_exchanges(self, t: int, here: list[int], traffic: Traffic) -> list[int]:
         """All exchanges of a round; those who do not answer, and then nothing of it counts."""
         clients = [number for k in here for number in self._present(k, t)]
         share = np.full(len(clients), 1 / max(len(clients), 1))
         for exchange in range(self._exchanges):
             down = dict(zip(clients, self.server.broadcast(t, exchange, clients), strict=True))
-            answers = self._ask(t, exchange, here, down, traffic)
+            answers = self._exchange(t, exchange, here, down, traffic)
             failed = [k for k in here if k not in answers]
             if failed:
                 return failed
@@ -235,7 +234,7 @@ class Hub:
                 self.server.take(t, exchange, up, share, np.array(clients, np.int64))
         return []
 
-    def _ask(
+    def _exchange(
         self, t: int, exchange: int, here: list[int], down: dict[int, Packet | None], traffic: Traffic
     ) -> dict[int, list[Packet | None]]:
         """What comes up from each site, client by client, of what went down; without sites that are too late."""
@@ -288,9 +287,9 @@ class Hub:
         self, said: dict[int, RecordDict], kind: str, traffic: Traffic, group: str
     ) -> Iterator[tuple[int, Message]]:
         """Answers of nodes as they come, for as long as is waited for them."""
-        asked, until = self._push(said, kind, self._timeout, traffic, group), time.monotonic() + self._timeout
+        asked, until = self._push_messages(said, kind, self._timeout, traffic, group), time.monotonic() + self._timeout
         while asked and time.monotonic() < until:
-            for node, answer in self._pull(asked, traffic):
+            for node, answer in self._pull_answers(asked, traffic):
                 if answer.has_content():
                     yield node, answer
                 else:
@@ -298,7 +297,7 @@ class Hub:
             if asked:
                 time.sleep(PAUSE_S)
 
-    def _push(
+    def _push_messages(
         self,
         said: dict[int, RecordDict],
         kind: str,
@@ -316,7 +315,7 @@ class Hub:
         traffic.sent += sum(map(serialised, messages))
         return sent
 
-    def _pull(self, asked: dict[str, int], traffic: Traffic | None = None) -> list[tuple[int, Message]]:
+    def _pull_answers(self, asked: dict[str, int], traffic: Traffic | None = None) -> list[tuple[int, Message]]:
         """Answers that have come, which are asked for no more."""
         traffic, came = traffic or self.lost, []
         for answer in self._grid.pull_messages(list(asked)) if asked else ():
@@ -351,7 +350,7 @@ class Hub:
         traffic = [one for _, one in self.rounds]
         rows, error = sum(one[0] for one in told.values()), sum(one[1] for one in told.values())
         if noise_of(self._run) is not None:
-            yield self._epsilon()
+            yield self._privacy_spent()
         elif rows:
             yield f"mse {error / rows:.6g}, of {plural(rows, 'prediction')} at {plural(len(told), 'site')}"
         for what, name, whole in (("uplink", "up", "heard"), ("downlink", "down", "sent")):
@@ -362,7 +361,7 @@ class Hub:
         seconds, played = sum(one.seconds for one in traffic), sum(one.played for one in traffic)
         yield f"{seconds:.1f} s in {plural(len(traffic), 'round')}, of which the slowest site computed {played:.1f} s"
 
-    def _epsilon(self) -> str:
+    def _privacy_spent(self) -> str:
         """What the noise is worth, of all that a client has sent: one mechanism for each sum, or for each message."""
         noise = noise_of(self._run)
         assert noise is not None
@@ -412,7 +411,7 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _named(sites: list[int]) -> str:
+def _names_of_sites(sites: list[int]) -> str:
     """Sites by their numbers."""
     words = f"site{'s' * (len(sites) > 1)} {', '.join(map(str, sites))}"
     return words if sites else "nobody"

@@ -96,7 +96,7 @@ class Memory:
 def to_arrays(value: Any) -> dict[str, NDArray[Any]]:
     """Arrays that say all of a value that is data, its JSON among them."""
     writer = Writer({})
-    words = json.dumps(writer.plain(value)).encode()
+    words = json.dumps(writer.to_plain(value)).encode()
     return {TEXT: np.frombuffer(words, np.uint8), **writer.arrays}
 
 

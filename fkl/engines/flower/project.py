@@ -121,7 +121,8 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     require_files_in(folder)
     configuration = yaml.safe_dump(run.resolved, sort_keys=False, allow_unicode=True)
     said = {"label": run.algo.label, "sites": sites, "clients": clients_per_site, "version": __version__}
-    settings = {"timeout": TIMEOUT_S, "configuration": _quoted(configuration)}
+    quoted = configuration.replace("\\", "\\\\").replace('"', '\\"')  # inside three quotation marks of TOML
+    settings = {"timeout": TIMEOUT_S, "configuration": quoted}
     name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in folder.resolve().name.lower())
     several = [] if clients_per_site == 1 else [f"--clients-per-site {clients_per_site}"]
     files = {
@@ -134,8 +135,3 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     for path, text in files.items():
         write_text(folder / path, text)
     return f"{folder}: {run.algo.label} for {sites} sites; its README.md says how to start them"
-
-
-def _quoted(text: str) -> str:
-    """Text inside three quotation marks of TOML."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')

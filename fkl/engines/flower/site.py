@@ -82,10 +82,12 @@ class Site:
 def hello(site: Site, message: Message) -> tuple[Told, RecordDict]:
     """Who it is, and what all sites need to have in common."""
     table = site.table()
-    ends = asdict(Ends.of(table, site.run.settings.scaling))
+    ends = asdict(Ends.from_table(table, site.run.settings.scaling))
     memory = site.memory(lambda: Memory({}, np.zeros(0)))
     about = {"site": site.number, "rows": len(table.y), "columns": list(table.feature_names), "heard": memory.heard}
-    return about | {"played": memory.round} | {name: _listed(value) for name, value in ends.items()}, RecordDict()
+    # A record of Flower holds lists, and no tuples.
+    said = {name: list(value) if isinstance(value, tuple) else value for name, value in ends.items()}
+    return about | {"played": memory.round} | said, RecordDict()
 
 
 def turn(site: Site, message: Message) -> tuple[Told, RecordDict]:
@@ -159,8 +161,3 @@ def _answering(answer: Callable[[Site, Message], tuple[Told, RecordDict]]) -> Ca
         return Message(content, reply_to=message)
 
     return reply
-
-
-def _listed(value: Any) -> Any:
-    """As a record of Flower holds it."""
-    return list(value) if isinstance(value, tuple) else value

@@ -20,7 +20,7 @@ def flat(config: dict[str, Any]) -> Flat:
     >>> flat({"seed": 0, "threads": 2, "algo": {"eta": 1.0}})
     {'seed': 0, 'algo.eta': 1}
     """
-    told = {"dataset": renamed.shown(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
+    told = {"dataset": renamed.for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
     return dict(_flat({key: node for key, node in (config | told).items() if key not in NOT_RESULTS}))
 
 
