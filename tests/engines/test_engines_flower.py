@@ -80,7 +80,7 @@ def played(
 def require_equal(hub: Hub, words: tuple[str, ...], files: list[Path], per_site: int = 1) -> float:
     """Compare predictions to 1e-9 and bytes exactly; the largest difference."""
     folder = files[0].with_name("left")
-    hub.write(folder, hub.goodbye())
+    hub.write(folder, hub.collect_results())
     largest, same, there = script.compared(words, files, folder, str(RUN), per_site)
     assert largest < 1e-9
     assert same
@@ -98,7 +98,7 @@ def test_sites_predict_and_send_what_the_simulation_says(name: str, tmp_path: Pa
     """To 1e-9 and to the byte, though one site's rows are used up before the others'."""
     words, files = words_of(name), write_files(tmp_path)
     hub, _, _ = played(words, files)
-    assert sum(rounds for rounds, _ in hub.goodbye().values()) == sum(ROWS)
+    assert sum(rounds for rounds, _ in hub.collect_results().values()) == sum(ROWS)
     print(f"{name}: largest difference {require_equal(hub, words, files):.1e}")
 
 
@@ -217,7 +217,7 @@ def test_what_the_server_leaves(tmp_path: Path) -> None:
     """Tables of rounds and sites, whose bytes are those of the arrays, beside Flower's own."""
     words, files = words_of("pof_mkl"), write_files(tmp_path)
     hub, _, _ = played(words, files)
-    told = hub.goodbye()
+    told = hub.collect_results()
     hub.write(tmp_path / "left", told)
     rounds, sites = (
         pd.read_csv(tmp_path / "left" / f"{name}.csv", dtype={"sites": str}) for name in ("rounds", "sites")
@@ -296,7 +296,7 @@ def test_noise_is_counted_message_by_message(condition: str, played_again: int, 
     """By the accountant of simulations; of local noise also what was sent in a round that did not count."""
     words = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY)
     hub, _, _ = played(words, write_files(tmp_path), fails=Away(2, 5, 0, 1))
-    told = hub.goodbye()
+    told = hub.collect_results()
     rounds, again = int(present(hub)[:, 0].sum()), played_again
     epsilon = float(accountant.epsilons(2.0, np.array([rounds + again]), 1e-5)[0])
     what = "sums" if condition == "central" else "messages"
