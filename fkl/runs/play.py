@@ -12,6 +12,7 @@ from fkl.results.tables import summary_columns
 from fkl.runs.desk import Desk, checkpoint_of
 from fkl.runs.finish import finish
 from fkl.runs.prepare import prepare
+from fkl.tasks.run_samples import without_output
 
 
 def play(run: Run, engine: Engine) -> None:
