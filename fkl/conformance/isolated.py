@@ -6,11 +6,13 @@ from typing import Any
 
 from fkl.algorithms.online.learner import Learner
 from fkl.basics.errors import BrokenPromiseError
-from fkl.conformance import isolated_graph, isolated_star
+from fkl.conformance.isolated_graph import require_agents_agree
+from fkl.conformance.isolated_star import LoneBatchClient, LoneOneShotClient, LoneStreamClient, require_clients_agree
 from fkl.conformance.isolated_vertical import require_actors_agree
 from fkl.conformance.party_process import Apart
-from fkl.conformance.played import play_together, require_equal
+from fkl.contract.batches import OnBatches
 from fkl.contract.graph import Decentralized
+from fkl.contract.one_shot import OneShot
 from fkl.contract.parties import VerticalMethod
 from fkl.contract.star import Federated
 from fkl.contract.world import World
@@ -32,17 +34,24 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
     fkl.basics.errors.BrokenPromiseError
         Names the party, the round, and what differs.
     """
-    family = getattr(method, "innermost", method)
-    if isinstance(family, VerticalMethod):
-        require_actors_agree(method, world, party)
-    elif isinstance(family, Federated):
-        here, all_at_once = world(), world()
-        expected = play_together(method, all_at_once, isolated_star.shown_by(family, all_at_once))
-        require_equal(expected, partial(isolated_star.play_apart, method, family, here, party), here, party, "client")
-    elif isinstance(family, Decentralized):
-        here = world()
-        expected = play_together(method, world(), isolated_graph.shown_by_agents)
-        require_equal(expected, partial(isolated_graph.play_apart, method, here, party), here, party, "agent")
-    elif not isinstance(family, Learner):
+    kinds = type(getattr(method, "innermost", method)).__mro__
+    require = next((CHECKS[kind] for kind in kinds if kind in CHECKS), None)
+    if require is None:
         families = "one of fkl.contract's families, or a Learner"
         raise BrokenPromiseError(f"{method.label} is not written as parties that exchange messages: {families}")
+    require(method, world, party)
+
+
+def _nobody_to_tell(*_: Any) -> None:
+    """Compare nothing: there is one client, and no server."""
+
+
+CHECKS: dict[type, Callable[[Any, Callable[[], World], Apart], None]] = {
+    Federated: partial(require_clients_agree, LoneStreamClient),
+    OnBatches: partial(require_clients_agree, LoneBatchClient),
+    OneShot: partial(require_clients_agree, LoneOneShotClient),
+    Decentralized: require_agents_agree,
+    VerticalMethod: require_actors_agree,
+    Learner: _nobody_to_tell,
+}
+"""By family of methods."""

@@ -1,5 +1,6 @@
 """Agents of a graph on their own: each with its own samples, what it knows of the graph, and messages as bytes."""
 
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import is_dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.random_streams import Role
 from fkl.conformance.party_process import Apart
-from fkl.conformance.played import Carrier, Played, samples_of_rounds
+from fkl.conformance.played import Carrier, Played, play_together, require_equal, samples_of_rounds
 from fkl.contract.graph import Decentralized
 from fkl.contract.held_samples import BatchSamples, OwnSamples
 from fkl.contract.lone_party import LoneParty, Shown, shown_arrays
@@ -181,3 +182,10 @@ class Graph(Carrier):
 def shown_by_agents(outcome: Any) -> Shown:
     """What an iteration shows, of the one replicate: theta (K, P), or the arrays of an outcome."""
     return shown_arrays(outcome) if is_dataclass(outcome) else {"theta": np.array(outcome[0])}
+
+
+def require_agents_agree(method: Decentralized, world: Callable[[], World], party: Apart) -> None:
+    """Compare agents on their own with all of them at once."""
+    here = world()
+    expected = play_together(method, world(), shown_by_agents)
+    require_equal(expected, lambda: play_apart(method, here, party), here, party, "agent")

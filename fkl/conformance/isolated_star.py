@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart
-from fkl.conformance.played import Carrier, Played, samples_of_rounds
-from fkl.contract.batches import OnBatches
+from fkl.conformance.played import Carrier, Played, play_together, require_equal, samples_of_rounds
 from fkl.contract.held_samples import Held
 from fkl.contract.lone_party import LoneClient, LoneServer, Shown, shown_arrays
-from fkl.contract.one_shot import OneShot, Owned, common_with_classes, owned_samples
+from fkl.contract.one_shot import Owned, common_with_classes, owned_samples
 from fkl.contract.star import Federated
 from fkl.contract.world import World
 from fkl.kernels.losses import LOSSES
@@ -24,8 +23,35 @@ from fkl.wire.packets import Packet
 from fkl.wire.payloads import Ragged
 
 
-class LoneBatchClient(LoneClient):
+class LoneStreamClient(LoneClient):
+    """One client that sees a sample in every round: x (T, 1, d), y (T, 1), and whether it is there, (T, 1)."""
+
+    @staticmethod
+    def dealt(world: World) -> tuple[Any, list[tuple[Any, ...]]]:
+        """What all parties know, without features that were drawn already, and what each client holds."""
+        return replace(world.common), samples_of_rounds(world)
+
+    @staticmethod
+    def shown_together(world: World) -> Callable[[Any], Shown]:
+        """From an outcome of all parties at once to what it shows."""
+        return shown_arrays
+
+
+class LoneBatchClient(LoneStreamClient):
     """One client with all its samples x (n, d) and y (n,), and the name of the loss."""
+
+    @staticmethod
+    def dealt(world: World) -> tuple[Any, list[tuple[Any, ...]]]:
+        """Each client has its rows of the training samples."""
+        x, y, _ = world.problem.part(True)
+        ends = np.cumsum(world.held.count)[:-1]
+        rows = zip(np.split(x, ends), np.split(y, ends), strict=True)
+        return replace(world.common), [(*mine, world.problem.loss) for mine in rows]
+
+    @staticmethod
+    def shown_together(world: World) -> Callable[[Any], Shown]:
+        """What all have learned."""
+        return lambda theta: {"theta": theta[0]}
 
     def samples_of_round(self, t: int) -> Held:
         """All of them."""
@@ -40,8 +66,21 @@ class LoneBatchClient(LoneClient):
         return {"theta": outcome[0]}
 
 
-class LoneOneShotClient(LoneClient):
+class LoneOneShotClient(LoneStreamClient):
     """One client with all its samples, `Owned`, and points (n, d) where it shows what it predicts."""
+
+    @staticmethod
+    def dealt(world: World) -> tuple[Any, list[tuple[Any, ...]]]:
+        """Each client has its samples, and the points that the replicate is tested on."""
+        samples, points = owned_samples(world), _test_points(world)
+        own = [Owned(*(Ragged(((part.values[0][k],),)) for part in samples)) for k in range(world.problem.clients)]
+        return common_with_classes(world), [(mine, points) for mine in own]
+
+    @staticmethod
+    def shown_together(world: World) -> Callable[[Any], Shown]:
+        """Predictions, which are the same for all clients."""
+        points = _test_points(world)
+        return lambda fitted: {"predictions": np.tile(fitted.predict[0](points), (world.problem.clients, 1))}
 
     def samples_of_round(self, t: int) -> Owned:
         """All of them."""
@@ -54,46 +93,19 @@ class LoneOneShotClient(LoneClient):
         return {"predictions": outcome[0](points)[None]}
 
 
-def shown_by(family: Federated, world: World) -> Callable[[Any], Shown]:
-    """From an outcome of all parties at once to what it shows."""
-    if isinstance(family, OneShot):  # all clients predict the same
-        points = _test_points(world)
-        return lambda fitted: {"predictions": np.tile(fitted.predict[0](points), (world.problem.clients, 1))}
-    return (lambda theta: {"theta": theta[0]}) if isinstance(family, OnBatches) else shown_arrays
+def require_clients_agree(
+    client: type[LoneStreamClient], method: Federated, world: Callable[[], World], party: Apart
+) -> None:
+    """Compare a server and clients of this kind on their own with all of them at once."""
+    here, all_at_once = world(), world()
+    expected = play_together(method, all_at_once, client.shown_together(all_at_once))
+    require_equal(expected, lambda: play_apart(client, method, here, party), here, party, "client")
 
 
-def play_apart(method: Federated, family: Federated, world: World, party: Apart) -> Played:
-    """Play every party on its own; what one tells another goes through bytes.
-
-    Parameters
-    ----------
-    method : Federated
-    family : Federated
-        The same without the conditions around it: it decides what samples a client holds.
-    world : World
-    party : PartyObject or PartyProcess
-    """
+def play_apart(client: type[LoneStreamClient], method: Federated, world: World, party: Apart) -> Played:
+    """Play every party on its own; what one tells another goes through bytes."""
     problem = world.problem
-    # Step 1: what each client holds. A copy of `common` has no features that were drawn already.
-    client: type[LoneClient] = LoneClient
-    common: Any = replace(world.common)
-    own: list[tuple[Any, ...]]
-    if isinstance(family, OneShot):
-        client, common, samples, points = (
-            LoneOneShotClient,
-            common_with_classes(world),
-            owned_samples(world),
-            _test_points(world),
-        )
-        own = [(Owned(*(Ragged(((part.values[0][k],),)) for part in samples)), points) for k in range(problem.clients)]
-    elif isinstance(family, OnBatches):
-        x, y, _ = problem.part(True)
-        ends = np.cumsum(world.held.count)[:-1]
-        client = LoneBatchClient
-        own = [(*mine, problem.loss) for mine in zip(np.split(x, ends), np.split(y, ends), strict=True)]
-    else:
-        own = samples_of_rounds(world)
-    # Step 2: all rounds.
+    common, own = client.dealt(world)
     with ExitStack() as stack:
         server = stack.enter_context(closing(party(LoneServer, method, common, problem.clients)))
         clients = [stack.enter_context(closing(party(client, method, common, k, *mine))) for k, mine in enumerate(own)]

@@ -37,6 +37,12 @@ def folder(tmp_path: Path) -> Path:
     return copied("own_method", tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def _own_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples' data lie in their own folder."""
+    monkeypatch.delenv("FKL_DATA", raising=False)
+
+
 def copied(example: str, folder: Path) -> Path:
     """Copy an example into this folder."""
     shutil.copytree(EXAMPLES / example, folder / "mine", ignore=shutil.ignore_patterns("__pycache__", "outputs"))
@@ -50,7 +56,7 @@ def call(folder: Path, command: str) -> Ended:
         return Command(folder, *words).wait()
     option, module, *words = words
     assert (program, option) == ("python", "-m")
-    return Command(folder, *words, module=module).wait()
+    return Command(folder, *words, module=f"{module}.__main__").wait()
 
 
 def require_alike(found: str, printed: str) -> None:
