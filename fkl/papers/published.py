@@ -89,7 +89,7 @@ class Answer:
     exact: bool = False
 
     @classmethod
-    def of(
+    def from_values(
         cls, switch: str, values: "pd.Series[float]", reading: str = "", replicates: int = 1, of: int | None = None
     ) -> "Answer":
         """Mean and standard deviation of some values.

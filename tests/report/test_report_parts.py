@@ -56,7 +56,7 @@ def answer(ours: float, reading: str = AS_STATED, spread: float = 0.1, runs: int
     """Twenty replicates with this mean and spread."""
     values = np.arange(20.0) - 9.5
     values *= spread / values.std(ddof=1)
-    return Answer.of("x=1", pd.Series(ours + values), reading, runs)
+    return Answer.from_values("x=1", pd.Series(ours + values), reading, runs)
 
 
 def outcome(*ours: Answer, value: float | str = 100.0, reading: str = AS_STATED, **other: object) -> object:
@@ -208,9 +208,9 @@ def test_what_was_tried_is_an_item_of_the_differences(paper: str) -> None:
 
 def test_fewer_replicates_than_the_papers_are_a_preview() -> None:
     values = pd.Series([1.0, 2.0, 3.0])
-    assert not Answer.of("", values, AS_STATED, replicates=3).preview
-    assert Answer.of("", values, AS_STATED, replicates=4).preview
-    assert Answer.of("", values, AS_STATED, replicates=3, of=2).preview  # three clients of two replicates
+    assert not Answer.from_values("", values, AS_STATED, replicates=3).preview
+    assert Answer.from_values("", values, AS_STATED, replicates=4).preview
+    assert Answer.from_values("", values, AS_STATED, replicates=3, of=2).preview  # three clients of two replicates
 
 
 @pytest.mark.parametrize(

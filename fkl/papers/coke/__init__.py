@@ -143,7 +143,7 @@ def _over_iterations(cell: Cell, found: list[Found]) -> list[Answer]:
     answers = []
     for one in _of(found, cell["dataset"], cell["algorithm"]):
         then: Any = one.run.rounds[one.run.rounds["round"] == iteration]
-        answers.append(Answer.of(one.switch, then[cell["metric"]], one.variant, REPLICATES))
+        answers.append(Answer.from_values(one.switch, then[cell["metric"]], one.variant, REPLICATES))
     return answers
 
 
@@ -180,7 +180,7 @@ def _reaching(cell: Cell, found: list[Found]) -> list[Answer]:
                 values = sent = sent / _sent_until(peers[0], *way) if peers else sent * np.nan
                 values = values.dropna()
             words = f"{one.switch}; {name}" if name == AS_FAR else one.switch
-            answer = Answer.of(words, sent.dropna(), name, REPLICATES, one.run.replicates)
+            answer = Answer.from_values(words, sent.dropna(), name, REPLICATES, one.run.replicates)
             answers.append(replace(answer, values=tuple(map(float, values)), replicates=one.run.replicates))
     return answers
 

@@ -39,7 +39,11 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
     def answers(cell: Cell) -> list[Answer]:
         key = cell["dataset"], cell["algorithm"], cell["setting"]
-        return [Answer.of(one.switch, _rse(one.run), one.variant, one.replicates) for one in found if one.key == key]
+        return [
+            Answer.from_values(one.switch, _rse(one.run), one.variant, one.replicates)
+            for one in found
+            if one.key == key
+        ]
 
     return beside(published(__file__, number), answers, readings_tried("dekrr"))
 

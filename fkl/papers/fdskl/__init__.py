@@ -88,6 +88,6 @@ def _minutes(cell: Cell, found: dict[Key, Found]) -> list[Answer]:
     summary = one.run.summary
     readings = {COMPUTE: summary["runtime_s"], WITH_LINKS: summary["runtime_s"] + summary["communication_s"]}
     return [
-        Answer.of(f"{words}; {one.switch}", seconds / 60, one.variant, one.replicates)
+        Answer.from_values(f"{words}; {one.switch}", seconds / 60, one.variant, one.replicates)
         for words, seconds in readings.items()
     ]

@@ -153,7 +153,7 @@ class Overheard:
     letters: list[Heard]
 
     @classmethod
-    def of(cls, method: Fdskl, common: Common, problem: Vertical) -> "Overheard":
+    def from_protocol(cls, method: Fdskl, common: Common, problem: Vertical) -> "Overheard":
         """The calls of Algorithm 3 for the batch of the last iteration, and all features so far."""
         split = method.masks == "split"
         _, holders = method.dealt(common, problem)

@@ -53,7 +53,7 @@ class Played:
     """
 
     def __init__(self, method: Fdskl, common: Common, problem: Vertical) -> None:
-        self.heard = Overheard.of(method, common, problem)
+        self.heard = Overheard.from_protocol(method, common, problem)
         self.rows = self.heard.rows
         self.binary = bool(np.isin(problem.x[self.rows], (0, 1)).all())
 

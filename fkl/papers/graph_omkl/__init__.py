@@ -111,7 +111,7 @@ def _follows_from(number: str, cell: Cell) -> str:
 
 def _answer(metric: str, found: Found) -> Answer:
     values = found.run.summary["runtime_s" if metric == "runtime" else "mse"]
-    answer = Answer.of(found.switch, values, found.variant, found.replicates)
+    answer = Answer.from_values(found.switch, values, found.variant, found.replicates)
     answer = replace(answer, exact=found.replicates == 1)
     return replace(answer, spread=np.nan) if metric == "runtime" else answer  # replicates run together
 

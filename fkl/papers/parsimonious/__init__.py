@@ -193,14 +193,18 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         learner = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
         one = curve[most][learner]
         # Of other participants than the paper's, and fewer: shown, and no evidence.
-        return [Answer.of(f"{most} participants at hand; {one.switch}", 100 * _accuracy(one.run), "", one.replicates)]
+        return [
+            Answer.from_values(
+                f"{most} participants at hand; {one.switch}", 100 * _accuracy(one.run), "", one.replicates
+            )
+        ]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
     for setting in sorted(found, key=lambda setting: not _on_curve(setting, over_gamma=True)):
         share = _sent_percent(found[setting])
         values = share if cell["metric"] == "communication_cost_vs_centralized" else 100 - share
         one = found[setting][FEDERATED]
-        answers.append(Answer.of(one.switch, values, one.variant, one.replicates))
+        answers.append(Answer.from_values(one.switch, values, one.variant, one.replicates))
     return answers
 
 

@@ -148,7 +148,7 @@ def _of_clients(found: Found, column: str) -> Answer:
 
 
 def _of(found: Found, values: "pd.Series[float]") -> Answer:
-    return Answer.of(found.switch, values, found.variant, found.replicates, found.run.replicates)
+    return Answer.from_values(found.switch, values, found.variant, found.replicates, found.run.replicates)
 
 
 def _datasets_of(runs: Iterable[FinishedRun]) -> list[str]:

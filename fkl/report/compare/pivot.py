@@ -63,7 +63,7 @@ class Pivot:
     @cached_property
     def units(self) -> dict[str, Unit]:
         """What counts as one value on each data set."""
-        return {name: Unit.of(_on(name, self.values), _on(name, self.baselines)) for name in self.datasets}
+        return {name: Unit.from_values(_on(name, self.values), _on(name, self.baselines)) for name in self.datasets}
 
     @cached_property
     def judged(self) -> dict[Cell, NDArray[np.float64]]:

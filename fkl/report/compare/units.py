@@ -37,7 +37,7 @@ class Unit:
     one_split: bool
 
     @classmethod
-    def of(cls, values: Values, baselines: Values) -> Self:
+    def from_values(cls, values: Values, baselines: Values) -> Self:
         """Find the unit of one data set from its methods' values, and its baselines'.
 
         Baselines depend on the data alone: where they differ between replicates, so do the data.
