@@ -1,6 +1,6 @@
 """Draws what `kernels.draw` is worth: error of the kernel, and of five methods, against D.
 
-python scripts/figure_draws.py docs/draws.png
+python docs/figures/draws.py docs/draws.png
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Error against epsilon, of runs that differ in privacy.noise: `python scripts/figure_privacy.py RUNS PICTURE`.
+"""Error against epsilon, of runs that differ in privacy.noise: `python docs/figures/privacy.py RUNS PICTURE`.
 
 RUNS is the folder `runs` that `fkl run -m` filled; a panel each for epsilon of a sample and of a client.
 """

@@ -1,6 +1,6 @@
 """Draw the figures of docs/network/participation.md and docs/network/stragglers.md, and print what is in them.
 
-python scripts/figure_participation.py docs/network [participation] [stragglers] [equal_seconds]
+python docs/figures/participation.py docs/network [participation] [stragglers] [equal_seconds]
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The figures of graphs.md, printed and drawn: python scripts/figure_graphs.py."""
+"""The figures of graphs.md, printed and drawn: python docs/figures/graphs.py."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from fkl.network import Network
 from fkl.network.links import Failing, Gossip, Mobility
 from fkl.runs.prepare import prepare
 
-HERE = Path(__file__).parent.parent / "docs" / "network"
+HERE = Path(__file__).parent.parent / "network"
 REPLICATES, LAM = 5, 0.01
 WORDS = (
     *("algo=dkla", "dataset=energy", "partition=agents", "topology=gnm", "topology.edges=20", "kernels.D=20"),
