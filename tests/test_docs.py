@@ -1,5 +1,6 @@
 """The documentation builds without a broken link, and says what holds."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -13,6 +14,9 @@ import fkl
 from fkl.config import choices
 
 ROOT = Path(__file__).resolve().parent.parent
+SECTION = re.compile(r"^(Raises|Parameters)\n-+\n(.*?)(?=\n\n\w[\w ]*\n-+\n|\Z)", re.MULTILINE | re.DOTALL)
+WITHOUT_WORDS = {"Raises": r"\S+(, \S+)*", "Parameters": r"\S+(, \S+)*( : [\w.\[\], ]+)?"}
+"""Lines of a section that say no more than names and types."""
 
 
 def build(site: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
@@ -53,3 +57,16 @@ def test_files_that_are_linked_to_are_there(file: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", file.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (file.parent / link).exists()]
     assert not missing
+
+
+def test_no_section_of_a_docstring_says_nothing() -> None:
+    """A section `Raises` that names a class alone, or `Parameters` with types alone, which the signature has."""
+    empty = []
+    for file in sorted(Path(fkl.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+                for name, body in SECTION.findall(ast.get_docstring(node) or ""):
+                    lines = [line for line in body.splitlines() if line.strip()]
+                    if all(re.fullmatch(WITHOUT_WORDS[name], line) for line in lines):
+                        empty.append(f"{file.name}: {getattr(node, 'name', 'module')}: {name}")
+    assert empty == []
