@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import fkl
-from fkl.bench import BENCHES, bench, pof_mkl
+from fkl.bench import BENCHES, ON_REQUEST, bench, pof_mkl
 from fkl.bench.case import Case
 from fkl.kernels import Dictionary
 
@@ -37,4 +37,4 @@ def test_pof_mkl_is_run_beside_its_floor(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_name_that_there_is_not_is_refused(fkl: Callable) -> None:
     answer = fkl("bench", "cook")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.strip().endswith(f"bench cook: must be one of {', '.join(BENCHES)}")
+    assert answer.err.strip().endswith(f"bench cook: must be one of {', '.join((*BENCHES, *ON_REQUEST))}")

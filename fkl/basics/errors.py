@@ -85,7 +85,7 @@ def key_prefix(group: str) -> Iterator[None]:
 
 def install_hint(extra: str) -> str:
     """The command that installs an extra; fkl is on no package index yet, where its name is another project's."""
-    return f"pip install -e '.[{requires_extra}]' in a checkout of fkl"
+    return f"pip install -e '.[{extra}]' in a checkout of fkl"
 
 
 @contextmanager

@@ -127,12 +127,12 @@ class Played:
         """Do a sweep; nothing after a failure where the first one is to end it all."""
         if fail_fast and self.failed:
             return
-        self.begun += 1
+        self.begun = number = self.begun + 1  # another thread may begin a sweep before this one is told
         gone = (time.perf_counter() - self.start) / 60
         # No guess of the time left: the longest runs go first, and it would be ten times too long until they are done.
         left = f"{self.runs - self.done} of {self.runs} runs left after {gone:.0f} min" if self.done else ""
         said = f"{' '.join(sweep.command)} ({left or f'{self.runs} runs in all'})"
-        print(f"== {self.begun} of {self.of}: fkl {said}", flush=True)
+        print(f"== {number} of {self.of}: fkl {said}", flush=True)
         self.call(sweep.paper, sweep.about, [*sweep.command, *["--fail-fast"] * fail_fast])
         self.done += sweep.runs
 

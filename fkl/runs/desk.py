@@ -37,15 +37,17 @@ class Desk:
     """
 
     def __init__(self, run: Run, experiment: Experiment, folder: Path) -> None:
-        self._run, self._experiment, self._open = run, experiment, ExitStack()
+        self._run, self._experiment = run, experiment
         self.whole = partial(experiment.engine.with_all_clients, experiment)
         self.tables = Tables(folder, self.whole, Path(run.paths.cache).expanduser())
         self.checkpoint = checkpoint_of(run, experiment, folder, self.tables)
 
     def __enter__(self) -> Self:
         rounds = self._run.settings.replicates * self._experiment.problem.rounds
-        self.progress = self._open.enter_context(Progress(title_of(self._run), rounds))
-        self.loggers = self._open.enter_context(following(self._run, self.whole, self.tables))
+        with ExitStack() as opened:  # which closes the bar where a logger cannot begin
+            self.progress = opened.enter_context(Progress(title_of(self._run), rounds))
+            self.loggers = opened.enter_context(following(self._run, self.whole, self.tables))
+            self._open = opened.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
