@@ -110,11 +110,14 @@ def test_a_name_of_several_groups_is_told_of_all() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("pofmkl", r"pofmkl: nothing of this name; did you mean pof_mkl or ofskl\?; `fkl list` has all names"),
-        ("algo=naval", "naval: nothing of this name in algo"),
+        (
+            "pofmkl",
+            r"^no method, data set or other choice is named pofmkl; did you mean pof_mkl or ofskl\?; see `fkl list`$",
+        ),
+        ("algo=naval", "no choice of algo is named naval"),
         ("x=naval", "x: no such group; there are algo"),
-        ("", ": nothing of this name"),
-        ("../algo/coke", "nothing of this name"),
+        ("", "no method, data set or other choice is named ;"),
+        ("../algo/coke", "other choice is named ../algo/coke"),
     ],
 )
 def test_what_there_is_not_is_refused(name: str, said: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fkl.data.store import Store
 
 GROUPS = {
-    "algo": "each as its paper's text has it",
+    "algo": "as described in the papers",
     "as_published": "fkl run +as_published=METHOD, what a paper's numbers need instead of its text",
     "dataset": "",
     "partition": "",
@@ -35,7 +35,7 @@ GROUPS = {
     "secure": "sums of which the server sees nothing else",
     "late": "updates or labels that arrive later",
     "links": "which links between agents are up",
-    "logger": "fkl run logger=NAME, who is told of a run while it goes on",
+    "logger": "fkl run logger=NAME, what follows a run while it goes on",
     "experiment": "",
 }
 AS_GIVEN = {"ignore_unknown_options": True}

@@ -35,7 +35,7 @@ class Key:
     Parameters
     ----------
     name : str
-        As a command line has it, for example ``"algo.M"``.
+        Its name on a command line, for example ``"algo.M"``.
     type : str
     default : str
         As YAML writes it.
@@ -93,12 +93,12 @@ def describe(name: str) -> Description:
     Parameters
     ----------
     name : str
-        NAME, or GROUP=NAME where several groups have one of this name.
+        NAME, or GROUP=NAME where several groups have a choice with this name.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If there is none of this name.
+        If there is no choice with this name.
     """
     if name in NODES:
         return of_node(name)
@@ -108,8 +108,8 @@ def describe(name: str) -> Description:
     if equals and said not in GROUPS:
         raise FklError(f"{said}: no such group; there are {', '.join(GROUPS)}")
     if not having or (equals and said not in having):
-        where = f" in {said}" if equals else ""
-        raise FklError(f"{wanted}: nothing of this name{where}{_near(wanted)}; `fkl list` has all names")
+        what = f"choice of {said}" if equals else "method, data set or other choice"
+        raise FklError(f"no {what} is named {wanted}{_near(wanted)}; see `fkl list`")
     group = said if equals else having[0]
     made = of_paper(group, wanted) if group in PAPERS else of_choice(group, wanted)
     also = tuple(f"{other}={wanted}" for other in having if other != group)
@@ -228,7 +228,7 @@ def _keys(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
 
 
 def _yaml(value: object) -> str:
-    """A value as a command line would have it."""
+    """A value as it is written on a command line."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     return f"[{','.join(map(_yaml, value))}]" if isinstance(value, list) else FULL_OR_HALF.sub(r"\1", str(value))

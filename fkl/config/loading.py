@@ -129,7 +129,7 @@ def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[
         raise BadValue("_target_", path, f"the import path of a class ({said})") from None
     lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
-    for old, today in RENAMED_FACTS.items():
+    for old, today in RENAMED_FACTS.items() if group == "algo" else ():
         require(not hasattr(target, old), "_target_", path, f"a class whose {old} is called {today}, as it is now")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
     given = {key: value for key, value in node.items() if key != "_target_"}

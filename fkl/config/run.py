@@ -30,7 +30,7 @@ class Run:
     conditions : dict of str to object
         What the network does, by the names of `CONDITIONS`; those that are left out are not there.
     loggers : dict of str to object
-        Who is told of the run, `fkl.loggers.logger.Logger`, by name.
+        Loggers that follow the run, `fkl.loggers.logger.Logger`, by name.
     words : tuple of str
         What the user set, as KEY=VALUE words.
     """

@@ -27,7 +27,7 @@ class Dataset(Protocol):
 
     @property
     def name(self) -> str:
-        """As a command line has it."""
+        """Its name on a command line."""
 
     @property
     def title(self) -> str:
@@ -88,7 +88,7 @@ def names() -> list[str]:
 
 
 def node(name: str) -> dict[str, Any]:
-    """The node of a data set that fkl ships, as its YAML has it.
+    """The node of a data set that fkl ships, read from its YAML.
 
     Raises
     ------

@@ -124,7 +124,7 @@ def chosen_kernels(kernels: Dictionary | None, default: Dictionary, x: Array) ->
 
 
 def seed_of_random_state(random_state: Any) -> int:
-    """An integer as it is, which is then the seed of `fkl run`; else one drawn as scikit-learn has it."""
+    """The seed: an integer is taken as it is, as by `fkl run`; of anything else one is drawn by scikit-learn's rule."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(MOST_SEEDS))

@@ -233,7 +233,7 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
     chunk : Chunk
     done : int
         Rounds that their judge has booked.
-    beside : as `Tables.comparison` has it
+    beside : see `Tables.comparison`
     """
     columns = experiment.task.columns(chunk.judge, chunk.seconds_per_replicate(), beside).rounds
     columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds

@@ -138,7 +138,7 @@ class Dsg(VerticalMethod):
         D, features an iteration.
     bank : int or None
         How many features there are in all, a multiple of D: iteration t has the D of number t modulo bank / D. None
-        for new ones in every iteration, as the papers have it.
+        for new ones in every iteration, as in the papers.
     """
 
     label: ClassVar[str] = "DSG"

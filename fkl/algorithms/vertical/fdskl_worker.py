@@ -110,7 +110,7 @@ class Worker:
         return None if slope is None or angle is None else slope @ (np.sqrt(2) * np.cos(angle))
 
     def f(self, before: list[int], rows: Rows, root: int) -> Part:
-        """Sum over the workers of f^l, (rows,), as the root has it (Algorithm 1, lines 6 and 7)."""
+        """Sum over the workers of f^l, (rows,), at the root; None elsewhere (Algorithm 1, lines 6 and 7)."""
         part = np.zeros(len(rows))
         for s in sorted(before, key=lambda number: (self.own.duties[number, 0], number)):
             angle = yield from self.asked(s, rows)

@@ -17,7 +17,7 @@ Part = Generator[int, Letter | None, Any]
 def gather_at_root(
     tree: Tree, own: Own, wire: Wire, kind: type[Letter], values: NDArray[Any], about: tuple[int, ...] = ()
 ) -> Part:
-    """Sum of all parties' arrays, as the root has it in the end; None at any other party."""
+    """Sum of all parties' arrays at the root; None at any other party."""
     for sender, receiver in tree.links:
         if receiver == own.number:
             values = values + values_of_letter((yield sender), kind)
