@@ -1,5 +1,6 @@
 """PF and PC in the loop: one upload, its traffic, one agent, more classes, splits of their own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -270,3 +271,10 @@ def test_bad_values_are_named(make: Any, key: str) -> None:
     with pytest.raises(BadValue) as error:
         make()
     assert error.value.key == key
+
+
+def test_a_box_far_from_the_samples_ends(fkl: Callable[..., Any]) -> None:
+    """Kernels that are nearly 0 there let the active set overflow, where a NaN was no reason to stop."""
+    words = ("dataset=ellipses", "dataset.rows=90", "scaling=none", "replicates=2", "algo=parsimonious_federated")
+    answer = fkl("run", *words, "algo.steps=50", "algo.centres=100", "algo.box=[[0,0],[1,1]]")
+    assert answer.code == 2 and "PF diverged in round 1" in answer.err
