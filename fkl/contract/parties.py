@@ -87,7 +87,7 @@ class Own:
         Which features each party has.
     active : tuple of int
     rng : numpy.random.Generator or None
-        Its own, or the common seed's, as `VerticalMethod.generators` deals them.
+        Its own, or the common seed's, as `Learning.generators` deals them.
     """
 
     number: int

@@ -9,10 +9,12 @@ import sys
 import sysconfig
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 import fkl
 from fkl.basics.errors import FklError, printable, require
@@ -129,9 +131,13 @@ def run_job(config: DictConfig) -> float | None:
             note |= _main_result(run)
         except Exception as error:  # the sweep goes on past whatever it is
             state = DIVERGED if isinstance(error, DivergedError) else FAILED
-            folder = Path(plain["paths"]["outputs"]) / "failed" / f"{sweep.name}-{number}"
-            if run is not None:  # else its configuration could not be read, and it has no name but its place
+            if run is not None:
                 folder = run.failed_folder
+            else:  # its configuration could not be read, and it has no name but its place
+                outputs = sweep
+                with suppress(OmegaConfBaseException):  # of an interpolation that leads nowhere
+                    outputs = Path(str(config.paths.outputs))
+                folder = outputs / "failed" / f"{sweep.name}-{number}"
             folder = write_traceback(error, folder, plain, run.digest if run is not None else "")
             said = str(error) if isinstance(error, FklError) else f"{type(error).__name__}: {error}".splitlines()[0]
             message = printable(said)

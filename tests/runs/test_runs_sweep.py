@@ -63,6 +63,18 @@ def test_a_sweep_goes_on_past_failures_and_lists_them(fkl, tmp_path):
     assert all((tmp_path / folder / "summary.csv").exists() for folder in table["folder"][[0, 2]])
 
 
+def test_a_failed_job_lies_in_the_outputs_that_an_interpolation_names(fkl, tmp_path, monkeypatch):
+    """Or, where it names none, in the sweep's own folder; never in one named after the interpolation's text."""
+    monkeypatch.setenv("HERE", "here")
+    small = ("dataset=diabetes", "replicates=1", "kernels.D=4", "kernels.N=3")
+    fkl("run", "-m", "algo.M=0,1", *small, "paths.outputs=${oc.env:HERE}")
+    fkl("run", "-m", *small, "paths.outputs=there,${oc.env:NOWHERE}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
+    assert (
+        len([*tmp_path.glob("here/failed/*-0/error.txt"), *tmp_path.glob("there/sweeps/*/failed/*-1/error.txt")]) == 2
+    )
+
+
 def test_a_sweep_shows_what_diverged(fkl, tmp_path):
     """Two of four runs diverge: rows of their own say so, no mean is over the others, and the exit code is 2."""
     answer = fkl("run", "-m", *SMALL, "algo=vm_kofl", "kernels.N=5", "algo.eta=0.1,1e30", "seed=0,1")
