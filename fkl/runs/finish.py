@@ -59,7 +59,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         notes["warning"] = "; ".join(warnings)
         print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
     if run.settings.figures == "all":
-        from fkl.report.figures import draw_run  # and matplotlib, half of what a small run takes
+        from fkl.report.figures import draw_run  # and matplotlib, a third of what a small run takes
 
         with writing(run.folder):
             draw_run(folder, tables.curves, summary, title, whole.task.panels())
