@@ -1,4 +1,4 @@
-"""The first lines of the `fkl` command: an interruption while the rest is imported is said in one line, too."""
+"""The first lines of the `fkl` command: an interruption while the rest is imported is one line, too."""
 
 import sys
 
@@ -8,7 +8,7 @@ def main() -> None:
     try:
         from fkl import cli
     except KeyboardInterrupt:
-        print("fkl: interrupted", file=sys.stderr)
+        print("error: interrupted", file=sys.stderr)
         sys.exit(130)
     cli.main()
 

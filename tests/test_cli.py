@@ -1,5 +1,6 @@
 """`fkl list` and `fkl data`: complete, and light to start."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,24 +12,37 @@ import pytest
 from conftest import ALGORITHMS, SMALL
 
 from fkl import __version__, conf_folder
-from fkl.cli.commands import GROUPS, commands
-from fkl.config.experiments import abouts
+from fkl.cli.commands import commands
+from fkl.cli.listing import ALL
+from fkl.config.choices import abouts
 
 HEAVY = ("numpy", "pandas", "matplotlib", "numba", "hydra", "sklearn", "scipy")
 
 
-def test_list_has_a_line_for_every_choice(fkl: Callable) -> None:
-    """Every YAML of every group, and every choice of a paper's, appears with what is said about it."""
+def test_list_fits_a_screen_and_has_every_name(fkl: Callable) -> None:
+    """Papers' runs by their folders."""
     answer = fkl("list")
     assert answer.code == 0
-    names = [line.split()[0] for line in answer.out.splitlines() if line.startswith("  ")]
-    for group in GROUPS:
-        for file in (conf_folder() / group).rglob("*.yaml"):
-            assert file.relative_to(conf_folder() / group).with_suffix("").as_posix() in names
-        assert {*abouts(group)} <= {*names}
-    assert {"pof_mkl/table1", "coke/censored", "frontier/judged", "vm_kofl"} <= {*names}
-    assert all(len(line.split(maxsplit=1)) == 2 for line in answer.out.splitlines() if line.startswith("  "))
-    assert set(ALGORITHMS) <= set(names)
+    assert len(answer.out.splitlines()) <= 66 and max(map(len, answer.out.splitlines())) <= 80
+    names = {*answer.out.replace(",", " ").split()}
+    for group in ALL[:-1]:
+        assert {name for name, words in abouts(group).items() if words} <= names
+    assert {"coke/...", "frontier/..."} <= names
+    assert set(ALGORITHMS) <= names
+
+
+def test_list_of_a_group_says_what_each_choice_is(fkl: Callable) -> None:
+    """In families of methods; as a table of Markdown, CSV or JSON where asked for."""
+    for group in ALL:
+        told = json.loads(fkl("list", group, "--format=json").out)
+        known = {name: words for name, words in abouts(group).items() if words}
+        assert {row[group]: row["what it is"] for row in told} == known
+    answer = fkl("list", "algo")
+    assert "\nAgents on a graph:\n" in answer.out
+    assert fkl("list", "algo", "--format=markdown").out.startswith("| algo")
+    assert fkl("list", "partition", "--format=csv").out.startswith("partition,family,what it is")
+    refused = fkl("list", "dataste")
+    assert refused.code == 2 and "did you mean dataset?" in refused.err
 
 
 def test_list_imports_nothing_heavy() -> None:
@@ -60,7 +74,7 @@ def test_help_names_the_commands(fkl: Callable) -> None:
     """`fkl` alone and `fkl --help` say what there is."""
     assert fkl("--help").out == fkl().out == fkl("help").out == fkl("-h").out
     for command in commands.commands:
-        assert f"fkl {command}" in fkl("--help").out
+        assert f"\n  {command} " in fkl("--help").out
 
 
 def test_every_command_has_help(fkl: Callable) -> None:
@@ -100,7 +114,7 @@ def test_output_that_cannot_be_written_is_one_line(words: tuple[str, ...]) -> No
     full = os.open("/dev/full", os.O_WRONLY)
     ended = _into(full, *words)
     os.close(full)
-    assert (ended.returncode, ended.stderr) == (2, "fkl: No space left on device\n")
+    assert (ended.returncode, ended.stderr) == (2, "error: No space left on device\n")
 
 
 def test_an_interruption_while_the_command_is_imported_is_one_line(tmp_path: Path) -> None:
@@ -111,7 +125,7 @@ def test_an_interruption_while_the_command_is_imported_is_one_line(tmp_path: Pat
     command = [sys.executable, "-c", f"from {module} import {function}; {function}()"]
     found = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     ended = subprocess.run(command, env=found, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "fkl: interrupted\n")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: interrupted\n")
 
 
 @pytest.mark.parametrize("command", [("data", "list"), ("run", *SMALL)])

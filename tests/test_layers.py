@@ -12,7 +12,7 @@ import fkl
 
 ROOT = Path(fkl.__file__).parent
 LAYERS = {
-    "basics": ("fkl", "fkl.basics"),
+    "basics": ("fkl", "fkl.basics", "fkl.screen"),
     "data": ("fkl.data",),
     "config": ("fkl.config",),
     "kernels": ("fkl.kernels",),
@@ -24,6 +24,7 @@ LAYERS = {
     "algorithms": ("fkl.algorithms",),
     "engines": ("fkl.engines",),
     "results": ("fkl.results",),
+    "shown": ("fkl.screen.run", "fkl.screen.sweep"),
     "loggers": ("fkl.loggers",),
     "report": ("fkl.report",),
     "runs": ("fkl.runs",),

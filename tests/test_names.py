@@ -22,30 +22,39 @@ EXTENDING = [
     if "defaults:" in file.read_text() and "  - _self_" in file.read_text()
 ][::3]
 SLIPS = {
-    "algo=nope": "algo=nope: not known; there are ada_raker, ",
-    "seed=1 dataset=DIABETES": "dataset=DIABETES: not known; there are ",
-    "+experiment=nope": "experiment=nope: not known; there are coke/..., ",
-    "+experiment=pof_mkl/nope": "experiment/pof_mkl=nope: not known; there are ",
-    "+as_published=nope": "as_published=nope: not known; there are ",
-    "+pof_mkl/row=nope": "pof_mkl/row=nope: not known; there are ",
-    "algo.nope=1": "algo.nope: no such key; there are M, ",
-    "algo=coke algo.xi=1": "algo.xi: no such key; there are ",
-    "dataset=file dataset.file=x.csv": "dataset.file: no such key; there are ",
-    "kernels=rbf kernels.d=1": "kernels.d: no such key; there are D, ",
-    "network.los=0": "network.los: no such key; there are bandwidth_bytes_per_s, ",
-    "paths.out=x": "paths.out: no such key; there are cache, data, outputs",
-    "sed=1": "sed: no such key; there are algo, checkpoint_s, ",
-    "experiment=coke/censored": "experiment=coke/censored: the configuration has no experiment; to add it, write +exp",
-    "+topology=ring": "topology: chosen twice, as None and ring; without + a word replaces the choice",
+    "algo=nope": ("algo=nope: no such choice", "all of them: fkl list algo"),
+    "algo=pof_mlk": ("algo=pof_mlk: no such choice", "did you mean pof_mkl? all of them: fkl list algo"),
+    "seed=1 dataset=DIABETES": (
+        "dataset=DIABETES: no such choice",
+        "did you mean diabetes? all of them: fkl list dataset",
+    ),
+    "+experiment=nope": ("experiment=nope: no such choice", "there are coke/..., "),
+    "+experiment=pof_mkl/tabel1": ("experiment/pof_mkl=tabel1: no such choice", "did you mean table1?"),
+    "+as_published=nope": ("as_published=nope: no such choice", "all of them: fkl list as_published"),
+    "+pof_mkl/row=nope": ("pof_mkl/row=nope: no such choice", None),
+    "algo.nope=1": ("algo.nope: no such key", "keys there: M, "),
+    "algo=coke algo.xii=1": ("algo.xii: no such key", "all keys: fkl describe algo"),
+    "dataset=file dataset.file=x.csv": ("dataset.file: no such key", "all keys: fkl describe dataset"),
+    "kernels=rbf kernels.d=1": ("kernels.d: no such key", "did you mean kernels.D? all keys: fkl describe kernels"),
+    "network.los=0": ("network.los: no such key", "did you mean network.loss?"),
+    "paths.out=x": ("paths.out: no such key", "keys there: cache, data, outputs"),
+    "sed=1": ("sed: no such key", "did you mean seed? all keys: fkl describe settings"),
+    "experiment=coke/censored": (
+        "experiment=coke/censored: the configuration has no experiment; to add it, write",
+        None,
+    ),
+    "+topology=ring": ("topology: chosen twice, as None and ring; without + a word replaces the choice", None),
 }
-"""Words that mean nothing, and how the line that refuses them begins."""
+"""Words that mean nothing, how the line that refuses them begins, and the help below it."""
 
 
 @pytest.mark.parametrize("words", SLIPS)
-def test_a_slip_is_refused_with_what_there_is(words: str) -> None:
+def test_a_slip_is_refused_with_what_may_be_meant(words: str) -> None:
     with pytest.raises(FklError) as refused:
         compose(*words.split())
-    assert str(refused.value).startswith(SLIPS[words])
+    said, help = SLIPS[words]
+    assert str(refused.value).startswith(said)
+    assert "".join(refused.value.help).startswith(help or "")
 
 
 @pytest.mark.parametrize(("group", "name"), EXTENDING)

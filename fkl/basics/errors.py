@@ -1,7 +1,6 @@
 """What the user did wrong, said in one line; `fkl` prints it and exits with 2."""
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
@@ -9,12 +8,21 @@ TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum 
 LETTERS_SHOWN = 200
 """Of a value: a whole file name, but not the thousand digits of a slip."""
 
-LINE = 1500
-"""Letters of a message, which a hostile file may be in."""
-
 
 class FklError(Exception):
-    """Anything the user can mend: a configuration key, a file, a row, a missing network."""
+    """Anything the user can correct: a configuration key, a file, a row, a missing network.
+
+    Parameters
+    ----------
+    *args
+        The message.
+    help : iterable of str
+        Lines that say what to do, printed below the message.
+    """
+
+    def __init__(self, *args: object, help: Iterable[str] = ()) -> None:
+        super().__init__(*args)
+        self.help = tuple(help)
 
 
 class BrokenPromiseError(FklError):
@@ -57,13 +65,6 @@ def plural(number: int, what: str) -> str:
 def printable(text: str) -> str:
     """Text for a terminal, which takes some characters for orders: these are shown by their numbers."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
-
-
-def print_refusal(error: FklError) -> int:
-    """Say in one line what the user can mend, and return the exit code for it."""
-    said = printable(" ".join(str(error).split()))
-    print("fkl:", said if len(said) <= LINE else said[:LINE] + "...", file=sys.stderr)
-    return 2
 
 
 @contextmanager

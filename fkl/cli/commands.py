@@ -9,37 +9,35 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
 
 from fkl import __version__
 from fkl.basics.environment import variable
-from fkl.basics.errors import FklError, in_one_line, print_refusal, requires_extra
+from fkl.basics.errors import FklError, in_one_line, requires_extra
+from fkl.screen.similar import did_you_mean
 
 if TYPE_CHECKING:
     from fkl.data.registry import FileState
     from fkl.data.store import Store
 
-GROUPS = {
-    "algo": "as described in the papers",
-    "as_published": "fkl run +as_published=METHOD, what a paper's numbers need instead of its text",
-    "dataset": "",
-    "partition": "",
-    "kernels": "",
-    "topology": "",
-    "participation": "who takes part in a round; all without it",
-    "privacy": "clipped and noisy messages",
-    "compression": "messages of few bits",
-    "secure": "sums of which the server sees nothing else",
-    "late": "updates or labels that arrive later",
-    "links": "which links between agents are up",
-    "logger": "fkl run logger=NAME, what follows a run while it goes on",
-    "experiment": "",
-}
+FORMATS = ("table", "markdown", "csv", "json")
 AS_GIVEN = {"ignore_unknown_options": True}
 """Of a command whose words are names: one that begins with a dash is refused as a name."""
+
+
+SECTIONS = {
+    "Run": ["run", "plan", "list", "describe", "data"],
+    "Look": ["compare", "report", "predict", "audit", "bench"],
+    "Reproduce": ["reproduce", "table", "figure"],
+    "Deploy": ["flower", "completion"],
+}
+"""Commands in the order of the help."""
+EXAMPLES = [
+    ("fkl run algo=pof_mkl dataset=naval", "one run: files in outputs/runs"),
+    ("fkl run -m algo=pof_mkl,vm_kofl seed=0,1", "four runs, and a table of them"),
+]
 
 
 def main() -> None:
@@ -51,11 +49,11 @@ def main() -> None:
             commands.invoke(context)
         print(end="", flush=True)  # here, where an error can still be said
     except FklError as error:
-        sys.exit(print_refusal(error))
+        sys.exit(_refuse(error))
     except click.ClickException as error:
-        sys.exit(print_refusal(FklError(error.format_message())))
+        sys.exit(_refuse(FklError(error.format_message())))
     except KeyboardInterrupt:
-        print("fkl: interrupted; the same command goes on from where it was", file=sys.stderr)
+        print("error: interrupted; the same command continues from where it was", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         _forget_output()
@@ -65,7 +63,13 @@ def main() -> None:
         except OSError:  # or Python would try once more when it ends, and end with a code of its own
             _forget_output()
         where = f"{in_one_line(error.filename)}: " if error.filename else ""
-        sys.exit(print_refusal(FklError(f"{where}{error.strerror or error}")))
+        sys.exit(_refuse(FklError(f"{where}{error.strerror or error}")))
+
+
+def _refuse(error: FklError) -> int:
+    from fkl.screen.messages import refuse
+
+    return refuse(error)
 
 
 def _forget_output() -> None:
@@ -98,9 +102,10 @@ class Command(click.Command):
             left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             options = [option.opts[-1] for option in self.get_params(ctx) if isinstance(option, click.Option)]
-            raise FklError(f"{error.option_name}: not understood here; there are {', '.join(options)}") from None
+            near = did_you_mean(error.option_name, options, f"options: {', '.join(options)}")
+            raise FklError(f"{error.option_name}: no such option of {ctx.command_path}", help=near) from None
         if left and not ctx.resilient_parsing:
-            raise FklError(f"{left[0]}: not understood here")
+            raise FklError(f"{left[0]}: one word too many", help=[f"how it is written: {ctx.command_path} --help"])
         return left
 
 
@@ -110,8 +115,9 @@ class RunCommand(Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Choices, and the keys that every run has."""
         from fkl.cli.describe import overview
+        from fkl.screen.messages import width
 
-        formatter.write(f"\n{overview(_width())}\n")
+        formatter.write(f"\n{overview(width())}\n")
 
 
 class Group(click.Group):
@@ -136,20 +142,27 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def _no_such(self, word: str) -> FklError:
-        return FklError(f"{word}: no such {self.kind}; there are {', '.join(self.commands)}")
+        path = "fkl" if self.name == "commands" else f"fkl {self.name}"
+        where = f"all {self.kind}s: {path} --help"
+        return FklError(f"{word}: no such {self.kind}", help=did_you_mean(word.split()[-1], self.commands, where))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they are written below."""
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line a command: how it is written, and what it does."""
-        rows = []
-        for name, command in self.commands.items():
-            usage = " ".join([ctx.command_path, name, *command.collect_usage_pieces(ctx)])
-            rows.append((usage.replace(" [OPTIONS]", ""), command.get_short_help_str(limit=200)))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows, col_max=40)
+        """One line a command: its name, and what it does; in groups, where there are any."""
+        for title, names in (SECTIONS if ctx.parent is None else {"Actions": [*self.commands]}).items():
+            with formatter.section(title):
+                rows = [(name, self.commands[name].get_short_help_str(limit=200)) for name in names]
+                formatter.write_dl(rows, col_max=12)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Two commands to begin with."""
+        if ctx.parent is None:
+            with formatter.section("Examples"):
+                formatter.write_dl(EXAMPLES, col_max=45)
+            formatter.write_text("Options and words of a command: fkl COMMAND --help")
 
 
 class Actions(Group):
@@ -172,6 +185,25 @@ def _named(*groups: str) -> Callable[[click.Context, click.Parameter, str], list
     return complete
 
 
+def _any_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of all choices, for the Tab key."""
+    from fkl.cli.listing import ALL
+
+    return _named(*ALL)(ctx, param, incomplete)
+
+
+def _groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of groups, for the Tab key."""
+    from fkl.cli.listing import ALL
+
+    return [name for name in ALL if name.startswith(incomplete)]
+
+
+_format = click.option(
+    "--format", type=click.Choice(FORMATS), default="table", show_default=True, help="How the table is printed."
+)
+
+
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(__version__, message="fkl %(version)s")
 def commands() -> None:
@@ -185,8 +217,17 @@ def commands() -> None:
 @click.option("-c", "--cfg", type=click.Choice(("job",)), help="Print the configuration instead of running it.")
 @click.option("--resolve", is_flag=True, help="With --cfg, print what interpolations stand for.")
 @click.option("--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print all columns of summary.csv.")
+@click.option("-q", "--quiet", is_flag=True, help="Print warnings only; with -m, and the closing table.")
 def run(
-    words: tuple[str, ...], multirun: bool, fail_fast: bool, cfg: str | None, resolve: bool, config_dir: str | None
+    words: tuple[str, ...],
+    multirun: bool,
+    fail_fast: bool,
+    cfg: str | None,
+    resolve: bool,
+    config_dir: str | None,
+    verbose: bool,
+    quiet: bool,
 ) -> None:
     """Run one configuration, or with -m every combination of comma-separated values.
 
@@ -209,7 +250,7 @@ def run(
     if multirun:
         from fkl.sweeps.hydra import sweep
 
-        sweep(words, folders, fail_fast=fail_fast)
+        sweep(words, folders, fail_fast=fail_fast, quiet=quiet)
         return
     from fkl.config.compose import compose
 
@@ -221,7 +262,7 @@ def run(
         return
     from fkl.sweeps.job import run_single
 
-    run_single(config, words)
+    run_single(config, words, verbose, quiet)
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -234,24 +275,29 @@ def plan(words: tuple[str, ...]) -> None:
 
 
 @commands.command("list")
-def list_choices() -> None:
-    """Data sets, partitions, kernels, algorithms and experiments to choose from."""
-    from fkl.config.choices import abouts
+@click.argument("group", required=False, metavar="[GROUP]", shell_complete=_groups)
+@_format
+def list_choices(group: str | None, format: str) -> None:
+    """Show what there is to choose from: all names, or with a GROUP (algo, dataset, ...) what each is."""
+    from fkl.cli.listing import show_list
 
-    for group, words in GROUPS.items():
-        print(f"{group}: {words}".rstrip())
-        for name, about in abouts(group).items():
-            if about:  # a choice without words is a part of another one
-                print(f"  {name:24} {about}")
+    if group is None or format != "table" or not sys.stdout.isatty():
+        show_list(group, format)
+        return
+    from fkl.screen.messages import paged
+
+    with paged():
+        show_list(group)
 
 
 @commands.command("describe", context_settings=AS_GIVEN)
-@click.argument("name", shell_complete=_named(*GROUPS))
+@click.argument("name", shell_complete=_any_name)
 def describe_choice(name: str) -> None:
-    """What one of these is, its paper, and every key: type, default, limits, meaning; for example pof_mkl."""
-    from fkl.cli.describe import as_text, describe
+    """Explain a method, a data set, any other choice, a key such as algo.M, or a column such as mse_gini."""
+    from fkl.cli.describe import explained
+    from fkl.screen.messages import width
 
-    print(as_text(describe(name), _width()))
+    print(explained(name, width()))
 
 
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify [NAME ...]")
@@ -263,13 +309,13 @@ def data(context: click.Context) -> None:
 
 
 @data.command("list")
-def data_list() -> None:
-    """All data sets, and which of their files are there."""
-    from tabulate import tabulate
-
+@_format
+def data_list(format: str) -> None:
+    """Show all data sets, and whether their files are at hand."""
     from fkl.data import registry
+    from fkl.screen.tables import show_table
 
-    print(tabulate(registry.describe(_store()), headers=registry.Listing._fields, tablefmt="simple"))
+    show_table(registry.Listing._fields, registry.describe(_store()), format)
 
 
 @data.command("describe", context_settings=AS_GIVEN)
@@ -377,7 +423,8 @@ def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool) -> None:
     "--out", metavar="FOLDER", default="outputs/comparison", help="For tables and figures.", show_default=True
 )
 @click.option("--dark", is_flag=True, help="Figures on a dark background.")
-def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out: str, dark: bool) -> None:
+@_format
+def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out: str, dark: bool, format: str) -> None:
     """Finished runs beside each other: means, tests, ranks, figures, LaTeX.
 
     WHERE is a folder of runs, of a sweep, a glob, or KEY=VALUE,VALUE, which runs must fit; outputs if there is none.
@@ -385,7 +432,7 @@ def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out
     """
     from fkl.report.compare import command
 
-    print(command(where, metric, by, out, dark))
+    command(where, metric, by, out, dark, format)
 
 
 @commands.command()
@@ -426,11 +473,6 @@ def completion(shell: str, line: str | None) -> None:
     from fkl.cli.completion import SCRIPTS, offered
 
     print(SCRIPTS[shell] if line is None else "\n".join(offered(line, commands)))
-
-
-def _width() -> int:
-    """Columns of the terminal that text fills."""
-    return min(get_terminal_size().columns, 120)
 
 
 def _store() -> "Store":

@@ -10,6 +10,8 @@ from fkl.cli.docstrings import POINTER, Class, found_class
 from fkl.config import choices, experiments
 from fkl.config.compose import brought_by, keys_of
 from fkl.data.table_layout import options
+from fkl.screen.columns import meaning
+from fkl.screen.similar import did_you_mean
 
 GROUPS = (*choices.GROUPS, "as_published", "experiment")
 """Where a name is looked for, in this order; GROUP=NAME says which is meant."""
@@ -87,6 +89,33 @@ class Description:
     also: tuple[str, ...] = ()
 
 
+def explained(name: str, width: int) -> str:
+    """A choice, a column of the tables or a key, for a terminal so many columns wide.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If there is nothing with this name.
+    """
+    if (told := meaning(name)) is not None:
+        return f"{name}: {told}"
+    if key := _key_of(name):
+        return f"{key.name}={key.default}\n{_row(key)}"
+    return as_text(describe(name), width)
+
+
+def _key_of(name: str) -> Key | None:
+    """A key by its name: one outside every group, of a part without choices, or of the default choices."""
+    group, dot, _ = name.partition(".")
+    if dot and group in NODES:
+        return next((key for key in of_node(group).keys if key.name == name), None)
+    if dot and group in choices.GROUPS:
+        chosen = choices.primary()[group]
+        names = dict.fromkeys([*([chosen] if chosen else []), *choices.files(group)])
+        return next((key for one in names for key in of_choice(group, one).keys if key.name == name), None)
+    return next((key for key in of_node("settings").keys if key.name == name), None)
+
+
 def describe(name: str) -> Description:
     """What there is to tell of a choice.
 
@@ -109,7 +138,8 @@ def describe(name: str) -> Description:
         raise FklError(f"{said}: no such group; there are {', '.join(GROUPS)}")
     if not having or (equals and said not in having):
         what = f"choice of {said}" if equals else "method, data set or other choice"
-        raise FklError(f"no {what} is named {wanted}{_near(wanted)}; see `fkl list`")
+        names = [one for group in GROUPS for one in _choices(group)]
+        raise FklError(f"no {what} is named {wanted}", help=did_you_mean(wanted, names, "all names: fkl list"))
     group = said if equals else having[0]
     made = of_paper(group, wanted) if group in PAPERS else of_choice(group, wanted)
     also = tuple(f"{other}={wanted}" for other in having if other != group)
@@ -118,14 +148,6 @@ def describe(name: str) -> Description:
 
 def _choices(group: str) -> list[str]:
     return list(experiments.abouts(group) if group in PAPERS else choices.files(group))
-
-
-def _near(wanted: str) -> str:
-    """Names that look alike."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(wanted, [name for group in GROUPS for name in _choices(group)])
-    return f"; did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
 
 
 def of_choice(group: str, name: str) -> Description:

@@ -10,6 +10,7 @@ from fkl import conf_folder
 from fkl.basics.errors import FklError
 from fkl.config import experiments
 from fkl.config.yaml_file import read_mapping, read_text
+from fkl.screen.similar import did_you_mean
 
 CONDITIONS: tuple[str, ...] = ("participation", "privacy", "compression", "secure", "late", "links")
 """Groups of what the network does, which may all be left out; what is put around messages in this order."""
@@ -17,6 +18,8 @@ GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "l
 """Folders of the configuration, a YAML a choice."""
 PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 """Of a group or a choice: no path that leads out of its folder."""
+FEW = 8
+"""Names that are all listed where one is not known."""
 PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")
 
 
@@ -78,7 +81,7 @@ class Choices:
         files = [folder / f"{path}.yaml" for folder in self.folders] if PATH.fullmatch(path) else []
         found = next((file for file in files if file.is_file()), None)
         if found is None:
-            raise FklError(not_known(path, self.names(path.rpartition("/")[0])))
+            raise not_known(path, self.names(path.rpartition("/")[0]))
         text = read_text(found)
         config = dict(read_mapping(text, found))
         defaults = config.pop("defaults", [])
@@ -136,16 +139,21 @@ def comments(group: str, name: str) -> dict[str, str]:
     return found
 
 
-def not_known(path: str, names: Iterable[str]) -> str:
-    """One line about a choice GROUP/NAME that there is not, beside those that there are."""
+def not_known(path: str, names: Iterable[str]) -> FklError:
+    """The error about a choice GROUP/NAME that does not exist, with the names that are like it."""
     group, _, name = path.rpartition("/")
-    inside = sorted(experiments.groups_in(group))
-    there = ", ".join(sorted(names) or [f"{group_inside}/..." for group_inside in inside])
-    more = ", and what `fkl list` names" if inside else ""
-    return f"{group or 'config'}={name}: not known" + (f"; there are {there}{more}" if there else "")
+    if inside := sorted(experiments.groups_in(group)):
+        where = f"there are {', '.join(f'{one}/...' for one in inside)}: fkl list {group}"
+    else:
+        where = f"all of them: fkl list {group}" if group in (*GROUPS, "as_published") else ""
+    return FklError(f"{group or 'config'}={name}: no such choice", help=did_you_mean(name, names, where))
 
 
-def no_such_key(key: str, keys: Iterable[object]) -> str:
-    """One line about a key that there is not, beside those that there are."""
-    there = ", ".join(sorted(str(one) for one in keys if one != "_target_"))
-    return f"{key}: no such key; there are {there or 'none'}"
+def no_such_key(key: str, keys: Iterable[object]) -> FklError:
+    """The error about a key that does not exist, with the keys that are like it."""
+    there = sorted(str(one) for one in keys if one != "_target_")
+    start, _, last = key.rpartition(".")
+    if len(there) <= FEW:
+        return FklError(f"{key}: no such key", help=[f"keys there: {', '.join(there) or 'none'}"])
+    where = f"all keys: fkl describe {start or 'settings'}"
+    return FklError(f"{key}: no such key", help=did_you_mean(last, there, where, f"{start}." if start else ""))

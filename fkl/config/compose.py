@@ -274,13 +274,13 @@ def _apply_word(config: dict[str, Any], word: Word) -> None:
         if not isinstance(inner, dict | list):
             if word.sign not in ("+", "++") or not isinstance(node, dict):
                 behind = word.key if inner is not None else ".".join(path[: place + 1])
-                raise FklError(no_such_key(behind, node if isinstance(node, dict) else ()))
+                raise no_such_key(behind, node if isinstance(node, dict) else ())
             inner = node[name] = {}
         node = inner
     there = _get_key(node, last)
     if word.sign == "~":
         if there is None and last not in node:
-            raise FklError(no_such_key(word.key, node if isinstance(node, dict) else ()))
+            raise no_such_key(word.key, node if isinstance(node, dict) else ())
         if there is None or word.value not in (None, there):
             raise FklError(f"{word.text}: it is {'null' if there is None else there}")
         del node[last if isinstance(node, dict) else int(last)]
@@ -302,7 +302,7 @@ def _set_key(node: Any, name: str, value: Any, key: str, *, new: bool) -> None:
     if isinstance(node, list) and name.isdecimal() and int(name) < len(node):
         node[int(name)] = value
     elif isinstance(node, list) or (name not in node and not new):
-        raise FklError(no_such_key(key, node if isinstance(node, dict) else ()))
+        raise no_such_key(key, node if isinstance(node, dict) else ())
     elif isinstance(value, dict) and isinstance(node.get(name), dict):
         for inner, given in value.items():
             _set_key(node[name], inner, given, f"{key}.{inner}", new=new)

@@ -34,6 +34,7 @@ from fkl.engines.rounds import Chunk, simulate
 from fkl.kernels import threads
 from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
+from fkl.screen.messages import refuse
 from fkl.tasks import task_of
 from fkl.tasks.run_samples import without_output
 from fkl.wire import Channel
@@ -488,8 +489,7 @@ def main() -> None:
                 print(f"  {name:44} BROKEN: {error}")
                 broken += 1
     except FklError as error:
-        print(f"fkl: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(refuse(error))
     algorithm = conformance.experiment.algorithm
     pooled = ", on pooled data: it has no parties" if getattr(algorithm, "pooled", False) else ""
     print(f"{algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept{pooled}")

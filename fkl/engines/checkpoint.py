@@ -1,7 +1,6 @@
 """What a long run has done so far, in a file: a killed run goes on from there."""
 
 import json
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,9 +8,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from fkl.basics.errors import in_one_line, printable
+from fkl.basics.errors import in_one_line
 from fkl.basics.files import CannotWriteError, read_sealed, write_sealed
 from fkl.basics.plain_data import NotPlainError, Reader, Writer
+from fkl.screen.messages import warning
 
 Kept = TypeVar("Kept")
 CHECKPOINT, CHECKPOINTS = "checkpoint", "checkpoints"
@@ -117,11 +117,11 @@ class Checkpoint:
             words = np.frombuffer(json.dumps(text).encode(), np.uint8)
             write_sealed(self.file, {TEXT: words, **writer.arrays})
         except NotPlainError as error:  # a method of the user's own
-            print(f"no checkpoints: the method's state holds {error}", file=sys.stderr)
+            warning(f"no checkpoints: the method's state holds {error}")
             self._every = float("inf")
         except CannotWriteError as error:  # there may be room the next time
             if not self._warned:
-                print(f"no checkpoint for now: {error}", file=sys.stderr)
+                warning(f"no checkpoint for now: {error}")
             self._warned = True
         self.wait()
 
@@ -148,4 +148,4 @@ class Checkpoint:
         return None
 
     def _say_anew(self, why: str) -> None:
-        print(f"{self.file}: not used, the run begins anew ({printable(in_one_line(why))})", file=sys.stderr)
+        warning(f"{self.file}: not used, the run begins anew ({in_one_line(why)})")

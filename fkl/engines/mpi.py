@@ -30,6 +30,7 @@ from fkl.engines.local import Numba
 from fkl.engines.rounds import Chunk
 from fkl.kernels.client_tiles import CLIENT_TILE, sum_in_order
 from fkl.network.response_times import CostModel
+from fkl.screen.messages import warning
 from fkl.wire.channel import Channel
 from fkl.wire.ledger import Ledger
 from fkl.wire.payloads import PerClient, Selected, Summable, kinds, rebuilt, received_message
@@ -383,7 +384,7 @@ class OnRanks(Mpi):
             tiles = -(-clients // CLIENT_TILE)
             of_all = f"{clients} clients are {plural(tiles, 'tile')} of {CLIENT_TILE}, and a rank has whole ones"
             idle = f"{self._ranks.size - tiles} of {self._ranks.size} ranks have none"
-            print(f"engine=mpi: {of_all}: {idle}", file=sys.stderr)
+            warning(f"engine=mpi: {of_all}: {idle}")
         if some is None:
             return None
         own = Slice.from_problem(experiment.problem, some.mine(clients))

@@ -1,6 +1,5 @@
 """The loop over replicates, some of which run together: whoever plays their rounds, this is done once."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.memory_fit import first_not_finite, fitting, within_memory
 from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most
+from fkl.screen.messages import warning
 from fkl.tasks import Judge
 from fkl.wire import Ledger
 
@@ -160,7 +160,7 @@ def simulate(
                     pairs = zip(functions, experiment.task.scales(world), strict=True)
                     played = replace(played, learned=tuple(Learned(*both) for both in pairs))
                 except (FklError, MemoryError) as error:  # the run itself is worth keeping
-                    print(f"no functions are kept: {error}", file=sys.stderr)
+                    warning(f"no functions are kept: {error}")
         yield engine.gathered(played)
         first, resumed = first + together, None
 

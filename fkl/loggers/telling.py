@@ -1,7 +1,6 @@
 """Tells loggers of a run, as often as costs little."""
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fkl.basics.errors import printable
 from fkl.basics.files import CannotWriteError
 from fkl.config import Run
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Chunk
 from fkl.results.folder import read_summary
 from fkl.results.tables import Tables, rounds_so_far
+from fkl.screen.messages import warning
 
 EVERY_S = 2.0
 """Least pause between two times that loggers are told, and the most of a run's time that telling may take."""
@@ -78,7 +77,7 @@ class Following:
                 raise
             except Exception as error:  # whatever it is: a log is less than the run
                 said = " ".join(f"{type(error).__name__}: {error}".split())
-                print(printable(f"fkl: logger.{name} is told no more of this run: {said}"), file=sys.stderr)
+                warning(f"logger.{name} is told no more of this run: {said}")
                 del self._loggers[name]
 
 

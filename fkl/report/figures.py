@@ -1,7 +1,6 @@
 """Figures: mean over replicates with a band, for people."""
 
 import math
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
@@ -19,6 +18,7 @@ from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator, S
 from numpy.typing import NDArray
 
 from fkl.basics.errors import in_one_line
+from fkl.screen.messages import warning
 
 if TYPE_CHECKING:
     from fkl.results.tables import Curves
@@ -191,7 +191,7 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
         raise
     except Exception as error:  # of a font, a size, a number: matplotlib's are many
         names = ", ".join(filter(None, (axes.get_title() for axes in figure.axes)))
-        print(f"no figure of {in_one_line(names)}: {type(error).__name__}: {in_one_line(error)}", file=sys.stderr)
+        warning(f"no figure of {in_one_line(names)}: {type(error).__name__}: {in_one_line(error)}")
         return {}
     return {".png": png.getvalue(), ".pdf": pdf.getvalue()}
 

@@ -2,7 +2,6 @@
 
 import base64
 import re
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from fkl.report.tables import Table, percent
 from fkl.report.verdicts import DIFFERENT, EARLY, MISSING, OUTCOMES, ROWS, TIME, Cell, Judged, Mark, shares_table
 from fkl.results.finished_runs import Collected, DivergedRun, FinishedRun, collect, legible
 from fkl.results.metrics import main_metric
+from fkl.screen.messages import warning
 
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -258,7 +258,7 @@ def write_page(outputs: Path, store: Store) -> str:
     path = outputs / "report.html"
     write_text(path, page)
     if not (outputs / "runs").exists():
-        print(f"fkl: {outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it", file=sys.stderr)
+        warning(f"{outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it")
     said = f"{path}: {len(runs)} runs, {len(page.encode()) / 1e6:.1f} MB"
     if shares.empty:
         return said

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from fkl.basics.errors import FklError, in_one_line, require
 from fkl.config import MOST_REPLICATES, NODES, identity
 from fkl.data.baselines import blown_up
 from fkl.results.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
+from fkl.screen.messages import warning
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one, where there is one, is ten times faster
 
@@ -222,7 +222,7 @@ class Collected:
         named = [f"{folder}: {reason}" for folder, reason in [*self.broken.items()][:MOST_NAMED]]
         named += [f"{len(self.broken) - MOST_NAMED} more"] * (len(self.broken) > MOST_NAMED)
         words = "; ".join(" ".join(legible(one).split()) for one in named)
-        print(f"fkl: broken runs left out, run the same command again to mend one: {words}", file=sys.stderr)
+        warning(f"broken runs left out, run the same command again to repair one: {words}")
 
 
 def collect(outputs: Path) -> Collected:

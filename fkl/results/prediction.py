@@ -1,6 +1,5 @@
 """Predictions of a saved model for the rows of a file."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
 from fkl.results.model import Model, load
 from fkl.results.tables import FLOATS
+from fkl.screen.messages import warning
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,7 +54,7 @@ def write_predictions(
     named = client is not None or _column_of_clients(model, frame) is not None
     several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
     if several:
-        print(f"averaged over {' and '.join(several)}", file=sys.stderr)
+        warning(f"averaged over {' and '.join(several)}")
     text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
     if out is None:
         print(text, end="")

@@ -19,7 +19,7 @@ from fkl.results.finished_runs import FinishedRun, read_run
 from fkl.results.model import Model
 from fkl.results.model import load as load_model
 from fkl.runs.execute import execute
-from fkl.runs.finish import closing_table
+from fkl.screen.run import blocks
 
 __all__ = ["Result", "load", "load_model", "run"]
 
@@ -66,7 +66,7 @@ class Result(FinishedRun):
         return {file.stem: file for file in sorted(self.folder.glob("*.png"))}
 
     def __repr__(self) -> str:
-        return f"{closing_table(f'{self.algorithm} on {self.dataset}', self.summary)}\nfiles: {self.folder}"
+        return "\n".join(blocks(self.folder, self.provenance, self.config, self.summary))
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -78,14 +78,14 @@ def run(*words: str, quiet: bool = False) -> Result:
     """Do what ``fkl run`` does with these words, unless it was done before, and return what it left behind.
 
     Runs of one process are played one after another, also those of several threads. Nothing is printed but the
-    progress bar.
+    progress bar; warnings about the numbers are Python's.
 
     Parameters
     ----------
     *words : str
         As on the command line: ``"algo=pof_mkl"``, ``"kernels.D=50"``, ``"paths.outputs=FOLDER"``.
     quiet : bool
-        No progress bar either; a warning about the numbers is then one of Python's.
+        No progress bar either.
 
     Returns
     -------
@@ -116,12 +116,12 @@ def run(*words: str, quiet: bool = False) -> Result:
             raise FklError(f"{in_one_line(word)}: no option here; fkl.run does one run of KEY=VALUE words")
     with _ONE_AT_A_TIME, ExitStack() as streams:
         streams.enter_context(redirect_stdout(StringIO()))
-        if quiet:  # the progress bar is on stderr
+        if quiet:
             streams.enter_context(redirect_stderr(StringIO()))
         run = checked(compose(*words), words)
-        execute(run)
+        execute(run, progress=not quiet)
         result = load(run.folder)
-    if quiet and "warning" in result.provenance:
+    if "warning" in result.provenance:
         warnings.warn(result.provenance["warning"], stacklevel=2)
     return result
 

@@ -26,6 +26,8 @@ class Desk:
     experiment : Experiment
         What this process plays.
     folder : Path
+    progress : bool
+        Whether a bar shows the rounds.
 
     Attributes
     ----------
@@ -36,8 +38,8 @@ class Desk:
         The last two are there inside ``with Desk(...)``.
     """
 
-    def __init__(self, run: Run, experiment: Experiment, folder: Path) -> None:
-        self._run, self._experiment = run, experiment
+    def __init__(self, run: Run, experiment: Experiment, folder: Path, progress: bool = True) -> None:
+        self._run, self._experiment, self._shown = run, experiment, progress
         self.whole = partial(experiment.engine.with_all_clients, experiment)
         self.tables = Tables(folder, self.whole, Path(run.paths.cache).expanduser())
         self.checkpoint = checkpoint_of(run, experiment, folder, self.tables)
@@ -45,7 +47,7 @@ class Desk:
     def __enter__(self) -> Self:
         rounds = self._run.settings.replicates * self._experiment.problem.rounds
         with ExitStack() as opened:  # which closes the bar where a logger cannot begin
-            self.progress = opened.enter_context(Progress(title_of(self._run), rounds))
+            self.progress = opened.enter_context(Progress(title_of(self._run), rounds, self._shown))
             self.loggers = opened.enter_context(following(self._run, self.whole, self.tables))
             self._open = opened.pop_all()
         return self

@@ -1,15 +1,20 @@
 """One run, from a checked configuration to a folder of records."""
 
 from fkl.config import Run, engine
-from fkl.results.folder import FINISHED, finished, locked, provenance, read_summary, recovered
+from fkl.results.folder import FINISHED, finished, locked, provenance, recovered
 from fkl.results.model import FILE as MODEL
-from fkl.runs.desk import title_of
-from fkl.runs.finish import add_model, closing_table
+from fkl.runs.finish import add_model
 from fkl.runs.play import play, play_along
 
 
-def execute(run: Run) -> bool:
-    """Do the run unless it is done, print its closing table, and tell whether there was anything to do.
+def execute(run: Run, progress: bool = True) -> bool:
+    """Do the run unless it is done, and tell whether there was anything to do.
+
+    Parameters
+    ----------
+    run : Run
+    progress : bool
+        Whether a bar on stderr shows the rounds.
 
     Raises
     ------
@@ -24,15 +29,10 @@ def execute(run: Run) -> bool:
             with locked(run.folder):
                 done = finished(run) or recovered(run)  # by the process waited for, or one that was killed at the end
                 if not done:
-                    play(run, player)
+                    play(run, player, progress)
         if done:
             player.broadcast(FINISHED)
-            print(f"{run.folder} is finished already")
         if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:
             with locked(run.folder):
-                add_model(run)
-        print(closing_table(title_of(run), read_summary(run.folder)))
-        print(f"files: {run.folder}")
-        plots = sorted(run.folder.glob("*.png"))  # of a task without panels there is none
-        print(f"plots: {', '.join([*map(str, plots[:1]), *(plot.name for plot in plots[1:])])}\n" if plots else "")
+                add_model(run, progress)
         return not done

@@ -1,6 +1,5 @@
 """The end of a run: its model, warnings, figures and provenance, and the closing table."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,11 @@ from fkl.kernels.around_median import AroundMedian
 from fkl.results import folder as results
 from fkl.results.model import FILE as MODEL
 from fkl.results.model import Model
-from fkl.results.tables import TIMING_COLUMNS, Tables
+from fkl.results.tables import Tables
 from fkl.runs.desk import about, title_of
 from fkl.runs.prepare import prepare
 from fkl.runs.progress import Progress
+from fkl.screen.messages import say, warning
 
 
 def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
@@ -54,10 +54,9 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     if run.settings.save_model and len(tables.learned) == run.settings.replicates:
         model = Model.from_experiment(whole, run.dataset, tables.learned)
         model.save(folder / MODEL)
-        warnings += _of_clients_gone(whole, model)
+        warnings = [*_of_clients_gone(whole, model), *warnings]
     if warnings:
         notes["warning"] = "; ".join(warnings)
-        print(*(f"{title}: {warning}" for warning in warnings), sep="\n", file=sys.stderr)
     if run.settings.figures == "all":
         from fkl.report.figures import draw_run  # and matplotlib, a third of what a small run takes
 
@@ -66,22 +65,22 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     results.finish(run, folder, notes)
 
 
-def add_model(run: Run) -> None:
+def add_model(run: Run, progress: bool = True) -> None:
     """Play a finished run again, for nothing but what it learned: its digest says that it learns the same."""
-    print(f"{run.folder} has no {MODEL}: it is played again for it")
+    say(f"{run.folder} has no {MODEL}: it is played again for it")
     settings = run.settings
     with limited_to_free_memory():
         experiment = prepare(run)
     title, rounds = title_of(run), settings.replicates * experiment.problem.rounds
-    with Progress(title, rounds) as progress, key_prefix("algo"):
-        how = settings.threads, settings.chunk, progress.advance
+    with Progress(title, rounds, progress) as bar, key_prefix("algo"):
+        how = settings.threads, settings.chunk, bar.advance
         chunks = simulate(experiment, *how, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
         model = Model.from_experiment(experiment, run.dataset, learned)
         results.add_file(run, MODEL, model.save)
-        for warning in _of_clients_gone(experiment, model):
-            print(f"{title}: {warning}", file=sys.stderr)
+        for text in _of_clients_gone(experiment, model):
+            warning(f"{title}: {text}")
 
 
 def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
@@ -105,14 +104,3 @@ def _of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:
             f"{gone} of {plural(experiment.problem.clients, 'client')} had no sample in the last round: in the model "
             "their own part is of the last round they had, what all share of the run's, and the two may not fit"
         )
-
-
-def closing_table(title: str, summary: pd.DataFrame) -> str:
-    """Mean and standard deviation over replicates; times have none, since replicates run together."""
-    figures = summary.drop(columns="replicate")
-    varies = (figures.nunique() != 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
-    deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(TIMING_COLUMNS))
-    table = pd.DataFrame({"mean": figures.mean(), "sd": deviation})
-    table = table.loc[list(figures)]
-    heading = f"{title}, {plural(len(summary), 'replicate')}"
-    return heading + "\n" + table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

@@ -12,17 +12,16 @@ from fkl.results.tables import summary_columns
 from fkl.runs.desk import Desk, checkpoint_of
 from fkl.runs.finish import finish
 from fkl.runs.prepare import prepare
-from fkl.tasks.run_samples import without_output
 
 
-def play(run: Run, engine: Engine) -> None:
-    """Play a run that has not been played, into its folder."""
+def play(run: Run, engine: Engine, progress: bool = True) -> None:
+    """Play a run that has not been played, into its folder; a bar on stderr shows its progress."""
     engine.broadcast()  # that there is something to play, for other processes
     experiment = _own_part(run, engine)
     assert experiment is not None
     threads = run.settings.threads or experiment.engine.threads
     with workspace(run) as folder:
-        with Desk(run, experiment, folder) as desk:
+        with Desk(run, experiment, folder, progress) as desk:
             experiment.engine.broadcast(folder)
             watch = desk.loggers.watch if run.loggers else None
             how = threads, run.settings.chunk, desk.progress.advance, desk.checkpoint, watch, run.settings.save_model
@@ -56,12 +55,7 @@ def _own_part(run: Run, engine: Engine) -> Experiment | None:
     """What this process plays of a run; None for nothing."""
     with limited_to_free_memory():
         whole = prepare(run)
-
-        def again() -> Experiment:
-            with without_output():
-                return prepare(run)
-
-        own: Experiment | None = engine.own_part(whole, again)
+        own: Experiment | None = engine.own_part(whole, lambda: prepare(run))
     wanted = run.settings.objective
     if wanted is not None and engine.speaks:
         with key_prefix("algo"):

@@ -26,24 +26,15 @@ def prepare(run: Run) -> Experiment:
     changing = run.conditions.get("links")
     fits = topology is not None or changing is None
     require(fits, "links", type(changing).__name__, f"null: {run.algo.label} has no graph of agents")
-    links = ""
     if topology is not None:
         fits = topology.both_ways or not getattr(changing, "in_pairs", False)
         require(fits, "links", type(changing).__name__, "null, failing or mobility where links go one way")
         fits = changing is None or not getattr(run.algo, "told_once", False)
         allowed = f"null for {run.algo.label}, whose agents tell once what has to be heard"
         require(fits, "links", type(changing).__name__, allowed)
-        what = "edges" if topology.both_ways else "links that go one way"
-        links = f", {topology.edges} {what}, spectral gap {topology.spectral_gap:.3g}"
-    rows = settings.rows
-    half = (
-        "" if rows == "all" else f" (rows={rows}: half of the rows, and of the rounds that a partition has by default)"
-    )
-    print(f"{run.dataset.name}: {task.describe()}{links}{half}")
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):
         kernels = kernels.fitted(task.sample_rows(kernels.samples))
-        print(f"kernels: bandwidths from {kernels.smallest:.3g} to {kernels.largest:.3g}")
     experiment = Experiment(
         task.problem,
         kernels,

@@ -18,14 +18,16 @@ class Progress(event.Listener):  # type: ignore[misc]
     title : str
     rounds : int
         Of all replicates together.
+    shown : bool
+        Whether there is a bar at all.
     """
 
-    def __init__(self, title: str, rounds: int) -> None:
+    def __init__(self, title: str, rounds: int, shown: bool = True) -> None:
         pause = 0.2 if sys.stderr.isatty() else 10.0  # a log needs fewer lines than a terminal
         self.title = title
         self.compiling = False
         self.bar: tqdm[NoReturn] = tqdm(
-            total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause
+            total=rounds, desc=title, unit="round", leave=False, file=sys.stderr, mininterval=pause, disable=not shown
         )
 
     def __enter__(self) -> Self:

@@ -17,6 +17,8 @@ from filelock import FileLock, Timeout
 
 from fkl.basics.errors import FklError, require
 from fkl.basics.files import require_files_in, write_text, writing
+from fkl.screen.messages import say, warning
+from fkl.screen.sweep import grouped
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
 """In a sweep's folder: what its jobs tell while it is under way, the plan too, the closing list, and Hydra's own."""
@@ -29,8 +31,16 @@ DONE, WRONG = (FINISHED, SKIPPED, DIVERGED), (DIVERGED, FAILED)
 
 
 @contextmanager
-def listed(folder: Path, jobs: int, *, fail_fast: bool) -> Iterator[None]:
-    """Let jobs leave notes in a sweep's folder in this block, and print the list of them behind it.
+def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
+    """Let jobs leave notes in a sweep's folder in this block, and print what came out behind it.
+
+    Parameters
+    ----------
+    folder : Path
+    plan : dict
+        For `fkl.sweeps.job.run_job`: how many jobs there are, the keys swept, and what they print.
+    quiet : bool
+        Whether only the closing table is printed.
 
     Raises
     ------
@@ -38,19 +48,13 @@ def listed(folder: Path, jobs: int, *, fail_fast: bool) -> Iterator[None]:
         With code 2 when a job failed.
     """
     with _folder_of_notes(folder) as notes:
-        write_text(notes / PLAN, json.dumps({"jobs": jobs, "started": time.time(), "fail_fast": fail_fast}))
+        write_text(notes / PLAN, json.dumps({**plan, "started": time.time()}))
         yield
         ended = read_notes(notes)
     counts = Counter(note["state"] for note in ended)
-    print(f"{len(ended)} runs: " + ", ".join(f"{number} {state}" for state, number in counts.most_common()))
-    print(f"files: {folder / LIST}")
-    failed = [note for note in ended if note["state"] == FAILED]
-    for note in failed:
-        print(f"fkl: failed: {note['overrides']}: {note['message']} (see {note['folder']})", file=sys.stderr)
-    if diverged := [note for note in ended if note["state"] == DIVERGED]:
-        first, more = diverged[0], f" and {len(diverged) - 1} more, all" * (len(diverged) > 1)
-        told = f"{first['overrides']}: {first['message']}{more} in {folder / LIST}"
-        print(f"fkl: diverged: {told}", file=sys.stderr)
+    wrong = [note for note in ended if note["state"] in WRONG]
+    for line in (*grouped(ended, FAILED, plan["swept"]), *grouped(ended, DIVERGED, plan["swept"])):
+        warning(line)
     # The runs beside each other, where there are two or more
     done = [note for note in ended if note["state"] in DONE]
     metrics = [note["metric"] for note in done if "metric" in note]
@@ -59,11 +63,15 @@ def listed(folder: Path, jobs: int, *, fail_fast: bool) -> Iterator[None]:
 
         try:
             compared = compare(folder, max(dict.fromkeys(metrics), key=metrics.count))
-            text, more = compared.pivot.text(sys.stdout.isatty(), MOST_ROWS), "tests, figures, LaTeX"
-            print("", text, *compared.conclusions, f"fkl compare {shlex.quote(str(folder))}: {more}", sep="\n")
+            say("")
+            compared.pivot.show(MOST_ROWS)
+            say(*compared.conclusions)
         except FklError as error:  # such as a run that has changed since: the sweep is done all the same
-            print(f"fkl: not compared: {error}", file=sys.stderr)
-    if failed or diverged:
+            warning(f"not compared: {error}")
+    if not quiet:
+        say("", f"{len(ended)} runs: " + ", ".join(f"{number} {state}" for state, number in counts.most_common()))
+        say(f"  list  {folder / LIST}", f"  next  fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX")
+    if wrong:
         sys.exit(2)
 
 

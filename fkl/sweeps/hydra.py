@@ -83,7 +83,13 @@ class NoCallbacks:
         """Do nothing."""
 
 
-def sweep(words: Sequence[str], folders: Sequence[Path] = (), *, fail_fast: bool = False) -> None:
+def sweep(
+    words: Sequence[str],
+    folders: Sequence[Path] = (),
+    *,
+    fail_fast: bool = False,
+    quiet: bool = False,
+) -> None:
     """Do a run for every combination of the values of these words, or what a search proposes.
 
     Parameters
@@ -94,6 +100,8 @@ def sweep(words: Sequence[str], folders: Sequence[Path] = (), *, fail_fast: bool
         Where choices are, besides fkl's own.
     fail_fast : bool
         Whether jobs that have not begun are left out once one has failed.
+    quiet : bool
+        Whether only the closing table is printed.
 
     Raises
     ------
@@ -127,7 +135,10 @@ def sweep(words: Sequence[str], folders: Sequence[Path] = (), *, fail_fast: bool
     sweeper.params = params
     HydraConfig.instance().set_config(config)
     context = HydraContext(config_loader=JobLoader(folders), callbacks=NoCallbacks())  # type: ignore[arg-type]
-    with listed(Path(folder), jobs, fail_fast=fail_fast):
+    alone = config.hydra.launcher._target_.endswith("BasicLauncher")  # bars of several workers would be mixed
+    swept = [*params, *(one.get_key_element().lstrip("+") for one in parsed(of_runs) if one.is_sweep_override())]
+    plan = {"jobs": jobs, "fail_fast": fail_fast, "swept": swept, "quiet": quiet, "progress": alone and not quiet}
+    with listed(Path(folder), plan, quiet):
         if sweeper._target_ == optuna.TARGET:
             made = instantiate(sweeper)
             made.setup(hydra_context=context, task_function=run_job, config=config)
@@ -157,17 +168,17 @@ def _composed_node(words: Sequence[str]) -> DictConfig:
         with hydra.initialize(version_base="1.3", config_path=None):
             return hydra.compose("fkl_sweep", [quoted(word) for word in words], return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise FklError(_in_one_line(error)) from None
+        raise _refusal(error) from None
 
 
-def _in_one_line(error: Exception) -> str:
-    """One line for what Hydra says of these words."""
+def _refusal(error: Exception) -> FklError:
+    """What Hydra says of these words, in one line."""
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return not_known(str(error.missing_cfg_file), error.options or [])
     cause = error.__cause__
     if isinstance(error, ConfigCompositionException) and isinstance(cause, OmegaConfBaseException):
         if not isinstance(cause, ConfigKeyError | ConfigAttributeError):
-            return f"{cause.full_key}: {str(cause).splitlines()[0]}"
+            return FklError(f"{cause.full_key}: {str(cause).splitlines()[0]}")
         if isinstance(cause.parent_node, DictConfig) and cause.full_key:
             return no_such_key(cause.full_key, cause.parent_node)
-    return " ".join(str(error).split())
+    return FklError(" ".join(str(error).split()))

@@ -24,8 +24,18 @@ from fkl.engines.divergence import DivergedError
 from fkl.sweeps.closing_list import DIVERGED, FAILED, FINISHED, NOT_RUN, NOTES, PLAN, SKIPPED, WRONG, read_notes
 
 
-def run_single(config: dict[str, Any], words: tuple[str, ...]) -> None:
-    """Do a run that is no job of a sweep.
+def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = False, quiet: bool = False) -> None:
+    """Do a run that is no job of a sweep, and show what came out.
+
+    Parameters
+    ----------
+    config : dict
+    words : tuple of str
+        Of the command line.
+    verbose : bool
+        Whether all columns of the summary are shown.
+    quiet : bool
+        Whether nothing is shown but warnings.
 
     Raises
     ------
@@ -33,9 +43,9 @@ def run_single(config: dict[str, Any], words: tuple[str, ...]) -> None:
     SystemExit
         With code 1 for an error in code of the user's own, once its lines are shown.
     """
-    run = load(config, words)
+    run, start = load(config, words), time.monotonic()
     try:
-        _execute(run)
+        played = _execute(run, progress=not quiet)
     except Exception as error:
         if not isinstance(error, FklError):
             folder = write_traceback(error, run.failed_folder, config, run.digest)
@@ -45,6 +55,22 @@ def run_single(config: dict[str, Any], words: tuple[str, ...]) -> None:
                 sys.exit(1)
         raise
     _objective(run)
+    _show(run, time.monotonic() - start if played else None, verbose, quiet)
+
+
+def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
+    """Print what came out of a finished run; `waited` seconds, None where it was finished already."""
+    from fkl.results.folder import provenance, read_summary
+    from fkl.results.tables import TIMING_COLUMNS
+    from fkl.screen.messages import say, warning
+    from fkl.screen.run import all_columns, blocks, other_warnings
+
+    told, summary = provenance(run.folder), read_summary(run.folder)
+    for text in other_warnings(told, summary):
+        warning(text)
+    if not quiet:
+        lines = blocks(run.folder, told, run.resolved, summary, waited)
+        say(*lines, *(["", all_columns(summary, TIMING_COLUMNS)] if verbose else []))
 
 
 def _own_frames(error: Exception) -> list[traceback.FrameSummary]:
@@ -59,14 +85,14 @@ def _own_frames(error: Exception) -> list[traceback.FrameSummary]:
     return [frame for frame in traceback.extract_tb(error.__traceback__) if is_own(frame)]
 
 
-def _execute(run: Run) -> bool:
+def _execute(run: Run, progress: bool = True) -> bool:
     """Do the run, unless a search would choose by samples that are set apart to be tested on."""
     if run.settings.objective is not None and hasattr(run.algo, "fold"):
         allowed = "a fold of the training samples, since a search must not see the samples tested on"
         require(run.algo.fold is not None, "algo.fold", None, allowed)
     from fkl.runs.execute import execute
 
-    return execute(run)
+    return execute(run, progress)
 
 
 def _objective(run: Run) -> float | None:
@@ -96,7 +122,7 @@ def _main_result(run: Run) -> dict[str, Any]:
 
 
 def run_job(config: DictConfig) -> float | None:
-    """Do one job of a sweep, Hydra's task function, and write a note of how it ended.
+    """Do one job of a sweep, Hydra's task function, print a line about it, and write a note of how it ended.
 
     Returns
     -------
@@ -114,19 +140,13 @@ def run_job(config: DictConfig) -> float | None:
     note = {"job": number, "overrides": " ".join(words), "folder": "", "message": ""}
     start = time.time()
     value: float | None = math.inf
+    run = None
     if plan["fail_fast"] and any(one["state"] in WRONG for one in read_notes(notes)):
         note["state"] = NOT_RUN
     else:
-        # How long it may take, a guess from the jobs that had something to do
-        ended, left = read_notes(notes), ""
-        if done := sum(one["state"] != SKIPPED for one in ended):
-            seconds = (start - plan["started"]) / done * (plan["jobs"] - len(ended))
-            left = f" (about {seconds / 60:.0f} min left)" if seconds >= 60 else f" (about {seconds:.0f} s left)"
-        print(f"[{number + 1}/{plan['jobs']}] {note['overrides']}{left}", flush=True)
-        run = None
         try:
             run = load(plain, words)
-            note |= {"state": FINISHED if _execute(run) else SKIPPED, "folder": str(run.folder)}
+            note |= {"state": FINISHED if _execute(run, plan["progress"]) else SKIPPED, "folder": str(run.folder)}
             value = _objective(run)
             note |= _main_result(run)
         except Exception as error:  # the sweep goes on past whatever it is
@@ -140,12 +160,31 @@ def run_job(config: DictConfig) -> float | None:
                 folder = outputs / "failed" / f"{sweep.name}-{number}"
             folder = write_traceback(error, folder, plain, run.digest if run is not None else "")
             said = str(error) if isinstance(error, FklError) else f"{type(error).__name__}: {error}".splitlines()[0]
-            message = printable(said)
-            note |= {"state": state, "message": message, "folder": str(folder)}
-            print(f"fkl: {note['message']}", file=sys.stderr)
+            note |= {"state": state, "message": printable(said), "folder": str(folder)}
     note["seconds"] = round(time.time() - start, 1)
     write_text(notes / f"job-{number}.json", json.dumps(note))
+    if not plan["quiet"]:
+        _show_job(plan, note, run, read_notes(notes))
     return value
+
+
+def _show_job(plan: dict[str, Any], note: dict[str, Any], run: Run | None, ended: list[dict[str, Any]]) -> None:
+    """Print a line about a job that has ended."""
+    from fkl.results.folder import provenance, read_summary
+    from fkl.screen.messages import say, warning
+    from fkl.screen.run import other_warnings, verdict
+    from fkl.screen.sweep import job_line, time_left
+
+    name = mark = told = ""
+    if run is not None:
+        name = f"{run.algo.label} on {run.dataset.name}"
+        if "mean" in note:
+            summary = read_summary(run.folder)
+            mark, told = verdict(summary)
+            for text in other_warnings(provenance(run.folder), summary):
+                warning(f"{name}: {text}")
+    left = time_left(plan["started"], time.time(), ended, plan["jobs"])
+    say(job_line(note, plan["jobs"], name, plan["swept"], mark, told, left))
 
 
 def write_traceback(error: Exception, folder: Path, config: dict[str, Any], digest: str) -> Path:
@@ -157,5 +196,7 @@ def write_traceback(error: Exception, folder: Path, config: dict[str, Any], dige
     try:
         return write_failed(folder, config, "".join(traceback.format_exception(error)), digest)
     except CannotWriteError as full:
-        print(f"fkl: {full}", file=sys.stderr)
+        from fkl.screen.messages import warning
+
+        warning(str(full))
         return folder

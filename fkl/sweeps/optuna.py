@@ -1,7 +1,6 @@
 """A search for hyper-parameters by Optuna, as a sweeper of Hydra's: ``hydra/sweeper=optuna``."""
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +16,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from fkl.basics.errors import printable
 from fkl.config.words import parsed
+from fkl.screen.messages import warning
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -124,7 +123,7 @@ def _value_of_run(ended: JobReturn, worst: float) -> float:
     try:
         value = float(ended.return_value)
     except Exception as error:  # whatever ended it: the search goes on, as sweeps do
-        print(f"fkl: {printable(' '.join(f'{type(error).__name__}: {error}'.split()))}", file=sys.stderr)
+        warning(f"{type(error).__name__}: {error}")
         return worst
     return value if math.isfinite(value) else worst
 

@@ -30,11 +30,11 @@ def files(folder: Path) -> set[str]:
 
 
 def require_refused(answer: Answer, folder: Path, said: str, call: object = "", given: Collection[str] = GIVEN) -> None:
-    """One clear line that matches a pattern, exit code 2, and nothing written beside what was given."""
+    """One clear line that matches a pattern, help below it or none, exit code 2, and nothing written."""
     told = lines(answer.err)
     assert answer.code == 2, (call, answer)
-    assert len(told) == 1, (call, told)
-    assert re.search(f"^fkl: .*(?:{said})", told[0]), (call, told[0], said)
-    assert len(told[0]) < 2000, (call, len(told[0]))
-    assert told[0].isprintable(), (call, told[0])
+    assert all(line.startswith("  help: ") for line in told[1:]), (call, told)
+    assert re.search(f"^error: .*(?:{said})", " ".join(told)), (call, told, said)
+    assert len(" ".join(told)) < 2000, (call, len(told[0]))
+    assert all(map(str.isprintable, told)), (call, told)
     assert files(folder) <= set(given), call

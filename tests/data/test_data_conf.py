@@ -75,7 +75,7 @@ def test_a_run_says_that_half_of_the_rows_bring_half_of_the_rounds(fkl):
     answer = fkl(*words, "partition.rounds=100")
     assert (answer.code, answer.err) == (
         2,
-        "fkl: partition.clients=4: must be at most 2 (each takes 100 of the data set's 200 rows)\n",
+        "error: partition.clients=4: must be at most 2 (each takes 100 of the data set's 200 rows)\n",
     )
     assert "partition.rounds=500 " in fkl("describe", "iid").out
 

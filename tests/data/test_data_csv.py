@@ -393,11 +393,11 @@ def test_run_of_a_changed_file_is_another_run(fkl, tmp_path):
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ([], "fkl: dataset.path=: must be a file that is there"),
-        (["dataset.path=none.csv"], "fkl: dataset.path=none.csv: must be a file that is there"),
-        (["dataset.path=own.csv"], "fkl: dataset.target=: must be a column of own.csv, which has a, y"),
-        (["dataset.path=own.csv", "dataset.target=y"], "fkl: own.csv, line 3, column a: 'x' is not a finite number"),
-        (["dataset.path=own.csv", "dataset.target=y", "dataset.text=2"], "fkl: dataset.text=2: must be refuse,"),
+        ([], "error: dataset.path=: must be a file that is there"),
+        (["dataset.path=none.csv"], "error: dataset.path=none.csv: must be a file that is there"),
+        (["dataset.path=own.csv"], "error: dataset.target=: must be a column of own.csv, which has a, y"),
+        (["dataset.path=own.csv", "dataset.target=y"], "error: own.csv, line 3, column a: 'x' is not a finite number"),
+        (["dataset.path=own.csv", "dataset.target=y", "dataset.text=2"], "error: dataset.text=2: must be refuse,"),
     ],
 )
 def test_run_that_cannot_be_says_one_line_and_writes_nothing(fkl, tmp_path, overrides, words):

@@ -39,7 +39,7 @@ def test_a_folder_with_something_in_it_is_left_alone(fkl: Callable, tmp_path: Pa
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "mine.txt").write_text("mine")
     told = fkl("flower", "init", "here", "--sites", "3", *GOOD)
-    assert (told.code, told.err) == (2, "fkl: here: is there already, and is not empty\n")
+    assert (told.code, told.err) == (2, "error: here: is there already, and is not empty\n")
     assert [file.name for file in (tmp_path / "here").iterdir()] == ["mine.txt"]
 
 
@@ -90,10 +90,10 @@ def test_what_follows_from_all_rows_is_refused(words: tuple[str, ...], line: str
 
 def test_the_number_of_sites_is_one_at_least(fkl: Callable) -> None:
     told = fkl("flower", "init", "new", "--sites", "0", *GOOD)
-    assert (told.code, told.err) == (2, "fkl: sites=0: must be an integer >= 1\n")
+    assert (told.code, told.err) == (2, "error: sites=0: must be an integer >= 1\n")
 
 
 def test_without_flower_one_line_names_the_extra(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "flwr", None)
     told = fkl("flower", "init", "new", "--sites", "3", *GOOD)
-    assert (told.code, told.err) == (2, f"fkl: flower: needs flwr, which comes with {install_hint('flower')}\n")
+    assert (told.code, told.err) == (2, f"error: flower: needs flwr, which comes with {install_hint('flower')}\n")

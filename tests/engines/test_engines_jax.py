@@ -242,7 +242,7 @@ def test_without_jax_the_extra_is_named(fkl: Callable[..., Answer], monkeypatch:
     for name in ("fkl.engines.jax_world", "fkl.kernels.jax_bank"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     answer = fkl("run", *CASES["pof_mkl"], "engine=jax")
-    assert (answer.code, answer.err) == (2, f"fkl: engine=jax: needs jax, which comes with {install_hint('jax')}\n")
+    assert (answer.code, answer.err) == (2, f"error: engine=jax: needs jax, which comes with {install_hint('jax')}\n")
 
 
 def test_nobody_else_imports_jax() -> None:

@@ -126,7 +126,7 @@ def test_what_ranks_cannot_play_of_a_run_is_refused(words: tuple[str, ...], name
     assert named in str(refused.value)
 
 
-REFUSAL = "fkl: engine=mpi: must be numba or numpy or jax"
+REFUSAL = "error: engine=mpi: must be numba or numpy or jax"
 
 
 @WITH_MPI
@@ -134,8 +134,8 @@ REFUSAL = "fkl: engine=mpi: must be numba or numpy or jax"
     ("words", "line"),
     [
         (("algo=coke",), f"{REFUSAL} for COKE: its agents speak to neighbours, not to a server\n"),
-        (("algo=pof_mkl", "algo.M=0"), "fkl: algo.M=0: must be an integer from 1 to kernels.N\n"),
-        (("-m", "algo=pof_mkl"), "fkl: engine=mpi: one run at a time, without -m\n"),
+        (("algo=pof_mkl", "algo.M=0"), "error: algo.M=0: must be an integer from 1 to kernels.N\n"),
+        (("-m", "algo=pof_mkl"), "error: engine=mpi: one run at a time, without -m\n"),
     ],
 )
 def test_all_ranks_together_say_one_line(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_rank_that_fails_alone_ends_all_with_its_line(tmp_path: Path) -> None:
     code, out, err = ended(2, "-c", ALONE, folder=tmp_path)
     assert code == 2
     assert out == ""
-    assert [line for line in err.splitlines() if line.startswith("fkl")] == ["fkl: no room on the disk"]
+    assert [line for line in err.splitlines() if line.startswith("fkl")] == ["error: no room on the disk"]
 
 
 @WITH_MPI

@@ -113,7 +113,7 @@ def test_the_page_is_made_of_what_is_whole(told: Told) -> None:
     assert told.answer.out.startswith("outputs/report.html: 1 runs")
     [line] = told.answer.err.splitlines()
     assert re.match(
-        r"fkl: broken runs left out, run the same command again to mend one: outputs/runs/.*; \d+ more$", line
+        r"warning: broken runs left out, run the same command again to repair one: outputs/runs/.*; \d+ more$", line
     )
     assert line.isprintable() and len(line) < 2000
     assert told.untouched
@@ -142,18 +142,22 @@ def test_every_failed_run_is_named(told: Told, name: str) -> None:
 
 
 @pytest.mark.parametrize("what", UNUSABLE)
-def test_a_place_that_no_page_can_be_made_in_is_refused(fkl: Callable[..., Answer], tmp_path: Path, what: str) -> None:
+def test_a_place_that_no_page_can_be_made_in_is_refused(
+    error: Callable[..., Answer], tmp_path: Path, what: str
+) -> None:
     """One line with the path."""
     make, said = UNUSABLE[what]
     make(tmp_path)
     answer = fkl("report")
     assert answer.code == 2
     [line] = answer.err.splitlines()
-    assert re.match(f"fkl: .*{said}", line), line
+    assert re.match(f"error: .*{said}", line), line
     assert [path for path in tmp_path.rglob("*") if "partial" in path.name] == []
 
 
-def test_what_may_not_be_read_is_named(fkl: Callable[..., Answer], good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_may_not_be_read_is_named(
+    error: Callable[..., Answer], good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As root reads all files, the system's answer is put in its place."""
     shutil.copytree(good, good.with_name("mine"))
 
@@ -237,7 +241,9 @@ def test_rounds_are_read_only_for_what_shows_them(
 
 @pytest.mark.drawn
 @pytest.mark.parametrize("command", [("report",), ("figure", "parsimonious/1")])
-def test_on_a_full_disk_what_was_there_stays(fkl: Callable[..., Answer], good: Path, command: tuple[str, ...]) -> None:
+def test_on_a_full_disk_what_was_there_stays(
+    error: Callable[..., Answer], good: Path, command: tuple[str, ...]
+) -> None:
     """One line with the path, and no half file; no file may grow beyond a few kilobytes here."""
     assert fkl(*command).code == 0
     before = tree(Path("outputs"))
@@ -248,7 +254,7 @@ def test_on_a_full_disk_what_was_there_stays(fkl: Callable[..., Answer], good: P
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert answer.code == 2
-    assert re.fullmatch(r"fkl: outputs/\S+: cannot be written \(File too large\)\n", answer.err)
+    assert re.fullmatch(r"error: outputs/\S+: cannot be written \(File too large\)\n", answer.err)
     assert tree(Path("outputs")).keys() == before.keys()
     assert all(file.read_bytes().endswith(b"%%EOF\n") for file in Path("outputs").rglob("*.pdf"))
 
@@ -269,5 +275,5 @@ def test_where_nothing_was_run_the_page_says_so_and_a_line_too(fkl: Callable[...
     """Such as when the command is called in another folder."""
     answer = fkl("report")
     assert answer.code == 0
-    assert answer.err == "fkl: outputs/runs: no such folder, so there is no run to show; fkl run makes it\n"
+    assert answer.err == "warning: outputs/runs: no such folder, so there is no run to show; fkl run makes it\n"
     assert "Nothing was run yet" in read_page()[0]

@@ -102,7 +102,7 @@ LAM = "algo: Mine has no field lam, the weight of the regulariser; write lam: fl
 )
 def test_a_wrong_array_is_named_in_one_line(mine: Callable[..., Answer], old: str, new: str, said: str) -> None:
     answer = mine(old, new)
-    assert (answer.code, lines(answer.err)) == (2, [f"fkl: {said}"])
+    assert (answer.code, lines(answer.err)) == (2, [f"error: {said}"])
 
 
 LOG = "Outcome(y_hat + np.log([1, 1, 1, -1.0]),"
@@ -126,7 +126,7 @@ def test_what_is_not_finite_at_first_is_named(mine: Callable[..., Answer], old: 
     answer = mine(old, new)
     assert answer.code == 2
     line = lines(answer.err)[-1]
-    assert line.startswith(f"fkl: Mine: {said}; ") and "lower" not in line
+    assert line.startswith(f"error: Mine: {said}; ") and "lower" not in line
 
 
 def test_only_the_author_s_own_lines_are_shown(mine: Callable[..., Answer], tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def require_one_line(fkl: Callable[..., Answer], folder: Path, said: str, *call:
     told = lines(answer.err)
     assert answer.code == 2, answer
     assert len(told) == 1, told
-    assert re.search(f"^fkl: .*(?:{said})", told[0]), (told[0], said)
+    assert re.search(f"^error: .*(?:{said})", told[0]), (told[0], said)
     assert len(told[0]) < 2000 and told[0].isprintable(), told[0]
     assert tree(folder) == before
 

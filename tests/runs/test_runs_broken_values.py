@@ -100,6 +100,6 @@ def test_an_extreme_value_runs_or_is_refused(fkl: Callable[..., Answer], tmp_pat
         assert not np.isinf(found).any(axis=None), (key, value)
         assert np.isfinite(found[[name for name in ERRORS if name in found]]).any(axis=None), (key, value)
         return
-    assert answer.code == 2 and len(said) == 1 and said[0].startswith("fkl: "), (key, value, answer)
+    assert answer.code == 2 and len(said) == 1 and said[0].startswith("error: "), (key, value, answer)
     outputs = tmp_path / "outputs"
     assert not outputs.exists() or ("diverged in round" in said[0] and [*outputs.iterdir()] == [outputs / "failed"])

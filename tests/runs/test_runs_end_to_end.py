@@ -199,7 +199,7 @@ def test_a_folder_with_something_else_is_never_overwritten(fkl: Callable) -> Non
     before = csv_bytes(Path("mine"))
     answer = fkl("run", *SMALL, "out=mine", "seed=9")
     assert answer.code == 2
-    assert answer.err.startswith("fkl: out=mine: must be")
+    assert answer.err.startswith("error: out=mine: must be")
     assert csv_bytes(Path("mine")) == before
 
 

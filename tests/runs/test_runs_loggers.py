@@ -171,9 +171,9 @@ def test_a_logger_of_one_s_own_and_one_that_breaks(fkl, tmp_path):
     own = ("+logger.mine._target_=own_logger.Mine", "+logger.worse._target_=own_logger.Breaks")
     answer = fkl(*RUN, "chunk=null", *own)
     assert answer.code == 0
-    said = [line for line in answer.err.splitlines() if "fkl: " in line]
-    assert [line[line.index("fkl: ") :] for line in said] == [
-        "fkl: logger.worse is told no more of this run: ConnectionError: nobody there"
+    said = [line for line in answer.err.splitlines() if "error: " in line]
+    assert [line[line.index("error: ") :] for line in said] == [
+        "error: logger.worse is told no more of this run: ConnectionError: nobody there"
     ]
     [folder] = tmp_path.glob("outputs/runs/*")
     table = by_part(folder, ("all", (0, 1, 2)))["all"]
@@ -243,8 +243,10 @@ def test_a_log_has_no_hole_on_a_full_disk(fkl, tmp_path, monkeypatch, at_once, n
         patch.setattr(Path, "open", refuse)
         answer = fkl(*words, "out=here")
     assert answer.code == 2
-    told = [line for line in answer.err.splitlines() if "fkl: " in line]
-    assert [line[line.index("fkl: ") :] for line in told] == ["fkl: log: cannot be written (No space left on device)"]
+    told = [line for line in answer.err.splitlines() if "error: " in line]
+    assert [line[line.index("error: ") :] for line in told] == [
+        "error: log: cannot be written (No space left on device)"
+    ]
     assert not (tmp_path / "here").exists()
     assert fkl(*words, "out=here").code == 0
     assert lines(tmp_path / "log")[:-1] == expected
@@ -254,7 +256,7 @@ def test_a_file_that_is_not_the_run_s_log_stays_as_it_is(fkl, tmp_path):
     (tmp_path / "diary.txt").write_text("mine\n")
     answer = fkl(*RUN, "logger=jsonl", "logger.jsonl.file=diary.txt")
     assert answer.code == 0
-    assert "fkl: logger.jsonl is told no more of this run: FklError: diary.txt: not a log of this run" in answer.err
+    assert "error: logger.jsonl is told no more of this run: FklError: diary.txt: not a log of this run" in answer.err
     assert (tmp_path / "diary.txt").read_text() == "mine\n"
 
 
@@ -277,7 +279,7 @@ def test_a_file_that_is_not_the_run_s_log_stays_as_it_is(fkl, tmp_path):
 def test_what_is_no_logger_is_refused(fkl, tmp_path, words, said):
     answer = fkl("run", *SMALL, *words)
     assert answer.code == 2
-    assert answer.err.startswith(f"fkl: {said}"), answer.err
+    assert answer.err.startswith(f"error: {said}"), answer.err
     assert answer.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -287,7 +289,7 @@ def test_a_logger_s_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, n
     monkeypatch.setitem(sys.modules, library, None)
     answer = fkl("run", *SMALL, f"logger={name}")
     assert answer.code == 2
-    assert answer.err == f"fkl: logger={name}: needs {library}, which comes with {install_hint(name)}\n"
+    assert answer.err == f"error: logger={name}: needs {library}, which comes with {install_hint(name)}\n"
     assert list(tmp_path.iterdir()) == []
 
 

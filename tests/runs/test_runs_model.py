@@ -428,7 +428,7 @@ def test_a_table_with_sites_words_and_gaps_is_followed_to_its_predictions(fkl: C
     assert found.between(90, 125).all()
     rows[:1].assign(place="west").to_csv("rows.csv", index=False)
     answer = fkl("predict", "run", "rows.csv")
-    assert answer.err == "fkl: rows.csv: client=west: must be an integer from 0 to 1, or a site: south, north\n"
+    assert answer.err == "error: rows.csv: client=west: must be an integer from 0 to 1, or a site: south, north\n"
 
 
 def test_a_target_of_words_is_predicted_in_words(fkl: Callable[..., Answer]) -> None:
@@ -476,7 +476,7 @@ def test_what_cannot_be_predicted_is_refused_in_a_line(
     Path("binary.csv").write_bytes(b"a,\xff\xfe\n\x00,\x80\n")
     answer = fkl("predict", *words)
     assert answer.code == 2
-    assert answer.err.startswith(f"fkl: {said}")
+    assert answer.err.startswith(f"error: {said}")
     assert answer.err.count("\n") == 1
 
 
@@ -491,7 +491,9 @@ def test_a_method_that_says_no_functions_keeps_no_model(fkl: Callable[..., Answe
     )
     answer = fkl(*RUN[:1], "algo._target_=mine.Mine", "algo=raker", "save_model=true")
     assert answer.code == 2
-    assert answer.err == "fkl: save_model=True: must be false for Mine, whose class has no functions(world, state, t)\n"
+    assert (
+        answer.err == "error: save_model=True: must be false for Mine, whose class has no functions(world, state, t)\n"
+    )
 
 
 def test_clients_that_were_not_there_at_the_end_are_warned_of(fkl: Callable[..., Answer]) -> None:

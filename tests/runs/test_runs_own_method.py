@@ -73,7 +73,7 @@ def require_alike(found: str, printed: str) -> None:
 def test_the_readme_s_commands_print_what_it_says(tmp_path: Path, example: str, command: str, printed: str) -> None:
     """Each in a process of its own; refused ones say so with exit code 2."""
     answer = call(copied(example, tmp_path), command)
-    refused = printed.startswith("fkl: ")
+    refused = printed.startswith("error: ")
     assert answer.code == (2 if refused else 0), answer.err
     require_alike(answer.err if refused else answer.out, printed)
 
@@ -92,4 +92,4 @@ def test_conformance_refuses_what_cannot_be(folder: Path) -> None:
     """One line and exit code 2, as `fkl run`; as a shell would call it."""
     command = [sys.executable, "-m", "fkl.conformance", "--config-dir", "my_conf", "algo=quiet", "algo.enough=-1"]
     answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert (answer.returncode, answer.stderr) == (2, "fkl: algo.enough=-1.0: must be a number >= 0\n")
+    assert (answer.returncode, answer.stderr) == (2, "error: algo.enough=-1.0: must be a number >= 0\n")

@@ -57,7 +57,7 @@ def test_every_engine_at_hand_is_told_of() -> None:
 
 def test_what_a_run_refuses_is_refused(fkl: Callable) -> None:
     answer = fkl("plan", "algo=pof_mkl", "algo.M=0")
-    assert (answer.code, answer.err) == (2, "fkl: algo.M=0: must be an integer from 1 to kernels.N\n")
+    assert (answer.code, answer.err) == (2, "error: algo.M=0: must be an integer from 1 to kernels.N\n")
 
 
 @pytest.mark.slow

@@ -77,14 +77,16 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("override", REFUSED)
-def test_refused_in_one_line_with_exit_code_2_and_nothing_written(fkl: Callable, tmp_path: Path, override: str) -> None:
+def test_refused_in_one_line_with_exit_code_2_and_nothing_written(
+    error: Callable, tmp_path: Path, override: str
+) -> None:
     """The line names the key, what was given and what is allowed."""
     words = SMALL[:1] if override.startswith("algo=fdskl") else SMALL  # without kernels.D
     answer = fkl("run", *words, *override.split(" "))
     assert answer.code == 2
     lines = [line for line in answer.err.splitlines() if "round/s" not in line and line.strip()]
     assert len(lines) == 1, answer.err
-    assert f"fkl: {REFUSED[override]}" in lines[0]
+    assert f"error: {REFUSED[override]}" in lines[0]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -92,7 +94,7 @@ def test_refused_in_one_line_with_exit_code_2_and_nothing_written(fkl: Callable,
 def test_a_link_that_leads_back_to_itself_is_refused_before_the_run(fkl: Callable, tmp_path: Path, word: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
     answer = fkl("run", *SMALL, word)
-    said = f"fkl: {tmp_path / 'loop'}: cannot be written (a link that leads back to itself)\n"
+    said = f"error: {tmp_path / 'loop'}: cannot be written (a link that leads back to itself)\n"
     assert (answer.code, answer.out, answer.err) == (2, "", said)
     assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
@@ -131,5 +133,5 @@ def _no_network(*_: object, **__: object) -> None:
 def test_other_commands_refuse_in_one_line_too(fkl: Callable, tmp_path: Path, arguments: tuple, said: str) -> None:
     answer = fkl(*arguments)
     assert answer.code == 2
-    assert answer.err.startswith("fkl: ") and said in answer.err and answer.err.count("\n") == 1
+    assert answer.err.startswith("error: ") and said in answer.err and answer.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

@@ -103,7 +103,7 @@ def test_a_job_that_its_launcher_lost_is_said_and_the_search_goes_on(tmp_path, c
             raise TimeoutError("ended\nby the cluster")
 
     assert search._value_of_run(Lost(), math.inf) == math.inf
-    assert capsys.readouterr().err == "fkl: TimeoutError: ended by the cluster\n"
+    assert capsys.readouterr().err == "error: TimeoutError: ended by the cluster\n"
 
 
 @pytest.mark.parametrize(
@@ -129,5 +129,5 @@ def test_an_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, words, mo
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, module, None)
     answer = fkl(*words)
-    assert (answer.code, answer.err) == (2, f"fkl: {said}\n")
+    assert (answer.code, answer.err) == (2, f"error: {said}\n")
     assert list(tmp_path.iterdir()) == []

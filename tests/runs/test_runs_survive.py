@@ -252,7 +252,7 @@ def test_a_full_disk_is_one_line_with_the_path(
     else:
         FullDisk(monkeypatch, name)
     answer = fkl("run", *SMALL, "kernels.N=5", "out=here")
-    told = [line for line in answer.err.splitlines() if line.startswith("fkl: ")]
+    told = [line for line in answer.err.splitlines() if line.startswith("error: ")]
     assert answer.code == 2 and len(told) == 1 and "cannot be written" in told[0] and "here" in told[0]
     assert list(tmp_path.iterdir()) == []
 

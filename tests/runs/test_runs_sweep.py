@@ -84,7 +84,7 @@ def test_a_sweep_shows_what_diverged(fkl, tmp_path):
     assert [line.split("  ")[0] for line in closing if "eta=" in line] == ["vM-KOFL, eta=0.1", "vM-KOFL, eta=1e+30"]
     assert next(line for line in closing if "eta=1e+30" in line).endswith("2 of 2 diverged")
     assert "2 of 4 runs diverged." in closing
-    assert answer.err.splitlines()[-1].startswith("fkl: diverged: ") and "and 1 more, all in" in answer.err
+    assert answer.err.splitlines()[-1].startswith("error: diverged: ") and "and 1 more, all in" in answer.err
 
 
 def test_fail_fast_leaves_the_rest_out(fkl, tmp_path):
@@ -125,11 +125,11 @@ def test_a_divergence_keeps_the_rows_before_it(fkl, tmp_path):
     words = ("run", *SMALL, "kernels.N=5", "algo.eta=1e30", "chunk=1")
     answer = fkl(*words)
     assert answer.code == 2
-    lines = [line for line in answer.err.splitlines() if line.startswith("fkl: ")]
+    lines = [line for line in answer.err.splitlines() if line.startswith("error: ")]
     [failed] = tmp_path.glob("outputs/failed/*")
     rounds = pd.read_csv(failed / "rounds.csv")
     t = len(rounds)
-    told = f"fkl: POF-MKL diverged in round {t + 1} with algo.eta=1e+30: lower it"
+    told = f"error: POF-MKL diverged in round {t + 1} with algo.eta=1e+30: lower it"
     assert lines == [f"{told}; the rounds before it are in {failed.relative_to(tmp_path)}"]
     assert rounds["round"].tolist() == list(range(1, t + 1))
     assert rounds["mse"].notna().all()
@@ -216,7 +216,7 @@ def test_a_sweep_overwrites_none_of_the_user_s_files(fkl, tmp_path, name):
     (tmp_path / name).write_text("name,boss\nAda,none\n")
     answer = fkl(*SWEEP, "hydra.sweep.dir=.")
     assert answer.code == 2
-    assert answer.err.startswith("fkl: hydra.sweep.dir=.: must be a folder without a jobs.csv or multirun.yaml")
+    assert answer.err.startswith("error: hydra.sweep.dir=.: must be a folder without a jobs.csv or multirun.yaml")
     assert contents_of(tmp_path) == {name: b"name,boss\nAda,none\n"}
 
 

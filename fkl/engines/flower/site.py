@@ -14,7 +14,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from fkl.basics.errors import FklError, print_refusal, require
+from fkl.basics.errors import FklError, require
 from fkl.basics.files import write_text
 from fkl.config import Run
 from fkl.contract.lone_party import LoneClient
@@ -23,6 +23,7 @@ from fkl.engines.flower.configuration import Ends, Known, method_of, noise_of, o
 from fkl.engines.flower.memory import Memory, keep, kept, memory_of, to_arrays
 from fkl.engines.flower.records import from_records, to_records
 from fkl.engines.flower.words import ABOUT, MEMORY, arrays_of, known_of
+from fkl.screen.messages import refuse
 
 Told = dict[str, Any]
 """Plain words of a message."""
@@ -156,7 +157,7 @@ def _answering(answer: Callable[[Site, Message], tuple[Told, RecordDict]]) -> Ca
             told, content = answer(Site(context), message)
         except FklError as error:
             told, content = {"refused": "it cannot answer, and its own log says why"}, RecordDict()
-            print_refusal(error)
+            refuse(error)
         content[ABOUT] = ConfigRecord(told)
         return Message(content, reply_to=message)
 

@@ -2,8 +2,9 @@
 
 import sys
 
-from fkl.basics.errors import FklError, print_refusal
+from fkl.basics.errors import FklError
 from fkl.papers.frontier.search import main
+from fkl.screen.messages import refuse
 
 if __name__ == "__main__":
     if sys.argv[1:2] != ["search"]:
@@ -11,4 +12,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv[2:])
     except FklError as error:
-        sys.exit(print_refusal(error))
+        sys.exit(refuse(error))

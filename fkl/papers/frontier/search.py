@@ -1,7 +1,6 @@
 """The search: every method of the frontier is tuned by as many trials, on rows and a seed that it is not judged on."""
 
 import math
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,6 +19,7 @@ from fkl.papers.frontier.measures import error_of
 from fkl.papers.frontier.trials import BUDGET, TUNED, Entry, append, best_of, cell_of, entries, read_trials, tuned
 from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
+from fkl.screen.messages import warning
 from fkl.tasks.run_samples import without_output
 
 STARTUP = 6
@@ -95,7 +95,7 @@ def _error(words: tuple[str, ...], entry: Entry) -> tuple[float, dict[str, float
     try:
         records = make_records(experiment, simulate(experiment, None, None, lambda _: None))
     except (DivergedError, FklError) as failed:
-        print(f"{entry.name}: {failed}", file=sys.stderr)
+        warning(f"{entry.name}: {failed}")
         return math.inf, more
     error = error_of(records.rounds, records.summary, cell_of(entry.method).get("at_optimum", False)).mean()
     return (float(error) if math.isfinite(error) else math.inf), more

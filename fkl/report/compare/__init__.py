@@ -1,6 +1,5 @@
 """Finished runs beside each other: one table of all, means with intervals, tests, ranks and figures."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,13 +14,14 @@ from fkl.basics.errors import FklError
 from fkl.basics.files import whole_file, write_text
 from fkl.report.compare import pairs
 from fkl.report.compare.cells import Cell, Cells, arrange
-from fkl.report.compare.choosing import VERIFIED, choose
+from fkl.report.compare.choosing import choose
 from fkl.report.compare.courses import course
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.steps import about_steps
 from fkl.report.tables import Table
 from fkl.results.finished_runs import Collected
 from fkl.results.metrics import LARGER_IS_BETTER, main_metric, require_metric
+from fkl.screen.messages import say
 
 MOST_ROWS = 30
 """Of a table in a terminal."""
@@ -127,21 +127,17 @@ class Comparison:
 
         return draw(self.pivot, self.cells, self.ranks, self.course, dark)
 
-    def text(self, terminal: bool = False) -> str:
-        """The pivot, who is told apart from the best, and the notes.
-
-        Parameters
-        ----------
-        terminal : bool
-            Whether it is a terminal that shows bold and underlined letters.
-        """
-        parts = [self.pivot.text(terminal, MOST_ROWS)]
+    def show(self, format: str = "table") -> None:
+        """Print the table, who is better than whom, ranks, and what a reader must know."""
+        self.pivot.show(MOST_ROWS, format)
+        if format != "table":
+            return
         if self.verdicts:
-            parts.append("".join([f"{ABOUT_TESTS}:", *(f"\n  {line}" for line in self.verdicts)]))
+            say("", f"{ABOUT_TESTS}:", *(f"  {line}" for line in self.verdicts))
         if len(self.ranks):
             best = [f"{method} {rank:.2f}" for method, rank in self.ranks.mean().head(MOST_ROWS).items()]
-            parts.append(f"average ranks over {len(self.ranks)} data sets: {', '.join(best)}")
-        return "\n\n".join([*parts, "\n".join(self.remarks)])
+            say("", f"Average ranks over {len(self.ranks)} data sets: {', '.join(best)}")
+        say("", *self.remarks)
 
     def write(self, folder: str | Path, dark: bool = False) -> list[Path]:
         """Write all tables and figures, and name the files.
@@ -231,8 +227,9 @@ def command(
     by: Sequence[str] = (),
     out: str | Path = "outputs/comparison",
     dark: bool = False,
-) -> str:
-    """`fkl compare`: compare, write everything, and return what is printed.
+    format: str = "table",
+) -> None:
+    """`fkl compare`: compare, write everything, and print what came out.
 
     Parameters
     ----------
@@ -242,9 +239,15 @@ def command(
         Folder for tables and figures.
     dark : bool
         Figures on a dark background.
+    format : str
+        Of the table that is printed, see `fkl.screen.tables.FORMATS`.
     """
     made = compare(where, metric, by)
     files = made.write(out, dark)
-    checked = f"{', '.join(VERIFIED)}, and rounds.csv where drawn"
-    said = f"{len(made.cells.every)} runs compared; checked against their checksums: {checked}"
-    return f"{made.text(sys.stdout.isatty())}\n\n{said}\n{len(files)} files: {out}"
+    made.show(format)
+    if format == "table":
+        say(
+            "",
+            f"{len(made.cells.every)} runs compared, all with the checksums they ended with",
+            f"  files  {out} ({len(files)})",
+        )

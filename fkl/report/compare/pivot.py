@@ -1,6 +1,7 @@
 """Methods by data sets: means with their intervals, the best in bold, as text, CSV, Markdown and LaTeX."""
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,8 @@ from fkl.report.compare.cells import Cell
 from fkl.report.compare.statistics import LEVEL, half_width
 from fkl.report.compare.units import ONE_SPLIT, Unit
 from fkl.report.tables import escaped
+from fkl.screen.messages import say
+from fkl.screen.tables import show_table
 
 Value = TypeVar("Value")
 BOLD, UNDERLINED, PLAIN = "\x1b[1m", "\x1b[4m", "\x1b[0m"
@@ -162,15 +165,16 @@ class Pivot:
                 rows.append({"method": baseline.method, "kind": "baseline", **about, "mean": mean, "n": unit.n})
         return pd.DataFrame(rows).astype({"place": "Int64", "diverged": "Int64"})
 
-    def text(self, terminal: bool = False, most: int | None = None) -> str:
-        """A table for a terminal, its marks as it shows them, or as letters; at most so many methods, best first."""
-        marks = "terminal" if terminal else "plain"
+    def show(self, most: int | None = None, format: str = "table") -> None:
+        """Print the table, at most so many methods, best first."""
+        marks = "terminal" if sys.stdout.isatty() and format == "table" else "plain"
         order = self.best_first[:most]
-        left = len(self.methods) - len(order)
-        lines = [[name, *cells] for name, cells in self._rows(marks, "±", order)]
-        table = tabulate(lines, ["", *self.headings], "simple", disable_numparse=True, colalign=self._sides)
-        more = f"\n... and {left} methods more" if left else ""
-        return f"{table}{more}\n{self.caption} {self.legend(marks)}"
+        rows = [[name, *cells] for name, cells in self._rows(marks, "±", order)]
+        show_table([self.metric, *self.headings], rows, format, numbers=range(1, 1 + len(self.datasets)))
+        if left := len(self.methods) - len(order):
+            say(f"... and {left} methods more")
+        if format == "table":
+            say(f"{self.caption} {self.legend(marks)}")
 
     def markdown(self) -> str:
         """A table of Markdown, below its caption."""

@@ -1,0 +1,85 @@
+"""What `fkl list` shows: all names on one screen, or the choices of one group with what each is."""
+
+from collections.abc import Sequence
+
+from click import HelpFormatter
+
+from fkl.basics.errors import FklError, in_one_line
+from fkl.config.choices import abouts
+from fkl.config.compose import keys_of
+from fkl.screen.messages import say, width
+from fkl.screen.similar import did_you_mean
+from fkl.screen.tables import show_table
+
+FAMILIES = {
+    "federated": "clients and a server",
+    "decentralized": "agents on a graph",
+    "vertical": "parties with different features",
+    "online": "one learner, no clients",
+    "parsimonious": "one message of few samples",
+}
+"""By the package of fkl.algorithms that a method's class lies in."""
+WORDS = {
+    "dataset": "data sets",
+    "partition": "which client has which rows",
+    "kernels": "dictionaries of kernels",
+    "topology": "graphs of agents",
+    "participation": "who takes part in a round",
+    "privacy": "clipped and noisy messages",
+    "compression": "messages of few bits",
+    "secure": "the server sees sums only",
+    "late": "updates or labels that arrive late",
+    "links": "which links are up",
+    "logger": "where a run is followed",
+    "as_published": "+as_published=NAME, changed readings",
+    "experiment": "+NAME, the papers' runs",
+}
+ALL = ("algo", *WORDS)
+
+
+def show_list(group: str | None, format: str = "table") -> None:
+    """Print the names of all groups, or with a group its choices and what each is."""
+    if group is None:
+        _show_groups(format)
+        return
+    if group not in ALL:
+        raise FklError(
+            f"{in_one_line(group)}: no such group", help=did_you_mean(group, ALL, f"groups: {', '.join(ALL)}")
+        )
+    # A choice without words is a part of another one
+    known = {name: words for name, words in abouts(group).items() if words}
+    families = by_family(list(known)) if group == "algo" else {WORDS[group]: list(known)}
+    if format != "table":
+        rows = [(name, family, known[name]) for family, names in families.items() for name in names]
+        show_table([group, "family", "what it is"], rows, format)
+        return
+    page = HelpFormatter(width=width())
+    for family, names in families.items():
+        with page.section(family.capitalize()):
+            page.write_dl([(name, known[name]) for name in names], col_max=26)
+    say(page.getvalue().rstrip("\n"))
+
+
+def by_family(names: Sequence[str]) -> dict[str, list[str]]:
+    """Methods by what kind of parties they have."""
+    made: dict[str, list[str]] = {family: [] for family in FAMILIES.values()}
+    for name in names:
+        package = str(keys_of("algo", name)["_target_"]).split(".")[2]
+        made.setdefault(FAMILIES.get(package, package), []).append(name)
+    return made
+
+
+def _show_groups(format: str) -> None:
+    names = {group: [name for name, words in abouts(group).items() if words] for group in ALL}
+    # The papers' runs are a hundred: their folders will do
+    names["experiment"] = sorted({f"{name.partition('/')[0]}/..." for name in names["experiment"]})
+    rows = [("algo", family, found) for family, found in by_family(names["algo"]).items()]
+    rows += [(group, words, names[group]) for group, words in WORDS.items()]
+    if format != "table":
+        show_table(["group", "what it is", "names"], [(*row, ", ".join(found)) for *row, found in rows], format)
+        return
+    page = HelpFormatter(width=width())
+    page.write_dl([(f"{group}: {words}", ", ".join(found)) for group, words, found in rows], col_max=36)
+    page.write_paragraph()
+    page.write_text("What each is: fkl list GROUP. All keys of one: fkl describe NAME.")
+    say(page.getvalue().rstrip("\n"))

@@ -1,0 +1,1 @@
+"""All that fkl shows in a terminal: messages, blocks of a run, lines of a sweep, tables, units and what names mean."""

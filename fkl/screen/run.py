@@ -1,0 +1,133 @@
+"""What `fkl run` prints of one run: a verdict, six lines of numbers, and where its files are."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from fkl.basics.errors import plural
+from fkl.data.baselines import CONSTANTS, not_beaten
+from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
+
+SHORT = {
+    "mse_running_mean": "mean target",
+    "mse_last_value": "last target",
+    "test_mse_training_mean": "mean target",
+    "test_error_majority": "most frequent class",
+}
+"""Baselines in two words."""
+ERRORS = ("mse", "test_mse", "test_error", "train_mse", "train_error")
+BELOW, NOT_BELOW = "✓", "▲"
+LABEL, FIRST = 9, 34
+"""Columns of a line's label, and of the first of its two entries."""
+
+
+class Verdict(NamedTuple):
+    """Whether a run's error is below its baselines."""
+
+    mark: str
+    words: str
+
+
+def verdict(summary: pd.DataFrame) -> Verdict:
+    """Say how far the mean error over replicates is below each baseline, the worst news first."""
+    for error, baselines in CONSTANTS.items():
+        there = {name: float(summary[name].mean()) for name in baselines if name in summary}
+        if error not in summary or not there:
+            continue
+        found = float(summary[error].mean())
+        worse = {SHORT[name]: value for name, value in there.items() if not found < value}
+        if worse:
+            of = " and ".join(f"the {name} ({number(value)})" for name, value in worse.items())
+            return Verdict(NOT_BELOW, f"not better than {of}")
+        apart = (f"{percent_apart(found, value)} the {SHORT[name]}" for name, value in there.items())
+        return Verdict(BELOW, ", ".join(apart))
+    return Verdict(BELOW, "finished; there is no baseline to compare with")
+
+
+def other_warnings(provenance: dict[str, Any], summary: pd.DataFrame) -> list[str]:
+    """What else a reader should know of a run's numbers, besides the verdict."""
+    told = str(provenance.get("warning", "")).removesuffix(not_beaten(summary) or "").removesuffix("; ")
+    return [told] if told else []
+
+
+def sizes(provenance: dict[str, Any], config: dict[str, Any]) -> str:
+    """How large the experiment was."""
+    words = [
+        plural(provenance["clients"], "client"),
+        plural(provenance["rounds"], "round"),
+        plural(provenance["features"], "feature"),
+        plural(config["replicates"], "replicate"),
+    ]
+    if left_out := provenance["rows_left_out"]:
+        words.append(f"{plural(left_out, 'row')} left out")
+    if graph := provenance.get("topology"):
+        words.append(f"{graph['edges']} links, spectral gap {graph['spectral_gap']:.3g}")
+    if config.get("rows", "all") != "all":
+        words.append(f"rows={config['rows']}")
+    return " · ".join(words)
+
+
+def blocks(
+    folder: Path,
+    provenance: dict[str, Any],
+    config: dict[str, Any],
+    summary: pd.DataFrame,
+    waited: float | None = None,
+) -> list[str]:
+    """Lines: what was run, and the verdict; numbers by subject; where the files are, and what to do next.
+
+    Parameters
+    ----------
+    folder : Path
+    provenance, config : dict
+    summary : DataFrame
+    waited : float, optional
+        Seconds that the user waited for it.
+    """
+    mean = summary.mean()
+    mark, words = verdict(summary)
+    lines = [f"{provenance['algorithm']} on {provenance['dataset']}", f"{mark} {words}", ""]
+    errors = [name for name in ERRORS if name in summary]
+    baselines = [name for name in SHORT if name in summary]
+
+    def value(name: str, before: str = "", behind: str = "") -> list[str]:
+        known = name in mean and mean[name] == mean[name]  # NaN where it is not known
+        return [f"{before} {number(mean[name])} {behind}".strip()] if known else []
+
+    def line(label: str, entries: list[str], behind: str = "") -> None:
+        for start in range(0, len(entries), 2):
+            first, *second = entries[start : start + 2]
+            text = f"  {label if start == 0 else '':{LABEL}} {first:{FIRST}}{''.join(second)}{behind}"
+            lines.append(text.rstrip())
+
+    spread = {name: float(summary[name].std(ddof=1)) if summary[name].nunique() > 1 else 0.0 for name in errors}
+    main = [f"{name} {with_spread(mean[name], spread[name])}{' (sd)' * (spread[name] > 0)}" for name in errors]
+    line("error", [*main[:1], *value("r2", "R²"), *main[1:]])
+    line("", [f"{SHORT[name]} {number(mean[name])}" for name in baselines])
+    fairness = [name.removesuffix("_gini") for name in map(str, summary) if name.endswith("_gini")]
+    line("clients", [
+        entry for name in fairness
+        for entry in (*value(f"{name}_worst_tenth", "worst tenth"), *value(f"{name}_gini", "Gini"))
+    ])  # fmt: skip
+    regrets = {"regret_best_kernel": "to the best kernel", "regret_hindsight": "in hindsight"}
+    line("regret", [entry for name, words in regrets.items() for entry in value(name, behind=words)])
+    ways = {"uplink": "up", "downlink": "down", "broadcast": "broadcast", "link": "over links"}
+    sent = {way: float(mean[f"{name}_bytes"]) for name, way in ways.items() if f"{name}_bytes" in mean}
+    line("sent", [f"{bytes_of(size)} {way}" for way, size in sent.items()], "   all clients and rounds" * bool(sent))
+    behind = [f"{seconds(waited)} from start to end"] if waited is not None else ["finished before"]
+    line("time", [f"{seconds(mean['runtime_s'])} computing a replicate", *behind])
+    lines.append(f"  data      {sizes(provenance, config)}")
+    pictures = " · ".join(file.name for file in sorted(folder.glob("*.png")))
+    lines += ["", f"  run       {folder}"]
+    lines += [f"  pictures  {pictures}"] * bool(pictures)
+    return [*lines, "  next      fkl compare · all columns: fkl run ... -v"]
+
+
+def all_columns(summary: pd.DataFrame, timing: tuple[str, ...]) -> str:
+    """Mean and standard deviation over replicates; times have none, since replicates run together."""
+    figures = summary.drop(columns="replicate")
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
+    deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(timing))
+    table = pd.DataFrame({"mean": figures.mean(), "sd": deviation}).loc[list(figures)]
+    return table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

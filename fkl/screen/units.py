@@ -1,0 +1,67 @@
+"""Numbers with their units, as people read them."""
+
+import math
+
+BYTES = ("B", "kB", "MB", "GB", "TB")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, without a power of ten where it can be read without.
+
+    Examples
+    --------
+    >>> [number(value) for value in (0.037944, 13.641, 1234.5, 2e-7, 0.0)]
+    ['0.0379', '13.6', '1,234', '2.00e-07', '0']
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    size = math.floor(math.log10(abs(value)))
+    if not -4 <= size < 7:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:,.{max(0, digits - 1 - size)}f}"
+
+
+def with_spread(mean: float, spread: float) -> str:
+    """A mean and its standard deviation, with the same decimals: two digits of the deviation.
+
+    Examples
+    --------
+    >>> with_spread(0.037944, 0.00070329)
+    '0.03794 ± 0.00070'
+    """
+    if not spread > 0 or not -4 <= math.floor(math.log10(abs(mean) or 1)) < 7:
+        return number(mean)
+    decimals = max(0, 1 - math.floor(math.log10(spread)))
+    return f"{mean:.{decimals}f} ± {spread:.{decimals}f}"
+
+
+def bytes_of(value: float) -> str:
+    """An amount of bytes, in powers of 1000.
+
+    Examples
+    --------
+    >>> bytes_of(9.684e6), bytes_of(512)
+    ('9.68 MB', '512 B')
+    """
+    power = min(int(math.log10(value) / 3), len(BYTES) - 1) if value >= 1 else 0
+    return f"{number(value / 1000**power) if power else f'{value:.0f}'} {BYTES[power]}"
+
+
+def seconds(value: float) -> str:
+    """A time.
+
+    Examples
+    --------
+    >>> seconds(0.14421), seconds(75), seconds(7300)
+    ('0.144 s', '1 min 15 s', '2 h 1 min')
+    """
+    if value < 60:
+        return f"{number(value)} s"
+    minutes = round(value) // 60
+    return f"{minutes} min {round(value) % 60} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def percent_apart(ours: float, other: float) -> str:
+    """How far below another number ours is, or above."""
+    share = 100 * (1 - ours / other)
+    return f"{abs(share):.{0 if abs(share) >= 1 else 1}f} % {'below' if share > 0 else 'above'}"
