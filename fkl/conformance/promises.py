@@ -27,6 +27,7 @@ from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
+from fkl.conformance.played import outcomes
 from fkl.contract.world import World
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.experiment import Experiment, make_world
@@ -74,15 +75,6 @@ def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
     return load(compose(*upon, f"replicates={REPLICATES}", *overrides, folders=folders))
 
 
-def outcomes(experiment: Experiment, world: World) -> Iterator[Any]:
-    """What the algorithm shows, round after round."""
-    state = experiment.algorithm.init(world)
-    for t in range(experiment.problem.rounds):
-        world.channel.open_round(t, experiment.problem.present[t])
-        state, outcome = experiment.algorithm.step(world, state, t)
-        yield outcome
-
-
 @dataclass(frozen=True)
 class Trace:
     """What an algorithm did, in digests that are equal where the bytes are.
@@ -104,7 +96,7 @@ def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[Wor
     world, ledger = make_world(experiment, tuple(replicates))
     watch(world)
     shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
-    for t, outcome in enumerate(outcomes(experiment, world)):
+    for t, outcome in enumerate(outcomes(experiment.algorithm, world)):
         told = experiment.task.shown(world, outcome)
         told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
         for r, rounds in enumerate(shown.values()):
@@ -315,7 +307,7 @@ class Conformance:
     @cached_property
     def tables(self) -> dict[str, str]:
         """What a run leaves behind."""
-        return self._tables_as_text(simulate(self.experiment, None, CHUNK, _hear_nothing))
+        return self._tables_as_text(simulate(self.experiment, chunk=CHUNK))
 
     def seeded_runs_repeat(self) -> None:
         """The same seed gives the same bytes, in every round."""
@@ -336,12 +328,10 @@ class Conformance:
 
     def threads_and_chunks_do_not_matter(self) -> None:
         """One thread and one replicate at a time give the tables that several of each do."""
-        self._require_tables(simulate(self.experiment, 1, 1, _hear_nothing), "one thread, one replicate at a time")
+        self._require_tables(simulate(self.experiment, 1, 1), "one thread, one replicate at a time")
         worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # even the smallest work is shared
         try:
-            self._require_tables(
-                simulate(self.experiment, 2, None, _hear_nothing), "two threads that share every product"
-            )
+            self._require_tables(simulate(self.experiment, 2), "two threads that share every product")
         finally:
             threads.ELEMENTS_A_THREAD = worth
 
@@ -366,7 +356,7 @@ class Conformance:
             if checkpoint.place() is None:
                 raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
             on = Checkpoint(file, None, "")
-            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _hear_nothing, on)}
+            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, checkpoint=on)}
         self._require_tables(ended.values(), "saved, loaded and played on")
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
@@ -414,7 +404,7 @@ class Conformance:
         experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
         world, ledger = make_world(experiment, tuple(replicates))
         recorder = Recorder(world.channel, experiment.problem.rounds, np.dtype(experiment.precision).itemsize)
-        for _ in outcomes(experiment, replace(world, channel=recorder)):
+        for _ in outcomes(experiment.algorithm, replace(world, channel=recorder)):
             pass
         return recorder, ledger
 
@@ -464,10 +454,6 @@ PROMISES = (
 
 class _InterruptedError(Exception):
     """What ends a run in the middle."""
-
-
-def _hear_nothing(rounds: int) -> None:
-    """Hear how far a run is, and do nothing."""
 
 
 def main() -> None:
