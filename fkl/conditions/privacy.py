@@ -7,19 +7,19 @@ McMahan et al., Learning Differentially Private Recurrent Language Models (2018)
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from fkl.basics.errors import BadValue, require
+from fkl.basics.errors import require
 from fkl.basics.random_streams import Role
 from fkl.conditions import accountant
-from fkl.conditions.wrapped import OnMessages
+from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.wire.payloads import PerClient, kinds, rebuilt
+from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
 
 PAYLOADS = 256
 """More than a message holds: draws of one exchange are numbered apart from those of the next."""
@@ -85,7 +85,7 @@ class Noise(OnMessages):
         """The message g, or C g / |g| where that is shorter."""
         if self.clip is None or message is None:
             return message
-        payloads: list[Any] = [payload for _, parts in kinds(message) for payload in parts]
+        payloads = payloads_of(message)
         norm = np.sqrt(sum(payload.squared_norm() for payload in payloads))  # (R, K)
         factor = np.minimum(1.0, np.divide(self.clip, norm, out=np.ones_like(norm), where=norm > 0))
         return rebuilt(message, [payload.times(factor) for payload in payloads])
@@ -116,15 +116,15 @@ class Central(Noise):
         if self.noise == 0 or message is None:
             return memory, message, share
         assert self.clip is not None
-        payloads: list[Any] = [payload for _, parts in kinds(message) for payload in parts]
+        payloads = payloads_of(message)
         scale = self.noise * self.clip
         noisy = [NoisyMean(payload, scale, turn, j) for j, payload in enumerate(payloads)]
         return memory, rebuilt(message, noisy), share
 
 
 @dataclass(frozen=True)
-class NoisyMean:
-    """A payload of which the server is given the mean, with noise, and nothing else; it does not travel.
+class NoisyMean(SumOnly):
+    """A payload of which the server is given the mean, with noise.
 
     Parameters
     ----------
@@ -137,7 +137,10 @@ class NoisyMean:
         Of the payload in its message.
     """
 
-    payload: Any
+    refusal: ClassVar[tuple[str, str, str]] = (
+        "privacy", "Central", "null, or local, for a method whose server reads what each client sent",
+    )  # fmt: skip
+
     scale: float
     turn: Turn
     number: int
@@ -147,19 +150,6 @@ class NoisyMean:
         summed: NDArray[np.float64] = self.payload.mean(share)
         noise = gaussian(self.turn, Role.PRIVACY_OF_SERVER, summed[0].size, self.number)[:, 0]
         return summed + self.scale * share.max() * noise.reshape(summed.shape)
-
-    @property
-    def values(self) -> Any:
-        """Refused."""
-        raise BadValue("privacy", "Central", "null, or local, for a method whose server reads what each client sent")
-
-    def wire_size(self, width: int) -> Any:
-        """Scalars and bytes of the payload, which is what travels."""
-        return self.payload.wire_size(width)
-
-    def dense(self) -> Any:
-        """Refused: the server sees noisy sums alone."""
-        return self.values
 
 
 @dataclass(frozen=True)
@@ -189,11 +179,11 @@ class Local(Noise):
             return message
         assert self.clip is not None
         scale, noisy = self.noise * self.clip, []
-        for j, payload in enumerate(payload for _, parts in kinds(message) for payload in parts):
+        for j, payload in enumerate(payloads_of(message)):
             dense: Any = payload.dense()
             noise = gaussian(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
             if dense.chosen is not None:  # what does not travel stays 0
-                noise *= dense.chosen.reshape(*dense.chosen.shape, *[1] * (noise.ndim - 3))
+                noise *= with_axes_of(noise, dense.chosen)
             noisy.append(PerClient(dense.values + scale * noise, dense.chosen))
         return rebuilt(message, noisy)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import require
+from fkl.basics.errors import BadValue, require
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -79,6 +79,35 @@ class OnMessages:
         return memory, message, sends
 
 
+@dataclass(frozen=True)
+class SumOnly:
+    """A payload of which the server is given a sum over clients, and nothing else; it does not travel.
+
+    Parameters
+    ----------
+    payload : Payload
+        What travels.
+    """
+
+    refusal: ClassVar[tuple[str, str, str]]
+    """Key, value and what is allowed, for a server that reads what each client sent."""
+
+    payload: Any
+
+    @property
+    def values(self) -> Any:
+        """Refused."""
+        raise BadValue(*self.refusal)
+
+    def wire_size(self, width: int) -> Any:
+        """Scalars and bytes of what travels."""
+        return self.payload.wire_size(width)
+
+    def dense(self) -> Any:
+        """Refused."""
+        return self.values
+
+
 @dataclass
 class Held:
     """What a party holds: the method's own, and the condition's."""
@@ -92,6 +121,11 @@ class Wrapped:
 
     method: Any
     condition: Any
+    facts: ClassVar[tuple[str, ...]]
+    """What a family's base class says something of, and is the method's to say."""
+
+    def __post_init__(self) -> None:
+        vars(self).update({name: getattr(self.method, name) for name in self.facts})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ("method", "condition"):  # which copies ask for before there is a method
@@ -122,30 +156,12 @@ class WrappedStar(Wrapped, Federated):
     condition: Any
 
     called_without_messages: ClassVar[bool] = True
-
-    @property
-    def label(self) -> str:  # type: ignore[override]
-        """The method's."""
-        return str(self.method.label)
-
-    @property
-    def exchanges(self) -> int:  # type: ignore[override]
-        """The method's."""
-        return int(self.method.exchanges)
-
-    @property
-    def draws_for_clients(self) -> bool:  # type: ignore[override]
-        """The method's."""
-        return bool(self.method.draws_for_clients)
+    facts: ClassVar[tuple[str, ...]] = ("label", "exchanges", "draws_for_clients", "given")
 
     def start(self, common: Common, clients: int) -> tuple[Held, Held]:
         """The method's states, and no memory yet."""
         server, client = self.method.start(common, clients)
         return Held(server, None), Held(client, None)
-
-    def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
-        """As the method's."""
-        return self.method.given(world, t)  # type: ignore[no-any-return]
 
     def init(self, world: World) -> Star:
         """All parties before the first round, with data that suit the condition."""
@@ -195,15 +211,7 @@ class WrappedGraph(Wrapped, Decentralized):
     method: Any
     condition: Any
 
-    @property
-    def label(self) -> str:  # type: ignore[override]
-        """The method's."""
-        return str(self.method.label)
-
-    @property
-    def online(self) -> bool:  # type: ignore[override]
-        """The method's."""
-        return bool(self.method.online)
+    facts: ClassVar[tuple[str, ...]] = ("label", "online", "keep")
 
     def start(self, common: Common, agents: int) -> tuple[Held, Any]:
         """The method's states, and what the condition has agents remember."""
@@ -226,11 +234,6 @@ class WrappedGraph(Wrapped, Decentralized):
     def sent(self, common: Common, own: Held, message: Any, sends: NDArray[np.bool_]) -> Held:
         """The method hears what really travels."""
         return Held(self.method.sent(common, own.method, message, sends), own.memory)
-
-    def keep(self, held: Array, came: Array) -> Array:
-        """As the method's."""
-        kept: Array = self.method.keep(held, came)
-        return kept
 
     def receive(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Any]:
         """What an agent makes of its neighbours' messages."""

@@ -83,10 +83,7 @@ class Channel:
         fkl.basics.errors.BrokenPromiseError
             For a payload of another shape or type than both ends know.
         """
-        message = self.receive(message)
-        for kind, payloads in kinds(message):
-            self.book("downlink", kind, wire_size(payloads, self.width))
-        return message
+        return self._pass("downlink", message)
 
     def up(self, message: Message) -> Message:
         """Every client that is present to the server; as `down`.
@@ -96,9 +93,12 @@ class Channel:
         fkl.basics.errors.FklError
             When a client has sent more scalars in this round than `Network.uplink_budget`.
         """
+        return self._pass("uplink", message)
+
+    def _pass(self, direction: Direction, message: Message) -> Message:
         message = self.receive(message)
         for kind, payloads in kinds(message):
-            self.book("uplink", kind, wire_size(payloads, self.width))
+            self.book(direction, kind, wire_size(payloads, self.width))
         return message
 
     def receive(self, message: Message, links: int = 0) -> Message:

@@ -10,11 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.wire.numbers import Part, from_bits, to_bits
-from fkl.wire.payloads import Array, Axes, Counts, PerClient, Size, Summable, Travelling, require_leading
+from fkl.wire.payloads import Array, Axes, Counts, PerClient, Size, Summable, Travelling, require_leading, with_axes_of
+
+
+class Coded(Summable):
+    """Every client's array in another form, which may stand for what is to be added to all that was sent before."""
+
+    def tile_sums(self: Any, share: Array) -> tuple[Array]:
+        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
+        return PerClient(self.values).tile_sums(share)
+
+    def added_to(self: Any, held: Array) -> Array:
+        """What a receiver holds from now on, who held (R, K, ...): the message, or both together."""
+        sent: Array = held + self.values if self.adds else self.values
+        return sent
 
 
 @dataclass(frozen=True)
-class Quantised(Summable):
+class Quantised(Coded):
     """Every client's array in few bits a scalar; a vector is what lies along the last axis, and has a unit of its own.
 
     Parameters
@@ -66,7 +79,7 @@ class Quantised(Summable):
         """Which codes (R, K, scalars), and which units (R, K, vectors)."""
         R, K, *rest = self.codes.shape
         chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
-        every = np.broadcast_to(_wide(chosen, self.codes), self.codes.shape)
+        every = np.broadcast_to(with_axes_of(self.codes, chosen), self.codes.shape)
         return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
 
     def wire_size(self, width: int) -> Size:
@@ -106,22 +119,9 @@ class Quantised(Summable):
         *_, bits, _, adds = parts[0].known
         return cls(np.stack(every_code)[None], np.stack(every_unit)[None], bits, None, adds)
 
-    def tile_sums(self, share: Array) -> tuple[Array]:
-        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
-        return PerClient(self.values).tile_sums(share)
-
-    def select_entries(self, senders: NDArray[np.int64]) -> "Quantised":
-        """Selects the messages of these senders, in the given order."""
-        chosen = None if self.chosen is None else self.chosen[:, senders]
-        return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits, chosen, self.adds)
-
-    def added_to(self, held: Array) -> Array:
-        """What a receiver holds from now on, who held (R, K, ...): the message, or both together."""
-        return held + self.values if self.adds else self.values
-
 
 @dataclass(frozen=True)
-class Sparse(Summable):
+class Sparse(Coded):
     """A few entries of every client's array; what tells which these are is a bit each, or numbers, whichever is less.
 
     Parameters
@@ -170,18 +170,6 @@ class Sparse(Summable):
             of_all.append(values)
             kept_by_all.append(kept)
         return cls(np.stack(of_all)[None], np.stack(kept_by_all)[None], parts[0].known[-1])
-
-    def tile_sums(self, share: Array) -> tuple[Array]:
-        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
-        return PerClient(self.values).tile_sums(share)
-
-    def select_entries(self, senders: NDArray[np.int64]) -> "Sparse":
-        """Selects the messages of these senders, in the given order."""
-        return Sparse(self.values[:, senders], self.kept[:, senders], self.adds)
-
-    def added_to(self, held: Array) -> Array:
-        """What a receiver that held (R, K, ...) holds now: the message, or both together."""
-        return held + self.values if self.adds else self.values
 
 
 @dataclass(frozen=True)
@@ -308,8 +296,3 @@ def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
     unit = largest / most
     share = np.divide(values, largest, out=np.zeros_like(values), where=unit > 0)  # of the largest exactly 1
     return unit, share * most
-
-
-def _wide(chosen: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.bool_]:
-    """With as many axes as the values that it is chosen among."""
-    return chosen.reshape(chosen.shape + (1,) * (values.ndim - 3))

@@ -94,6 +94,12 @@ class Travelling:
                 arrived[name] = found
         return replace(self, **arrived) if arrived else self  # type: ignore[type-var]
 
+    def select_entries(self, places: NDArray[np.int64]) -> Self:
+        """What these clients, or links, send or are sent, in the given order."""
+        arrays = {name: getattr(self, name) for name, letters in self.leading.items() if len(letters) > 1}
+        chosen = {name: array[:, places] for name, array in arrays.items() if array is not None}
+        return replace(self, **chosen)  # type: ignore[type-var]
+
 
 def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str) -> None:
     """Refuse a shape that does not begin with these axes, or has no entries."""
@@ -238,10 +244,6 @@ class PerClient(Summable):
         terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
-    def select_entries(self, senders: NDArray[np.int64]) -> "PerClient":
-        """Selects the messages of these senders, in the given order."""
-        return PerClient(self.values[:, senders], None if self.chosen is None else self.chosen[:, senders])
-
     def added_to(self, held: Array) -> Array:
         """What a receiver holds from now on, who held (R, K, ...): the message."""
         return self.values
@@ -253,7 +255,8 @@ class PerClient(Summable):
 
     def times(self, factor: Array) -> "PerClient":
         """Each client's multiplied by a number of its own, (R, K)."""
-        return PerClient(self.values * _broadcastable(factor, self.values), self.chosen)
+        by = with_axes_of(self.values, factor).astype(self.values.dtype, copy=False)
+        return PerClient(self.values * by, self.chosen)
 
 
 @dataclass(frozen=True)
@@ -276,10 +279,6 @@ class Selected(Travelling):
     def wire_size(self, width: int) -> Size:
         """Scalars and bytes that each client sends or receives."""
         return _size_of_entries(self.chosen, prod(self.values.shape[2:]), width)
-
-    def select_entries(self, receivers: NDArray[np.int64]) -> "Selected":
-        """Selects what these receivers are sent, in the given order."""
-        return Selected(self.values, self.chosen[:, receivers])
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
@@ -323,10 +322,6 @@ class OnLinks(Travelling):
     def from_parts(cls, parts: Sequence[Part]) -> "OnLinks":
         """One payload of what several clients have sent."""
         return cls(np.stack([array_of(part) for part in parts])[None])
-
-    def select_entries(self, places: NDArray[np.int64]) -> "OnLinks":
-        """Selects the messages on these links, in the given order."""
-        return OnLinks(self.values[:, places])
 
     def added_to(self, held: Array) -> Array:
         """What came in, to a receiver that held (R, links, P): the message."""
@@ -504,7 +499,7 @@ class RankOne(Summable):
 
     def times(self, factor: Array) -> "RankOne":
         """Each client's multiplied by a number of its own, (R, K)."""
-        return RankOne(self.left * _broadcastable(factor, self.left), self.right)
+        return RankOne(self.left * with_axes_of(self.left, factor).astype(self.left.dtype, copy=False), self.right)
 
 
 def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
@@ -529,13 +524,18 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
         yield name, parts
 
 
+def payloads_of(message: Any) -> list[Any]:
+    """All payloads of a message, in the order in which `kinds` has them."""
+    return [payload for _, payloads in kinds(message) for payload in payloads]
+
+
 def on_links(message: Any) -> bool:
     """Whether a message is another one on each link."""
-    return any(isinstance(part, OnLinks) for _, parts in kinds(message) for part in parts)
+    return any(isinstance(payload, OnLinks) for payload in payloads_of(message))
 
 
 def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
-    """A message of the same class whose payloads are others, in the order in which `kinds` has them."""
+    """A message of the same class whose payloads are others, in the order of `payloads_of`."""
     others = iter(payloads)
     fields_of: dict[str, Any] = {}
     for name in _fields(message.__class__):
@@ -552,9 +552,9 @@ def is_message(value: Any) -> bool:
     return is_dataclass(value) and not _is_payload(value.__class__)
 
 
-def _broadcastable(factor: Array, values: NDArray[Any]) -> Array:
-    """A number a client (R, K), to multiply arrays (R, K, ...) of this type."""
-    return factor.reshape(*factor.shape, *[1] * (values.ndim - 2)).astype(values.dtype, copy=False)
+def with_axes_of(values: NDArray[Any], array: NDArray[Any]) -> Any:
+    """An array of the first axes of `values`, such as (R, K), with as many axes as these have."""
+    return array.reshape(array.shape + (1,) * (values.ndim - array.ndim))
 
 
 @cache  # asked in every round, and slow
