@@ -66,16 +66,12 @@ class Gossip:
     """
 
     awake: str = "matching"
+    always_up: ClassVar[bool] = False
     in_pairs: ClassVar[bool] = True
     """Whether the agents of an edge have to hear one another."""
 
     def __post_init__(self) -> None:
         require(self.awake in AWAKE, "awake", self.awake, " or ".join(AWAKE))
-
-    @property
-    def always_up(self) -> bool:
-        """Never."""
-        return False
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
