@@ -45,8 +45,12 @@ class BadValue(FklError):
 
 def in_one_line(value: object) -> str:
     """What a message of one line shows of a value."""
-    words = " ".join(str(value).split())
-    return words if len(words) <= LETTERS_SHOWN else words[:LETTERS_SHOWN] + "..."
+    return shortened(" ".join(str(value).split()), LETTERS_SHOWN)
+
+
+def shortened(text: str, most: int) -> str:
+    """The first letters of a text, so many at most."""
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def plural(number: int, what: str) -> str:
@@ -61,8 +65,7 @@ def printable(text: str) -> str:
 
 def print_refusal(error: FklError) -> int:
     """Say in one line what the user can mend, and return the exit code for it."""
-    said = printable(" ".join(str(error).split()))
-    print("fkl:", said if len(said) <= LINE else said[:LINE] + "...", file=sys.stderr)
+    print("fkl:", shortened(printable(" ".join(str(error).split())), LINE), file=sys.stderr)
     return 2
 
 

@@ -57,14 +57,8 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise FklError(f"{file}, line {line}: {error.character:#x} is no character of a text") from None
-    except _TooMuchError as error:
+    except (ValueError, TypeError) as error:  # too much, a number of 5000 digits, a list as a key
         raise FklError(f"{file}: {error}") from None
-    except (ValueError, TypeError) as error:  # a number of 5000 digits, a list as a key
-        raise FklError(f"{file}: {error}") from None
-
-
-class _TooMuchError(Exception):
-    """More than a configuration can be."""
 
 
 @cache
@@ -79,9 +73,9 @@ def _loader() -> Any:
             self.nodes += 1
             self.depth += 1
             if self.depth > DEEPEST:
-                raise _TooMuchError(f"nested more than {DEEPEST} deep")
+                raise ValueError(f"nested more than {DEEPEST} deep")
             if self.nodes > MOST:
-                raise _TooMuchError(f"more than {MOST} keys and values")
+                raise ValueError(f"more than {MOST} keys and values")
             node: yaml.Node | None = super().compose_node(parent, index)
             self.depth -= 1
             return node

@@ -40,11 +40,6 @@ def read(path: str) -> bytes:
         raise FklError(f"{in_one_line(path)}: cannot be read ({error.strerror})") from None
 
 
-def fingerprint(path: str) -> str:
-    """SHA-256 of a file as it lies; errors as of `read`."""
-    return hashlib.sha256(read(path)).hexdigest()
-
-
 def unpacked(path: str, raw: bytes) -> bytes:
     """What a file's content is without the compression that its suffix says.
 

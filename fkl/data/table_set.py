@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -54,25 +55,8 @@ class TableSet:
         """How the files are read with the keys that the user set."""
         return self.table.chosen({one.name: getattr(self, one.name) for one in fields(self) if one.name != "table"})
 
-    @property
-    def name(self) -> str:
-        """Name of the data set."""
-        return self.table.name
-
-    @property
-    def title(self) -> str:
-        """What it is, in a few words."""
-        return self.table.title
-
-    @property
-    def licence(self) -> str:
-        """Licence of its files."""
-        return self.table.licence
-
-    @property
-    def shape(self) -> str:
-        """Rows x features."""
-        return self.table.shape
+    name, title, licence, shape = (property(attrgetter(f"table.{key}")) for key in ("name", *ONLY_TOLD))
+    """What the table says."""
 
     @property
     def files(self) -> tuple[DataFile, ...]:
