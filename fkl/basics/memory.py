@@ -148,17 +148,14 @@ def _free_in_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosix
     inner = path.relative_to(root) if path.is_relative_to(root) else PurePosixPath()  # in a container, its own root
     folder = place / inner
     for group in [folder, *folder.parents][: len(inner.parts) + 1]:
+        limits = []
+        for name in LIMITS[kind]:
+            with suppress(OSError, ValueError):  # where there is no such file, or it says max
+                limits.append(int((group / name).read_text()))
+        limits = [limit for limit in limits if limit < 2**62]  # nearly 2^63 is the first version's word for max
         with suppress(OSError, ValueError):
-            limits = [limit for name in LIMITS[kind] if (limit := _read_limit(group / name)) is not None]
             if limits:  # else spare the kernel its count, which takes it milliseconds
                 used = int((group / USED[kind]).read_text())
                 stat = dict(line.split(" ") for line in (group / "memory.stat").read_text().splitlines())
                 free = int(stat.get(FILE_CACHE[kind], 0)) - used
                 yield from (limit + free for limit in limits)
-
-
-def _read_limit(file: Path) -> int | None:
-    """Bytes; None where there is no such file, or it says max, in the first version's words nearly 2^63."""
-    with suppress(OSError, ValueError):
-        return limit if (limit := int(file.read_text())) < 2**62 else None
-    return None

@@ -166,15 +166,15 @@ class Local(Noise):
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The message, clipped, with noise on it."""
-        return memory, self._noisy(self.clipped(message), turn)
+        return memory, self._with_noise(self.clipped(message), turn)
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
         """The message, clipped, with noise on it."""
-        return memory, self._noisy(self.clipped(message), turn), sends
+        return memory, self._with_noise(self.clipped(message), turn), sends
 
-    def _noisy(self, message: Any, turn: Turn) -> Any:
+    def _with_noise(self, message: Any, turn: Turn) -> Any:
         if self.noise == 0 or message is None:
             return message
         assert self.clip is not None

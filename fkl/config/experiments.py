@@ -117,11 +117,6 @@ def for_runs(node: dict[str, Any]) -> dict[str, Any]:
     return config | ({"hydra": {"sweeper": {"params": node["sweep"]}}} if "sweep" in node else {})
 
 
-def for_tables(node: dict[str, Any]) -> dict[str, Any]:
-    """A choice as the tables compose it: with the cell, and with no sweep, since they know each job's words."""
-    return {key: value for key, value in node.items() if key == "cell" or key not in NO_CONFIGURATION}
-
-
 def abouts(group: str) -> dict[str, str]:
     """What the choices of a group and of those inside it are, by their names from the group on."""
     found = {}

@@ -53,7 +53,7 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
         return loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise FklError(f"{_place(file, mark)}: {error.problem or error.context}") from None
+        raise FklError(f"{_place_in_file(file, mark)}: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise FklError(f"{file}, line {line}: {error.character:#x} is no character of a text") from None
@@ -83,7 +83,7 @@ def _loader() -> Any:
     return Loader
 
 
-def _place(file: Path, mark: yaml.Mark | None) -> str:
+def _place_in_file(file: Path, mark: yaml.Mark | None) -> str:
     return f"{file}" if mark is None else f"{file}, line {mark.line + 1}"
 
 
@@ -94,12 +94,14 @@ def _require_small(root: yaml.Node, file: Path) -> None:
     def size(node: yaml.Node) -> int:
         known = sizes.get(id(node), 0)
         if known is None:
-            raise FklError(f"{_place(file, node.start_mark)}: an alias inside what it names")
+            raise FklError(f"{_place_in_file(file, node.start_mark)}: an alias inside what it names")
         if known:
             return known
         if node.tag not in TAGS:
             kind = node.tag.removeprefix("tag:yaml.org,2002:")
-            raise FklError(f"{_place(file, node.start_mark)}: {kind}: no such type; there are {', '.join(PLAIN)}")
+            raise FklError(
+                f"{_place_in_file(file, node.start_mark)}: {kind}: no such type; there are {', '.join(PLAIN)}"
+            )
         sizes[id(node)] = None
         total = 1
         if isinstance(node, yaml.ScalarNode):
@@ -108,10 +110,12 @@ def _require_small(root: yaml.Node, file: Path) -> None:
             pairs = isinstance(node, yaml.MappingNode)
             for key, _ in node.value if pairs else ():
                 if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":null"):
-                    raise FklError(f"{_place(file, key.start_mark)}: a key must be a word")
+                    raise FklError(f"{_place_in_file(file, key.start_mark)}: a key must be a word")
             total += sum(size(part) for item in node.value for part in (item if pairs else (item,)))
         if total > MOST:
-            raise FklError(f"{_place(file, node.start_mark)}: more than {MOST} keys and values, aliases counted")
+            raise FklError(
+                f"{_place_in_file(file, node.start_mark)}: more than {MOST} keys and values, aliases counted"
+            )
         sizes[id(node)] = total
         return total
 

@@ -136,27 +136,6 @@ def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]
             yield from arrays_of(entry, f"{name}.{key}".lstrip("."))
 
 
-class Inputs:
-    """What an algorithm may read and not write: each array is hashed when it first appears.
-
-    Besides the data these are the drawn features and whatever else the world holds, which methods share.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[str, NDArray[Any], str]] = {}
-
-    def note_new_arrays(self, world: World) -> None:
-        """Take note of arrays that were not there before."""
-        for name, array in arrays_of(world):
-            if id(array) not in self._known:
-                self._known[id(array)] = name, array, digest_of_array(array)
-
-    @property
-    def changed_arrays(self) -> list[str]:
-        """Names of arrays that are not what they were."""
-        return [name for name, array, before in self._known.values() if digest_of_array(array) != before]
-
-
 class Recorder(Channel):
     """A channel that also counts by itself what it is asked to pass, one message after another.
 
@@ -315,10 +294,18 @@ class Conformance:
 
     def inputs_stay_as_they_are(self) -> None:
         """Nothing is written into the data, the kernels, the drawn features or the graph."""
-        inputs = Inputs()
-        play(self.experiment, self.everyone, inputs.note_new_arrays)
-        if inputs.changed_arrays:
-            raise BrokenPromiseError(f"written to: {', '.join(inputs.changed_arrays)}")
+        known: dict[int, tuple[str, NDArray[Any], str]] = {}
+
+        def note_new_arrays(world: World) -> None:
+            """Hash each array when it first appears: features that are drawn later are shared by methods, too."""
+            for name, array in arrays_of(world):
+                if id(array) not in known:
+                    known[id(array)] = name, array, digest_of_array(array)
+
+        play(self.experiment, self.everyone, note_new_arrays)
+        changed = [name for name, array, before in known.values() if digest_of_array(array) != before]
+        if changed:
+            raise BrokenPromiseError(f"written to: {', '.join(changed)}")
 
     def replicates_are_independent(self) -> None:
         """A replicate's bytes are the same alone, beside others, and beside others in another order."""

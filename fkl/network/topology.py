@@ -79,14 +79,11 @@ class Neighbours:
         """
         if awake is None:
             return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
-        between = self.between_awake(awake)
+        # Metropolis weights in the graph whose links are up, 0 of those that are down
+        degree = np.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
+        between = np.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
         left = 1 - np.stack([self._by_receiver(weights) for weights in between])
         return left[..., None] * own + self.neighbour_sum(between[..., None] * by_link)
-
-    def between_awake(self, awake: "Awake") -> NDArray[np.float64]:
-        """Metropolis weight of each link in the graph whose links are up, (R, links), 0 of those that are down."""
-        degree = np.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
-        return np.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
 
     def _by_receiver(self, on_links: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums (K,) of numbers (links,)."""

@@ -83,7 +83,7 @@ class Channel:
         fkl.basics.errors.BrokenPromiseError
             For a payload of another shape or type than both ends know.
         """
-        return self._pass("downlink", message)
+        return self._pass_and_book("downlink", message)
 
     def up(self, message: Message) -> Message:
         """Every client that is present to the server; as `down`.
@@ -93,9 +93,9 @@ class Channel:
         fkl.basics.errors.FklError
             When a client has sent more scalars in this round than `Network.uplink_budget`.
         """
-        return self._pass("uplink", message)
+        return self._pass_and_book("uplink", message)
 
-    def _pass(self, direction: Direction, message: Message) -> Message:
+    def _pass_and_book(self, direction: Direction, message: Message) -> Message:
         message = self.receive(message)
         for kind, payloads in kinds(message):
             self.book(direction, kind, wire_size(payloads, self.width))
@@ -150,10 +150,10 @@ class Channel:
 
     def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
         """Which links are up in iteration t + 1, of agents that are present, (T, K)."""
-        up = self._up(t, topology, present)
-        return topology.awake(up, self._up(t - 1, topology, present) if t else np.ones_like(up))
+        up = self._links_up(t, topology, present)
+        return topology.awake(up, self._links_up(t - 1, topology, present) if t else np.ones_like(up))
 
-    def _up(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _links_up(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
         both = present[t][topology.links].all(axis=1)
         if self.links is None:
             return np.tile(both, (len(self.streams.replicates), 1))

@@ -61,12 +61,12 @@ class Inbox:
 
     def mix(self, kind: str, own: Array) -> Array:
         """Average by Metropolis weights of what agents have, own (R, K, ...), and hold of their neighbours."""
-        mixed: Array = self.graph.mix(_flat(self.held[kind]), _flat(own), self.awake)  # type: ignore[arg-type]
+        mixed: Array = self.graph.mix(_with_one_axis(self.held[kind]), _with_one_axis(own), self.awake)  # type: ignore[arg-type]
         return mixed.reshape(own.shape)
 
     def _summed(self, held: Array) -> Array:
         """Sums over each agent's neighbours, of arrays of several axes as of their entries one after another."""
-        summed = self.graph.neighbour_sum(_flat(held))
+        summed = self.graph.neighbour_sum(_with_one_axis(held))
         return summed.reshape(*summed.shape[:2], *held.shape[2:])
 
     def on_links(self, own: Array) -> Array:
@@ -86,6 +86,6 @@ class Inbox:
         return replace(self, held=held)
 
 
-def _flat(held: Array) -> Array:
+def _with_one_axis(held: Array) -> Array:
     """With one axis for all that an agent has, (R, K, P), as graphs sum and mix it."""
     return held if held.ndim == 3 else held.reshape(*held.shape[:2], -1)

@@ -33,7 +33,9 @@ class Part(NamedTuple):
 
 def of_array(kind: type[Any], values: Array, width: int) -> Part:
     """All of an array, each scalar in so many bytes."""
-    return Part(kind, (values.shape, values.dtype.str), values.astype(f"{_letter(values.dtype)}{width}").tobytes())
+    return Part(
+        kind, (values.shape, values.dtype.str), values.astype(f"{_kind_of_number(values.dtype)}{width}").tobytes()
+    )
 
 
 def array_of(part: Part) -> Array:
@@ -42,7 +44,7 @@ def array_of(part: Part) -> Array:
     values = np.zeros(shape, dtype)
     if part.body:
         width = len(part.body) // values.size
-        values[...] = np.frombuffer(part.body, f"{_letter(values.dtype)}{width}").reshape(shape)
+        values[...] = np.frombuffer(part.body, f"{_kind_of_number(values.dtype)}{width}").reshape(shape)
     return values
 
 
@@ -77,12 +79,12 @@ def narrowed(values: Array, width: int) -> Array:
     if dtype.itemsize <= width:
         return values
     with np.errstate(over="ignore"):  # what diverges is infinite sooner
-        arrives = values.astype(f"{_letter(dtype)}{width}").astype(dtype)
+        arrives = values.astype(f"{_kind_of_number(dtype)}{width}").astype(dtype)
     if dtype.kind != "f" and isinstance(values, np.ndarray) and (arrives != values).any():
         raise OverflowError(f"holds {values.flat[(arrives != values).argmax()]}, which {width} bytes do not")
     return arrives
 
 
-def _letter(dtype: np.dtype[Any]) -> str:
+def _kind_of_number(dtype: np.dtype[Any]) -> str:
     """Of the numbers that values travel as, whatever their width."""
     return "i" if dtype.kind in "iub" else "f"

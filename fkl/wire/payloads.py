@@ -218,10 +218,7 @@ class PerClient(Summable):
         values = self.values[0, k]
         if self.chosen is None:
             return of_array(PerClient, values, width)
-        chosen = self.chosen[0, k]
-        mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
-        sent = of_array(PerClient, values[np.broadcast_to(chosen, len(values))], width)
-        return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
+        return _entries_as_part(PerClient, values, self.chosen[0, k], width)
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "PerClient":
@@ -282,9 +279,7 @@ class Selected(Travelling):
 
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
-        values, chosen = self.values[0], self.chosen[0, k]
-        mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
-        return of_array(Selected, values[chosen], width)._replace(known=(values.shape, values.dtype.str), bits=mask)
+        return _entries_as_part(Selected, self.values[0], self.chosen[0, k], width)
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Selected":
@@ -574,6 +569,13 @@ def wire_size(parts: tuple[Payload, ...], width: int) -> Size:
     """Size of payloads that travel together."""
     scalars, size = zip(*(part.wire_size(width) for part in parts), strict=True)
     return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
+
+
+def _entries_as_part(kind: type[Any], values: NDArray[Any], chosen: NDArray[np.bool_], width: int) -> Part:
+    """The chosen entries along the first axis, and the bits that say which these are."""
+    mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
+    sent = of_array(kind, values[np.broadcast_to(chosen, len(values))], width)
+    return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
 
 
 def _which_travelled(part: Part) -> NDArray[np.bool_]:
