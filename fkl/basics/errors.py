@@ -7,10 +7,10 @@ from contextlib import contextmanager
 TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
 """How numpy starts to say that no memory could hold an array."""
 LETTERS_SHOWN = 200
-"""Of a value: a whole file name, but not the thousand digits of a slip."""
+"""Most letters of a value in a message: enough for a file name, but not for a number of a thousand digits."""
 
 LINE = 1500
-"""Letters of a message, which a hostile file may be in."""
+"""Most letters of a message, which may quote a hostile file."""
 
 
 class FklError(Exception):

@@ -18,7 +18,7 @@ PROC = Path("/proc")
 LIMITS = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
 USED = {"cgroup2": "memory.current", "cgroup": "memory.usage_in_bytes"}
 FILE_CACHE = {"cgroup2": "inactive_file", "cgroup": "total_inactive_file"}
-"""By version of cgroups: files of limits and use, and the line of memory.stat for what the kernel gives back."""
+"""For each version of cgroups: files of limits and use, and the line of memory.stat for what can be reclaimed."""
 
 
 def available_bytes() -> int:
@@ -119,7 +119,7 @@ def _free_in_machine() -> int:
 
 
 def _bytes_in_statm(column: int) -> int | None:
-    """Bytes of address space (column 0) or of own data (5) that this process holds; None where nobody counts."""
+    """Bytes of address space (column 0) or own data (5) of this process; None where the system does not count them."""
     try:
         return int((PROC / "self" / "statm").read_text().split()[column]) * resource.getpagesize()
     except OSError:

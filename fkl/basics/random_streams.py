@@ -57,7 +57,7 @@ class Streams:
     replicates: tuple[int, ...]
 
     def replicate(self, r: int) -> "Streams":
-        """Those of one of these replicates, the one at place r."""
+        """The streams of the replicate at place r."""
         return Streams(self.seed, (self.replicates[r],))
 
     def generators(self, role: Role) -> list[np.random.Generator]:
@@ -195,11 +195,11 @@ class OwnStreams(Streams):
 
     @property
     def seed(self) -> int:  # type: ignore[override]
-        """Nobody's own."""
+        """Refused: with the seed, a party could draw everybody's numbers."""
         raise NotYoursError("it asks for the seed, from which everybody's numbers follow")
 
     def replicate(self, r: int) -> "OwnStreams":
-        """Those of one of these replicates, the one at place r."""
+        """The streams of the replicate at place r."""
         return OwnStreams(self._all.replicate(r), self._parties, self._shared, self.drawn)
 
     @property

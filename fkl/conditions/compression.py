@@ -33,7 +33,7 @@ ANOTHER_EXCHANGE = 2**32
 
 @dataclass
 class Memory:
-    """By kind and place: on a star what is left to send, on a graph what the neighbours hold; (R, K, ...) each."""
+    """Arrays (R, K, ...) by kind and place: what is left to send on a star, what the neighbours hold on a graph."""
 
     held: Mapping[str, Array]
 
@@ -56,7 +56,7 @@ class Compression(OnMessages):
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """Of the messages that it is for."""
+        """Directions of the messages that are compressed."""
         return ("uplink", "broadcast") * self.up + ("downlink",) * self.down
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
@@ -86,7 +86,7 @@ class Compression(OnMessages):
         raise NotImplementedError
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """With what was left of those before; who is absent sends nothing, and keeps it."""
+        """Add what earlier messages left out; an absent client sends nothing and keeps it for later."""
         if not self.up:
             return memory, message
         return self._with_error_feedback(common, memory, message, samples.present, turn, Role.COMPRESSION)
@@ -207,12 +207,12 @@ class Uniform(Compression):
 
     @property
     def full(self) -> bool:
-        """At so many bits."""
+        """Whether scalars have all their bits."""
         return self.bits == FULL
 
     @property
     def unbiased(self) -> bool:
-        """By random rounding."""
+        """Whether rounding is random."""
         return self.rounding == "stochastic"
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
@@ -248,7 +248,7 @@ class TopK(Compression):
 
     @property
     def full(self) -> bool:
-        """With all entries."""
+        """Whether all entries travel."""
         return self.share == 1
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Sparse:

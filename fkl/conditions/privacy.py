@@ -78,7 +78,7 @@ class Noise(OnMessages):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        """Where there is noise, and nobody to say what it is worth."""
+        """A warning where there is noise but the package that computes epsilon is missing."""
         return (accountant.MISSING,) if self.noise and not accountant.INSTALLED else ()
 
     def clipped(self, message: Any) -> Any:
@@ -189,7 +189,7 @@ class Local(Noise):
 
 
 def gaussian(turn: Turn, role: Role, size: int, number: int) -> NDArray[np.float64]:
-    """So many independent numbers of N(0, 1) for each who plays, (R, K, size), for the j-th payload of an exchange."""
+    """Independent numbers of N(0, 1) for each party, (R, K, size), for the payload of this number in an exchange."""
     uniform = turn.vectors(role, size, PAYLOADS * turn.exchange + number)
     drawn: NDArray[np.float64] = ndtri(np.maximum(uniform, 2.0**-54))  # 0, which 1 in 2^53 is, has none
     return drawn

@@ -105,7 +105,7 @@ class Client:
     random: Callable[[int], bytes] = os.urandom
     _neighbours: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     _shares: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    """Of each neighbour's mask key, and of its own mask's seed."""
+    """For each neighbour, a share of the key of its masks, and one of the seed of its own mask."""
 
     def advertise(self) -> bytes:
         """Round 0: two public keys, one for what neighbours tell each other, one for masks."""
@@ -177,7 +177,7 @@ class Server:
     size: int
 
     def keys(self, advertised: Mapping[int, bytes]) -> dict[int, bytes]:
-        """To each, its neighbours' keys."""
+        """Send each client the keys of its neighbours."""
         self._public = dict(advertised)
         return {
             one: b"".join(
@@ -187,7 +187,7 @@ class Server:
         }
 
     def route(self, shares: Mapping[int, bytes]) -> dict[int, bytes]:
-        """To each, what its neighbours wrote to it."""
+        """Send each client what its neighbours wrote to it."""
         letters: dict[int, list[bytes]] = {one: [] for one in shares}
         for sender in sorted(shares):
             for record in records_of_message(shares[sender], NUMBER + CIPHERTEXT):
@@ -197,7 +197,7 @@ class Server:
         return {one: b"".join(found) for one, found in letters.items()}
 
     def survivors(self, masked: Mapping[int, bytes]) -> dict[int, bytes]:
-        """To each, which of its neighbours' masked vectors came, a bit each."""
+        """Tell each client which of its neighbours' masked vectors came, one bit for each neighbour."""
         self._masked = dict(masked)
         return {
             one: np.packbits([other in masked for other in self._neighbours_heard(one)]).tobytes()
@@ -233,7 +233,7 @@ class Server:
 def play(
     clients: Sequence[Client], server: Server, vectors: Sequence[Words], gone: Mapping[int, int] | None = None
 ) -> tuple[Words, dict[str, dict[int, int]]]:
-    """All rounds.
+    """Play all rounds of the protocol.
 
     Parameters
     ----------
@@ -289,5 +289,5 @@ def number(record: bytes) -> int:
 
 
 def nonce_of_sender(sender: int) -> bytes:
-    """One for each direction of a pair, whose key is used once in each."""
+    """The nonce for one direction of a pair, which uses its key once in each direction."""
     return number_in_bytes(sender).rjust(12, b"\0")

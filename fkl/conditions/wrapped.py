@@ -24,7 +24,7 @@ class OnMessages:
 
     on_a_star = True
     on_a_graph = True
-    """Where it can be; of graphs, where a message is one to all neighbours."""
+    """Whether the condition works on a star, and on graphs where all neighbours are sent one message."""
     on_lossy_links = True
     """Whether it can be where messages between agents are lost."""
 
@@ -164,7 +164,7 @@ class WrappedStar(Wrapped, Federated):
         return Held(server, None), Held(client, None)
 
     def init(self, world: World) -> Star:
-        """All parties before the first round, with data that suit the condition."""
+        """The state of all parties before the first round; refuses data that do not suit the condition."""
         self.condition.require_samples(world.problem)
         return super().init(world)
 

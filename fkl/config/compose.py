@@ -18,7 +18,7 @@ from fkl.config.experiments import NO_CONFIGURATION
 from fkl.config.words import Word, read_words
 
 MOST_FILES = 1000
-"""Of one configuration: files that each name two others would have no end."""
+"""Most files of one configuration; files that each name two others would have no end."""
 HYDRA_S = re.compile(r"hydra\b")
 FORMS = "NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override /GROUP: NAME or _self_"
 

@@ -67,7 +67,7 @@ def variants(paper: str) -> dict[str, str]:
 
 
 def builds_on(paper: str) -> dict[str, str]:
-    """By reading of a paper, the one whose runs it shares where it has none of its own; of the others the text."""
+    """For each reading of a paper, the reading whose runs it uses where it has none; the others use the text's."""
     return dict(of_paper(paper).get("builds_on", {}))
 
 

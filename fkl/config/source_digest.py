@@ -17,7 +17,7 @@ SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 INSTALLED = {"site-packages", "dist-packages"}
 
 _known: dict[str, dict[str, str]] = {}
-"""Of each of a user's modules that this process imported, the files behind it and their hashes at that time."""
+"""For each user module that this process imported: the modules behind it and the hashes of their files then."""
 
 
 @cache

@@ -9,7 +9,7 @@ import yaml
 from fkl.basics.errors import FklError
 
 LONGEST = 2**18
-"""Bytes of a file; all of fkl's own together have a fifth of that."""
+"""Most bytes of a file; all of fkl's own files together have a fifth of that."""
 MOST = 30_000
 """Keys, values and hundreds of letters, once every alias stands for what it names."""
 DEEPEST = 50

@@ -50,4 +50,4 @@ CHECKS: dict[type, Callable[[Any, Callable[[], World], Apart], None]] = {
     VerticalMethod: require_actors_agree,
     Learner: lambda *_: None,  # nothing to compare: there is one client, and no server
 }
-"""By family of methods."""
+"""The comparison for each family of methods."""

@@ -135,7 +135,7 @@ class Graph(Carrier):
         self._world, self._topology, self._agents = world, topology, agents
 
     def round(self, t: int) -> Shown:
-        """One iteration of everybody who is there."""
+        """Play one iteration of all agents that are present."""
         world, links, present = self._world, self._topology.links, self._world.problem.present
         awake = world.channel.awake(t, self._topology, present) if world.changes else None
         up = np.ones(len(links), np.bool_) if awake is None else awake.up[0]

@@ -32,7 +32,7 @@ class LoneStreamClient(LoneClient):
 
     @staticmethod
     def shown_together(world: World) -> Callable[[Any], Shown]:
-        """From an outcome of all parties at once to what it shows."""
+        """The function that turns an outcome of all parties at once into what it shows."""
         return shown_arrays
 
 
@@ -127,7 +127,7 @@ class Star(Carrier):
         self._times = times
 
     def round(self, t: int) -> Shown:
-        """One round of everybody, or of one client after another where the server serves them in turn."""
+        """Play one round of all clients together, or one after another where the server serves them in turn."""
         here = np.flatnonzero(self._problem.present[t])
         seen: dict[int, Shown] = {}
         for some in [here[[j]] for j in range(len(here))] if self._method.in_turn else [here]:

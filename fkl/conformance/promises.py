@@ -47,7 +47,7 @@ REPLICATES = 5
 CHUNK = 3
 """Replicates that run together, in chunks of 3 and 2."""
 ABSENCE = ("participation=share", "participation.share=0.8")
-"""So that somebody is absent now and then, of a method whose rounds clients can miss."""
+"""Words that make some clients absent in some rounds, for methods that allow it."""
 INTERRUPTED = 0.7
 """Share of the replicates' rounds after which a run is interrupted: in its second chunk."""
 
@@ -361,7 +361,7 @@ class Conformance:
                     raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
     def ledger_books_every_message(self) -> None:
-        """By round, client and kind, the ledger has what was sent, and a message says nothing but by its numbers."""
+        """The ledger has all that was sent by round, client and kind; only numbers of messages carry information."""
         recorder, ledger = self._record_messages(self.everyone)
         # Classes, shapes and types of messages are not paid for: with other samples they have to be the same.
         one, other = (

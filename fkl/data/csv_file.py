@@ -13,7 +13,7 @@ from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
-"""By the words that a command line takes where it does not take the sign; the earlier wins where two fit as well."""
+"""Signs by the words that a command line accepts for them; where two fit equally well, the earlier one wins."""
 MISSING = frozenset({"", "na", "nan", "?", "null"})
 NO_DELIMITER = '"+-.\r\n\0'
 SNIFFED_LINES = 50
@@ -21,7 +21,7 @@ LEAST_ROWS = 2
 PER_CELL = 72
 """Bytes of memory that a cell takes beside its text."""
 PER_ROW = 150
-"""And a row beside its cells."""
+"""Bytes of memory that a row takes beside its cells."""
 
 
 def read(

@@ -11,7 +11,7 @@ from fkl.data.scale import Scale
 
 SCALINGS = ("unit_ball", "unit_box", "none")
 LARGEST = 1e30
-"""Of numbers that are left as they are: in float32 their sums, and in float64 their squares, are still numbers."""
+"""Largest number that is left unscaled: sums in float32 and squares in float64 are then still finite."""
 
 
 def normalise(table: Table, scaling: str = "unit_ball") -> Table:

@@ -85,7 +85,7 @@ class EqualShares(Partition):
     rounds: int | None = 500
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
-        """All of `rows`."""
+        """The rows that `rows` chooses, all of which count."""
         size = len(table.y)
         rounds = max(size // self.clients, 1) if self.rounds is None else self.rounds
         require(rounds <= size, "rounds", rounds, f"at most {size}, the rows of the data set")
@@ -253,7 +253,7 @@ class ByTarget(EqualShares):
         require(0 <= self.mixed <= 1, "mixed", self.mixed, "a share from 0 to 1")
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Those drawn at random and those by their target, in random order."""
+        """Some rows are drawn at random and the others by their target; each client sees its rows in random order."""
         rows = rng.permutation(len(table.y))[: self.clients * rounds]
         at_random = rounds - int((1 - self.mixed) * rounds)
         given, rest = np.split(rows, [self.clients * at_random])
@@ -301,7 +301,7 @@ class QuantitySkew(Partition):
 
 
 def _one_after_another(order: NDArray[np.int64], counts: NDArray[np.int64], rounds: int) -> Dealt:
-    """So many rows to each client, in this order, until they are used up."""
+    """Give each client the next `counts` rows of this order; a client is absent once its rows are used up."""
     present = np.arange(rounds) < counts[:, None]
     rows = np.zeros(present.shape, dtype=np.int64)
     rows[present] = order

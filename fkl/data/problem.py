@@ -88,7 +88,7 @@ class OfAllClients:
 
     @property
     def numbers(self: Any) -> range:
-        """Of the clients that are here."""
+        """Numbers of the clients that are in this process."""
         return range(self.clients)
 
     @property
@@ -208,7 +208,7 @@ class Slice(Problem):
 
     @property
     def numbers(self) -> range:
-        """Of these clients."""
+        """Numbers of these clients."""
         return range(self.first, self.first + self.clients)
 
 

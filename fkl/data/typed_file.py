@@ -71,7 +71,7 @@ FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
     ".feather": ("Feather", _read_feather),
     ".npz": ("npz", _read_npz),
 }
-"""By the end of a file's name."""
+"""What a format is called and the function that reads it, by the suffix of the file's name."""
 
 
 def read(path: str, raw: bytes) -> Columns:

@@ -57,7 +57,7 @@ GAP_SECONDS = 1
 FULL = 0.9
 """Share of a window that its readings must span; recordings end a reading or two short of three minutes."""
 NUMBER = rb"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,4})?"
-"""Of no more digits than a float could need: all are kept in arrays as wide as the longest."""
+"""A number with no more digits than a float can need, since arrays of text are as wide as the longest entry."""
 
 
 def _file_of(participant: int) -> DataFile:

@@ -20,7 +20,7 @@ LETTERS_SHOWN = 60
 MOST_DRAWS = 1_000_000
 LEAST_PROBABILITY = 1e-12
 EDGE_BYTES = 120
-"""Of an edge in a graph of networkx, at least."""
+"""Least memory that an edge takes in a graph of networkx."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class Links(Protocol):
         ...
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
-        """Those that are up in iteration t + 1, (R, links), the two directions of an edge together."""
+        """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         ...
 
 
@@ -45,7 +45,7 @@ class Failing:
 
     @property
     def always_up(self) -> bool:
-        """With p = 0."""
+        """Whether p is 0."""
         return self.p == 0
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
@@ -109,7 +109,7 @@ class Mobility:
 
     @property
     def always_up(self) -> bool:
-        """From the diagonal on."""
+        """Whether the radius is at least the diagonal of the square."""
         return self.radius >= DIAGONAL
 
     def places(self, streams: Streams, t: int, agents: int) -> NDArray[np.float64]:

@@ -65,7 +65,7 @@ class Neighbours:
 
     @property
     def copies(self) -> int:
-        """Of what agents hold of their neighbours, one a link."""
+        """How many copies agents hold of their neighbours' messages: one for each link."""
         return len(self.receiver)
 
     def incoming(self, payload: Any, one_a_link: bool) -> Any:
@@ -185,7 +185,7 @@ class Topology:
         return Awake(up, listeners[:, self.links[:, 1]], listeners, self.sent_by(up & ~before) > 0)
 
     def sent_by(self, passing: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Of messages on links, (R, links), how many are each agent's, (R, K)."""
+        """How many of these messages on links, (R, links), each agent sends, (R, K)."""
         return np.stack([np.bincount(self.links[one, 1], minlength=self.agents) for one in passing])
 
     @cached_property
@@ -236,7 +236,7 @@ class Topology:
 
     @property
     def copies(self) -> int:
-        """Of what agents hold of their neighbours, one an agent, as all its neighbours hold the same."""
+        """How many copies agents hold of their neighbours' messages: one an agent, as all neighbours hold the same."""
         return self.agents
 
     def incoming(self, payload: Any, one_a_link: bool) -> Any:

@@ -22,7 +22,7 @@ from fkl.runs.prepare import prepare
 from fkl.wire.ledger import ON_WIRES
 
 ROUNDS = 5
-"""That are played with one replicate: the first compiles nothing any more, but may set something up."""
+"""Rounds that are played with one replicate; the first may set something up, and is slower."""
 ENOUGH_S = 2.0
 OF_AN_ANGLE = 6
 """Operations besides the projection: a sine, a cosine, and each multiplied and added."""

@@ -248,7 +248,7 @@ class Residues(Travelling):
 
 @dataclass(frozen=True)
 class Padding(Travelling):
-    """Bytes that a protocol needs beside what is said, the same number for every client; what they hold is its own.
+    """Bytes that a protocol needs beside its message, equally many for every client; their content is not simulated.
 
     Parameters
     ----------

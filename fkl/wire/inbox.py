@@ -87,5 +87,5 @@ class Inbox:
 
 
 def _with_one_axis(held: Array) -> Array:
-    """With one axis for all that an agent has, (R, K, P), as graphs sum and mix it."""
+    """The same with one axis for all entries of an agent, (R, K, P), as graphs sum and mix it."""
     return held if held.ndim == 3 else held.reshape(*held.shape[:2], -1)

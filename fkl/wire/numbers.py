@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 LARGEST = 8
-"""Bytes of a number in memory."""
+"""Most bytes of one number in memory."""
 
 
 class Part(NamedTuple):
@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
 
 def of_array(kind: type[Any], values: Array, width: int) -> Part:
-    """All of an array, each scalar in so many bytes."""
+    """A whole array as bytes, with `width` bytes for each scalar."""
     return Part(
         kind, (values.shape, values.dtype.str), values.astype(f"{_kind_of_number(values.dtype)}{width}").tobytes()
     )
@@ -55,7 +55,7 @@ def to_bits(values: Array, bits: int) -> bytes:
 
 
 def from_bits(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
-    """So many numbers that `to_bits` wrote."""
+    """The numbers that `to_bits` wrote, `count` of them."""
     each = np.unpackbits(np.frombuffer(packed, np.uint8), count=count * bits).reshape(count, bits)
     whole = np.pad(each, ((0, 0), (64 - bits, 0)))
     return np.packbits(whole, axis=1).view(">u8").ravel().astype(np.uint64)
@@ -86,5 +86,5 @@ def narrowed(values: Array, width: int) -> Array:
 
 
 def _kind_of_number(dtype: np.dtype[Any]) -> str:
-    """Of the numbers that values travel as, whatever their width."""
+    """Letter of numpy for integers or floats, as which values of this type travel."""
     return "i" if dtype.kind in "iub" else "f"

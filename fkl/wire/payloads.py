@@ -58,7 +58,7 @@ class Dense(Payload, Protocol):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> Any:
-        """One of several clients, of what each has sent."""
+        """One payload of what several clients have sent."""
         ...
 
 
@@ -66,7 +66,7 @@ class Travelling:
     """A payload that a channel takes: its arrays, and what their leading axes are."""
 
     leading: ClassVar[Mapping[str, str]]
-    """By field, the letters of its leading axes, such as RK; an array may be None."""
+    """For each field the letters of its leading axes, such as RK; an array may be None."""
     factors: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not travel themselves: what travels is made of them."""
 
@@ -258,7 +258,7 @@ class PerClient(Summable):
 
 @dataclass(frozen=True)
 class Selected(Travelling):
-    """Some entries, other ones for each client, of what is the same for all who are sent it.
+    """Entries of one array that is the same for all clients; each client is sent entries of its own choice.
 
     Parameters
     ----------
@@ -593,13 +593,13 @@ def _travelled_entries(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 def _size_of_arrays(shape: tuple[int, ...], width: int) -> Size:
-    """Of clients that send all of an array (R, K, ...)."""
+    """Size of an array (R, K, ...) of which clients send all."""
     scalars = np.full((shape[0], 1), prod(shape[2:]))
     return Size(scalars, scalars * width)
 
 
 def _size_of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
-    """Of clients that send some entries, of `length` scalars each."""
+    """Size of the chosen entries, of `length` scalars each."""
     scalars = chosen.sum(axis=2) * length
     n = chosen.shape[2]
     bits = -(-n // 8) * (scalars > 0) if n > 1 else 0
