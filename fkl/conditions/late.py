@@ -129,14 +129,7 @@ class LateUpdates(OnMessages):
         """What arrives now, of this and of earlier rounds."""
         sent = () if memory is None else memory.sent
         if message is not None and share.any():
-            if self.drawn == "all":
-                delay = np.full(len(share), self.rounds)
-            else:
-                senders = np.arange(len(share)) if turn.senders is None else turn.senders
-                draw = 0 if self.drawn == "client" else turn.t + 1
-                uniform = turn.streams.alike(Role.DELAY, draw, int(senders.max()) + 1)[senders]
-                delay = (uniform * (self.rounds + 1)).astype(np.int64)
-            sent = (*sent, Sent(turn.t, message, share, turn.t + delay))
+            sent = (*sent, Sent(turn.t, message, share, turn.t + self._delays_of_senders(turn, len(share))))
         # The bank of the run is in every gradient: it is left out of what is kept, and put back into what arrives.
         late = OnTheWay(
             tuple(
@@ -168,6 +161,15 @@ class LateUpdates(OnMessages):
             )
             joined[name] = parts if isinstance(getattr(messages[0], name), tuple) else parts[0]
         return late, type(messages[0])(**joined), np.concatenate(shares)
+
+    def _delays_of_senders(self, turn: Turn, clients: int) -> NDArray[np.int64]:
+        """Rounds that the update of each sender is late, (n,)."""
+        if self.drawn == "all":
+            return np.full(clients, self.rounds)
+        senders = np.arange(clients) if turn.senders is None else turn.senders
+        draw = 0 if self.drawn == "client" else turn.t + 1
+        uniform = turn.streams.alike(Role.DELAY, draw, int(senders.max()) + 1)[senders]
+        return (uniform * (self.rounds + 1)).astype(np.int64)
 
 
 @dataclass(frozen=True)
