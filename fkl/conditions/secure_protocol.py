@@ -210,12 +210,7 @@ class Server:
         for words in self._masked.values():
             total += from_bits(words, self.bits, self.size)
         for one in self._shared:
-            shares = {}
-            for other in self._neighbours_heard(one):
-                if other in unmasking:
-                    place = self._neighbours_heard(other).index(one)
-                    shares[other + 1] = records_of_message(unmasking[other], SHARE)[place]
-            secret = recovered_secret(shares, self.threshold)
+            secret = recovered_secret(self._shares_of_secret(one, unmasking), self.threshold)
             if one in self._masked:  # its secret is the seed of its own mask; else the key of its masks with others
                 total -= pseudorandom_words(secret, self.size)
                 continue
@@ -228,6 +223,14 @@ class Server:
     def _neighbours_heard(self, one: int) -> list[int]:
         """Neighbours whose shares a client has."""
         return [other for other in self.graph[one] if other in self._shared]
+
+    def _shares_of_secret(self, one: int, unmasking: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Shares of a client's secret, by their places."""
+        found = {}
+        for other in self._neighbours_heard(one):
+            if other in unmasking:
+                found[other + 1] = records_of_message(unmasking[other], SHARE)[self._neighbours_heard(other).index(one)]
+        return found
 
 
 def play(
