@@ -168,10 +168,6 @@ class WrappedStar(Wrapped, Federated):
         self.condition.require_samples(world.problem)
         return super().init(world)
 
-    def broadcast(self, common: Common, server: Held, turn: Turn) -> Any:
-        """Not called: sending changes what the server remembers, see `tell`."""
-        return self.tell(common, server, turn)[1]
-
     def tell(self, common: Common, server: Held, turn: Turn) -> tuple[Held, Any]:
         """What the server tells, through the condition."""
         told, message = self.method.tell(common, server.method, turn)
