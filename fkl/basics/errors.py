@@ -49,7 +49,7 @@ def in_one_line(value: object) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """The first letters of a text, so many at most."""
+    """A text, cut after this number of letters."""
     return text if len(text) <= most else text[:most] + "..."
 
 

@@ -127,10 +127,10 @@ class Streams:
         return self.seed
 
     def _require_shared(self, role: Role) -> None:
-        """Refuse a role whose stream the parties do not share; here nobody is kept apart."""
+        """Refuse a role whose stream the parties do not share; these streams refuse nothing."""
 
     def _require_own(self, role: Role, numbers: range) -> None:
-        """Refuse what clients, agents or parties of other numbers draw; here nobody is kept apart."""
+        """Refuse what clients, agents or parties of other numbers draw; these streams refuse nothing."""
 
     def _of_round(self, role: Role, counter: list[int]) -> list[np.random.Generator]:
         """One generator a replicate, at a place of the stream that a round's numbers are drawn from."""
@@ -143,7 +143,7 @@ class Streams:
 
 @lru_cache(maxsize=1 << 12)
 def _sequence(seed: int, replicate: int, role: Role, *client: int) -> np.random.SeedSequence:
-    """Made once, not in every round; nobody spawns from it, since that would change it."""
+    """Made once, not in every round; it must not be spawned from, since that would change it."""
     return np.random.SeedSequence((seed, replicate, int(role), *client))
 
 

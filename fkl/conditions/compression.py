@@ -60,7 +60,7 @@ class Compression(OnMessages):
         return ("uplink", "broadcast") * self.up + ("downlink",) * self.down
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """What is left out of a message to all clients is made up for in the next; of one to each nobody keeps it."""
+        """Refuse a server that sends each client its own: only what messages to all leave out is kept."""
         alike = not self.down or self.full or not getattr(method, "draws_for_clients", False)
         require(alike, "compression.down", self.down, f"false for {method.label}, whose server sends each its own")
 
@@ -252,7 +252,7 @@ class TopK(Compression):
         return self.share == 1
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Sparse:
-        """The largest of the entries that would have travelled."""
+        """The largest of the entries that the message holds."""
         R, K = values.shape[:2]
         travels = np.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape).reshape(
             R, K, -1

@@ -5,7 +5,7 @@ signatures that keep off a server which departs from it; on a complete graph the
 et al., Secure Single-Server Aggregation with (Poly)Logarithmic Overhead (CCS 2020), algorithm 2, whose neighbours the
 server draws. Every party is a class, every message bytes.
 
-For experiments: nobody has looked for side channels, and who is who, a public-key infrastructure would have to say.
+For experiments only: side channels were not examined, and there is no public-key infrastructure for identities.
 """
 
 import os
@@ -74,7 +74,7 @@ def pseudorandom_words(seed: bytes, size: int) -> Words:
 
 
 def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
-    """Each one's neighbours: all others, or so many, an even number, on either side where all stand in this order."""
+    """Neighbours of each client: all others, or the nearest ones in this order, half of them on either side."""
     n = len(order)
     reach = n - 1 if neighbours is None else min(neighbours, n - 1)
     if reach >= n - 1:
@@ -85,7 +85,7 @@ def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
 
 @dataclass
 class Client:
-    """One client, who is asked four times.
+    """One client, which is asked four times.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Client:
 
 @dataclass
 class Server:
-    """The server, who passes on what it cannot read, and adds up.
+    """The server, which passes on what it cannot read, and adds up masked vectors.
 
     Parameters
     ----------

@@ -63,13 +63,13 @@ class OnMessages:
     ) -> tuple[Any, Any, Array]:
         """The server's memory, and the message and the shares (K,) that its method is given.
 
-        The message is None where nobody has answered, or clients send nothing. Of no message, or of shares that are all
-        0, nothing is learned.
+        The message is None where no client has answered, or clients send nothing. The method learns nothing where there
+        is no message, or all shares are 0.
         """
         return memory, message, share
 
     def agent_starts(self, known: Any, agents: int) -> Any:
-        """The memory of so many agents before the first round, when all hold the same of every neighbour: `known`."""
+        """The memory of all agents before the first round, when they hold the same of every neighbour: `known`."""
         return None
 
     def agent_sends(

@@ -91,7 +91,7 @@ def brought_by(group: str, name: str) -> list[str]:
 
 
 class _Chosen(NamedTuple):
-    """What is chosen of a group, and by whom: a word, or a file."""
+    """The choice of a group, and the word or file that made it."""
 
     value: Any
     by: str

@@ -199,7 +199,7 @@ def _single_values(value: Any) -> Iterator[Any]:
 
 
 def _allowed_by_type(target: type, key: str, error: Exception) -> str:
-    """What a field's type lets in, in words."""
+    """The values that a field's type allows, in words."""
     annotation = str(next(one.type for one in target.__dataclass_fields__.values() if one.name == key))  # type: ignore[attr-defined]
     words = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a word"}
     for name, meaning in words.items():

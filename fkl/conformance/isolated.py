@@ -24,7 +24,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
     Parameters
     ----------
     method : Federated, Decentralized, VerticalMethod or Learner
-        Of a `Learner` there is one client and nobody to tell: nothing is compared.
+        A `Learner` has one client and no server: nothing is compared.
     world : callable
         Makes worlds of one replicate.
     party : PartyObject or PartyProcess

@@ -28,7 +28,7 @@ class LoneActor:
         self._actor: Actor | None = None
 
     def work(self, post: Posted | None) -> tuple[list[Posted], int | None, Any]:
-        """Take a letter, and work until the next one is needed: what it sends, whom it waits for, what it learned."""
+        """Take a letter and work until the next one is needed; return what is sent, who is waited for, and the result."""
         waits_for, learned = None, None
         self._actor = self._actor or self._method.party(self._own, self._wire)
         try:
@@ -62,7 +62,7 @@ class Heard(NamedTuple):
 
 
 class Mail:
-    """What carries letters between parties, weighs them, and keeps them where somebody listens."""
+    """Carries letters between parties and weighs them; keeps them where `heard` is given."""
 
     def __init__(self, parties: list[Any], heard: list[Heard] | None = None) -> None:
         self._parties, self._heard = parties, heard

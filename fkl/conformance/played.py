@@ -87,7 +87,7 @@ class Carrier:
 
     def all_shown(self, seen: Mapping[int, Shown]) -> Shown:
         """What a round showed of all parties, of those that were there; NaN of the others."""
-        if not seen:  # nobody is there, and nothing is shown
+        if not seen:  # no party is present, so nothing is shown
             return {}
         absent = {name: np.full(part.shape, np.nan) for name, part in next(iter(seen.values())).items()}
         every = [seen.get(k, absent) for k in range(self._parties)]

@@ -180,7 +180,7 @@ class Recorder(Channel):
         super().record_messages(kind, messages, scalars, size, timed)
 
     def _count_messages(self, direction: str, message: Any, times: NDArray[Any]) -> None:
-        """Count what would travel, client by client, each so many times."""
+        """Count what travels, client by client; `times` says how often each client's message does."""
         self.forms.append((f"{direction} of round {self._t + 1}", form_of_message(message)))
         messages = np.broadcast_to(times, self.ledger.shape)
         for _, payloads in kinds(message):
@@ -259,7 +259,7 @@ class Conformance:
         """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
         run = scenario(*overrides, folder=folder)
         given = prepare(run)
-        # Somebody is absent now and then, where the method allows it, and nobody is yet.
+        # Where the method allows it and no client is absent yet, some are made absent in some rounds.
         if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
             with suppress(BadValue), without_output():
                 thinned = scenario(*overrides, *ABSENCE, folder=folder)

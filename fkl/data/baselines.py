@@ -1,4 +1,4 @@
-"""What predicting without learning would have come to, on the samples that a judge judges."""
+"""Errors of predictions without learning, on the samples that a method is judged on."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple

@@ -143,7 +143,7 @@ def _is_missing(cell: str) -> bool:
 
 
 def _number(cell: str) -> float | None:
-    if "_" in cell:  # a name to everybody but Python
+    if "_" in cell:  # Python reads 1_000 as a number, but it is a name
         return None
     try:
         return float(cell)

@@ -18,7 +18,7 @@ Array = NDArray[np.floating]
 
 DENSE_AGENTS = 20
 DENSE_SHARE = 1 / 6
-"""Up to so many agents, or from this share of ones in the adjacency matrix on, a dense product is the quicker."""
+"""A dense product is faster up to this number of agents, or from this share of ones in the adjacency matrix on."""
 DENSE_EIGENVALUES = 500
 RESTARTS = 100
 BESIDE = 1e-6
@@ -112,7 +112,7 @@ class Awake:
     listeners : (R, K) float64
         How many hear each agent.
     returned : (R, K) bool
-        Whether somebody hears it who did not in the iteration before.
+        Whether an agent hears it that did not in the iteration before.
     """
 
     up: NDArray[np.bool_]

@@ -145,7 +145,7 @@ class Channel:
         return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
 
     def any_answer(self, heard: Array, together: int) -> Any:
-        """Whether anyone has answered: clients whose shares are `heard` (K,), of so many that take part in all."""
+        """Whether any client has answered, from the shares `heard` (K,); `together` clients take part in all."""
         return bool(heard.any())
 
     def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
@@ -171,7 +171,7 @@ class Channel:
         ----------
         message : dataclass of payloads
         sends : (R, K) bool
-            Who sends it; nobody is told who does not.
+            Which agents send it; the others are not told which do not.
         topology : Topology
         awake : Awake or None
 

@@ -21,7 +21,7 @@ class Coded(Summable):
         return PerClient(self.values).tile_sums(share)
 
     def added_to(self: Any, held: Array) -> Array:
-        """What a receiver holds from now on, who held (R, K, ...): the message, or both together."""
+        """What a receiver that held (R, K, ...) holds from now on: the message, or the sum of both."""
         sent: Array = held + self.values if self.adds else self.values
         return sent
 
@@ -64,7 +64,7 @@ class Quantised(Coded):
     def stochastic(
         cls, values: Array, bits: int, uniform: Array, chosen: NDArray[np.bool_] | None = None, adds: bool = False
     ) -> "Quantised":
-        """The step below or above, as `uniform` in [0, 1) has it: the nearer the likelier, without bias."""
+        """The step below or above, chosen by `uniform` in [0, 1): the nearer one is likelier, so there is no bias."""
         unit, steps = _in_steps(values, bits)
         below = np.floor(steps)
         codes = below + (uniform >= 1 - (steps - below))  # not floor(steps + uniform), which rounding may take too far
@@ -230,7 +230,7 @@ class Residues(Travelling):
     bits: int
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`: so many bits each, in whole bytes."""
+        """As `Payload.wire_size`: `bits` bits for each number, in whole bytes."""
         R, count = len(self.values), prod(self.values.shape[2:])
         return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
 
@@ -281,7 +281,7 @@ class Padding(Travelling):
 
 
 def position_bits(kept: Counts, size: int) -> Counts:
-    """Bits that tell which `kept` of so many entries travel: a mask, or a number of ceil(log2 size) bits for each."""
+    """Bits that tell which entries travel: a mask of all, or a number of ceil(log2 size) bits for each one kept."""
     return np.minimum(size * (kept > 0), kept * (size - 1).bit_length())
 
 

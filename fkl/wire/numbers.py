@@ -49,7 +49,7 @@ def array_of(part: Part) -> Array:
 
 
 def to_bits(values: Array, bits: int) -> bytes:
-    """Whole numbers (n,) modulo 2^bits, so many bits each, one after another, in whole bytes."""
+    """Whole numbers (n,) modulo 2^bits as bytes, `bits` bits for each, one after another."""
     each = np.unpackbits(values.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)[:, 64 - bits :]
     return np.packbits(each).tobytes()
 
@@ -69,7 +69,7 @@ def narrowed(values: Array, width: int) -> Array:
     TypeError
         If it is no plain array of numbers in the machine's byte order, whose type would say something by itself.
     OverflowError
-        For whole numbers that so many bytes do not hold.
+        For whole numbers that `width` bytes cannot hold.
     """
     dtype = getattr(values, "dtype", np.dtype(object))
     numbers = dtype.kind in "biuf" and dtype.isnative and dtype.itemsize <= LARGEST

@@ -26,7 +26,7 @@ Counts = NDArray[np.int64]
 
 
 class Size(NamedTuple):
-    """Scalars and bytes that each client sends or receives, (R, K) or (R, 1); nobody is sent a message of 0 bytes."""
+    """Scalars and bytes that each client sends or receives, (R, K) or (R, 1); a message of 0 bytes is not sent."""
 
     scalars: Counts
     size: Counts
@@ -158,7 +158,7 @@ class Summable(Travelling):
         return only
 
     def mean(self, share: Array) -> Array:
-        """Sum over clients, weighted by their share (K,), 0 of whoever is absent: (R, ...)."""
+        """Sum over clients, weighted by their share (K,), which is 0 for absent clients: (R, ...)."""
         return self.of_sums(*self.sums(share))
 
 
@@ -242,7 +242,7 @@ class PerClient(Summable):
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
     def added_to(self, held: Array) -> Array:
-        """What a receiver holds from now on, who held (R, K, ...): the message."""
+        """What a receiver that held (R, K, ...) holds from now on: the message."""
         return self.values
 
     def squared_norm(self) -> NDArray[np.float64]:
