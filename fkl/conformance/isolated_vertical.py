@@ -28,7 +28,7 @@ class LoneActor:
         self._actor: Actor | None = None
 
     def work(self, post: Posted | None) -> tuple[list[Posted], int | None, Any]:
-        """Take a letter and work until the next one is needed; return what is sent, who is waited for, and the result."""
+        """Take a letter and work until the next one is needed; return letters, the awaited sender, and the result."""
         waits_for, learned = None, None
         self._actor = self._actor or self._method.party(self._own, self._wire)
         try:

@@ -25,25 +25,14 @@ class Dataset(Protocol):
     One that reads a file of the user's own has no `files` but a `fingerprint`, the file's SHA-256.
     """
 
-    @property
-    def name(self) -> str:
-        """Its name on a command line."""
-
-    @property
-    def title(self) -> str:
-        """What it is, in a few words."""
-
-    @property
-    def files(self) -> tuple["DataFile", ...]:
-        """All its files."""
-
-    @property
-    def licence(self) -> str:
-        """Licence of its files."""
-
-    @property
-    def shape(self) -> str:
-        """Rows x features."""
+    name: str
+    """Its name on a command line."""
+    title: str
+    """What it is, in a few words."""
+    files: tuple["DataFile", ...]
+    licence: str
+    shape: str
+    """Rows x features."""
 
     def load(self, store: "Store", rng: "np.random.Generator") -> "Table":
         """Read or generate the table.

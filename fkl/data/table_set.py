@@ -44,12 +44,6 @@ class TableSet:
         made.__doc__, made.__module__ = cls.__doc__, cls.__module__
         return made
 
-    @classmethod
-    def from_node(cls, node: Mapping[str, Any]) -> "TableSet":
-        """The data set of a node that is known to be right, such as those that fkl ships."""
-        values = {key: value for key, value in node.items() if key != "_target_"}
-        return cls.with_keys(values)(**values)
-
     @cached_property
     def layout(self) -> Layout:
         """How the files are read with the keys that the user set."""

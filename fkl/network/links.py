@@ -18,10 +18,8 @@ DIAGONAL = 2**0.5
 class Links(Protocol):
     """Which links of a graph are up; a function of the seed, the replicate and the iteration."""
 
-    @property
-    def always_up(self) -> bool:
-        """Whether all of them always are, so that there is nothing to draw."""
-        ...
+    always_up: bool
+    """Whether all of them always are, so that there is nothing to draw."""
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
