@@ -6,7 +6,7 @@ from contextlib import contextmanager
 TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
 """How numpy starts to say that no memory could hold an array."""
 LETTERS_SHOWN = 200
-"""Of a value: a whole file name, but not the thousand digits of a slip."""
+"""Most letters of a value in a message: enough for a file name, but not for a number of a thousand digits."""
 
 
 class FklError(Exception):
@@ -53,8 +53,12 @@ class BadValue(FklError):
 
 def in_one_line(value: object) -> str:
     """What a message of one line shows of a value."""
-    words = " ".join(str(value).split())
-    return words if len(words) <= LETTERS_SHOWN else words[:LETTERS_SHOWN] + "..."
+    return shortened(" ".join(str(value).split()), LETTERS_SHOWN)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text, cut after this number of letters."""
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def plural(number: int, what: str) -> str:

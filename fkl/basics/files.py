@@ -83,11 +83,7 @@ def flush_to_disk(stream: BinaryIO) -> None:
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as stream:
-        return _sha256_from_here(stream)
-
-
-def _sha256_from_here(stream: Any) -> str:
-    return hashlib.file_digest(stream, "sha256").hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def write_arrays(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -140,7 +136,7 @@ def write_sealed(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         stream.write(bytes(SEAL))
         np.savez(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
         stream.seek(SEAL)
-        digest = _sha256_from_here(stream)
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
         stream.seek(0)
         stream.write(f"{digest}\n".encode())
 
@@ -156,7 +152,7 @@ def read_sealed(path: Path) -> dict[str, NDArray[Any]]:
     """
     with path.open("rb") as stream:
         seal = stream.read(SEAL)
-        if seal != f"{_sha256_from_here(stream)}\n".encode():
+        if seal != f"{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode():
             raise DamagedError("its SHA-256 is not the one it was written with")
         stream.seek(SEAL)
         try:

@@ -18,7 +18,7 @@ PROC = Path("/proc")
 LIMITS = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
 USED = {"cgroup2": "memory.current", "cgroup": "memory.usage_in_bytes"}
 FILE_CACHE = {"cgroup2": "inactive_file", "cgroup": "total_inactive_file"}
-"""By version of cgroups: files of limits and use, and the line of memory.stat for what the kernel gives back."""
+"""For each version of cgroups: files of limits and use, and the line of memory.stat for what can be reclaimed."""
 
 
 def available_bytes() -> int:
@@ -119,7 +119,7 @@ def _free_in_machine() -> int:
 
 
 def _bytes_in_statm(column: int) -> int | None:
-    """Bytes of address space (column 0) or of own data (5) that this process holds; None where nobody counts."""
+    """Bytes of address space (column 0) or own data (5) of this process; None where the system does not count them."""
     try:
         return int((PROC / "self" / "statm").read_text().split()[column]) * resource.getpagesize()
     except OSError:
@@ -148,17 +148,14 @@ def _free_in_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosix
     inner = path.relative_to(root) if path.is_relative_to(root) else PurePosixPath()  # in a container, its own root
     folder = place / inner
     for group in [folder, *folder.parents][: len(inner.parts) + 1]:
+        limits = []
+        for name in LIMITS[kind]:
+            with suppress(OSError, ValueError):  # where there is no such file, or it says max
+                limits.append(int((group / name).read_text()))
+        limits = [limit for limit in limits if limit < 2**62]  # nearly 2^63 is the first version's word for max
         with suppress(OSError, ValueError):
-            limits = [limit for name in LIMITS[kind] if (limit := _read_limit(group / name)) is not None]
             if limits:  # else spare the kernel its count, which takes it milliseconds
                 used = int((group / USED[kind]).read_text())
                 stat = dict(line.split(" ") for line in (group / "memory.stat").read_text().splitlines())
                 free = int(stat.get(FILE_CACHE[kind], 0)) - used
                 yield from (limit + free for limit in limits)
-
-
-def _read_limit(file: Path) -> int | None:
-    """Bytes; None where there is no such file, or it says max, in the first version's words nearly 2^63."""
-    with suppress(OSError, ValueError):
-        return limit if (limit := int(file.read_text())) < 2**62 else None
-    return None

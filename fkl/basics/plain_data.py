@@ -7,7 +7,6 @@ already, that are fkl's own or dataclasses or named tuples, and that do nothing 
 import sys
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,23 +52,26 @@ class Writer:
             return {kind.__name__: items if kind is bytes else list(map(self.to_plain, items))}
         number = len(self._known)
         self._known[id(value)] = number, value
-        return {"number": number, **self._numbered(value)}
-
-    def _numbered(self, value: Any) -> dict[str, Any]:
-        kind = type(value)
+        plain: dict[str, Any]
         if kind is list:
-            return {"list": list(map(self.to_plain, value))}
-        if kind is dict:
-            return {"dict": [[self.to_plain(key), self.to_plain(item)] for key, item in value.items()]}
-        if isinstance(value, np.ndarray | np.generic):
-            return {"scalar" if isinstance(value, np.generic) else "array": self._set_apart(value)}
-        if kind is np.random.Generator:
-            return {"generator": self._generator(value)}
-        if isinstance(value, tuple):
-            return {"named": name_of(kind), "items": list(map(self.to_plain, value))}
-        if hasattr(kind, "__array__"):  # another library's, read again as numpy's
-            return {"array": self._set_apart(value)}
-        return {"object": name_of(kind), "state": self.to_plain(_attributes_of(value))}
+            plain = {"list": list(map(self.to_plain, value))}
+        elif kind is dict:
+            plain = {"dict": [[self.to_plain(key), self.to_plain(item)] for key, item in value.items()]}
+        elif isinstance(value, np.ndarray | np.generic):
+            plain = {"scalar" if isinstance(value, np.generic) else "array": self._set_apart(value)}
+        elif kind is np.random.Generator:
+            bits: Any = value.bit_generator
+            if type(bits).__name__ not in GENERATORS or not isinstance(bits.seed_seq, np.random.SeedSequence):
+                raise NotPlainError(f"a random generator of {type(bits).__name__}")
+            names = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
+            plain = {"generator": self.to_plain([bits.state, {name: getattr(bits.seed_seq, name) for name in names}])}
+        elif isinstance(value, tuple):
+            plain = {"named": name_of(kind), "items": list(map(self.to_plain, value))}
+        elif hasattr(kind, "__array__"):  # another library's, read again as numpy's
+            plain = {"array": self._set_apart(value)}
+        else:
+            plain = {"object": name_of(kind), "state": self.to_plain(_attributes_of(value))}
+        return {"number": number, **plain}
 
     def _set_apart(self, value: Any) -> str:
         array = np.asarray(value)
@@ -78,14 +80,6 @@ class Writer:
         name = f"array{len(self.arrays)}"
         self.arrays[name] = array
         return name
-
-    def _generator(self, value: np.random.Generator) -> Any:
-        bits: Any = value.bit_generator
-        if type(bits).__name__ not in GENERATORS or not isinstance(bits.seed_seq, np.random.SeedSequence):
-            raise NotPlainError(f"a random generator of {type(bits).__name__}")
-        seed = bits.seed_seq
-        children = {"entropy": seed.entropy, "spawn_key": seed.spawn_key, "pool_size": seed.pool_size}
-        return self.to_plain([bits.state, children | {"n_children_spawned": seed.n_children_spawned}])
 
 
 class Reader:
@@ -121,36 +115,31 @@ class Reader:
                 return kind(map(self.value, plain[kind.__name__]))
         if "bytes" in plain:
             return bytes(plain["bytes"])
-        return self._numbered(plain, partial(self._known.__setitem__, plain["number"]))
-
-    def _numbered(self, plain: dict[str, Any], know: Any) -> Any:
         made: Any
+        number = plain["number"]
         if "list" in plain:
-            know(made := [])
+            made = self._known[number] = []  # known before what it holds, which may be itself
             made.extend(map(self.value, plain["list"]))
         elif "dict" in plain:
-            know(made := {})
+            made = self._known[number] = {}
             made.update((self.value(key), self.value(item)) for key, item in plain["dict"])
         elif "array" in plain:
-            know(made := self._arrays[plain["array"]])
+            made = self._known[number] = self._arrays[plain["array"]]
         elif "scalar" in plain:
-            know(made := self._arrays[plain["scalar"]][()])
+            made = self._known[number] = self._arrays[plain["scalar"]][()]
         elif "generator" in plain:
-            know(made := self._generator(plain["generator"]))
+            state, seed = self.value(plain["generator"])
+            bits = GENERATORS[state["bit_generator"]](np.random.SeedSequence(**seed))
+            bits.state = state
+            made = self._known[number] = np.random.Generator(bits)
         elif "named" in plain:
-            know(made := tuple.__new__(class_of(plain["named"]), list(map(self.value, plain["items"]))))
+            items = list(map(self.value, plain["items"]))
+            made = self._known[number] = tuple.__new__(class_of(plain["named"]), items)
         else:
-            made = object.__new__(class_of(plain["object"]))
-            know(made)
+            made = self._known[number] = object.__new__(class_of(plain["object"]))
             for name, item in self.value(plain["state"]).items():
                 object.__setattr__(made, name, item)
         return made
-
-    def _generator(self, plain: Any) -> np.random.Generator:
-        state, seed = self.value(plain)
-        bits = GENERATORS[state["bit_generator"]](np.random.SeedSequence(**seed))
-        bits.state = state
-        return np.random.Generator(bits)
 
 
 def _attributes_of(value: Any) -> dict[str, Any]:

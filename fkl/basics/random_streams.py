@@ -57,20 +57,24 @@ class Streams:
     replicates: tuple[int, ...]
 
     def replicate(self, r: int) -> "Streams":
-        """Those of one of these replicates, the one at place r."""
+        """The streams of the replicate at place r."""
         return Streams(self.seed, (self.replicates[r],))
 
     def generators(self, role: Role) -> list[np.random.Generator]:
         """One generator a replicate, at the start of its stream."""
+        self._require_shared(role)
         entropy = [self._sequence(replicate, role).entropy for replicate in self.replicates]
         return [np.random.default_rng(np.random.SeedSequence(one)) for one in entropy]  # which may be spawned from
 
     def of_all_replicates(self, role: Role) -> np.random.Generator:
         """A stream that all replicates share."""
-        return shared_generator(self.seed, role)
+        self._require_shared(role)
+        return shared_generator(self._seed, role)
 
     def uniform(self, role: Role, t: int, size: int, first: int = 0) -> NDArray[np.float64]:
         """Numbers first, first + 1, ... in [0, 1) of round t, (R, size), the same whatever else is drawn."""
+        if role != Role.FEATURES:  # which all parties draw alike
+            self._require_own(role, range(first, first + size))
         block, skipped = divmod(first, NUMBERS_A_COUNT)
         drawn = [stream.random(skipped + size)[skipped:] for stream in self._of_round(role, [block, 0, 0, t])]
         return np.array(drawn)  # in a quarter of the time of np.stack
@@ -83,6 +87,7 @@ class Streams:
         draw : int
             Which of the round's draws for this role it is, from 0: numbers of two draws are independent.
         """
+        self._require_own(role, clients)
         block, skipped = divmod(clients.start * size, NUMBERS_A_COUNT)
         count = len(clients) * size
         drawn = [stream.random(skipped + count)[skipped:] for stream in self._of_round(role, [block, 0, draw, t])]
@@ -90,28 +95,42 @@ class Streams:
 
     def alike(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
         """Numbers in [0, 1) of round t, (size,), that all replicates share; the first ones whatever the size."""
-        sequence = np.random.SeedSequence((self.seed, 0, int(role)))
+        self._require_own(role, range(0))  # of no party alone, but not for others to draw from as well
+        sequence = np.random.SeedSequence((self._seed, 0, int(role)))
         return np.random.Generator(np.random.Philox(sequence, counter=[0, 0, 0, t])).random(size)
 
     def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
         """Numbers in [0, 1) of shape (R, size) for round t from a client's own seed, which no other client knows."""
+        self._require_own(role, range(client, client + 1))
         start = [0, 0, 0, t]
-        seeds = [_sequence(self.seed, replicate, role, client) for replicate in self.replicates]
+        seeds = [_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
         return np.array([np.random.Generator(np.random.Philox(seed, counter=start)).random(size) for seed in seeds])
 
     def uniform_of_rounds(self, role: Role, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-        """As `uniform`, of several rounds at once, (T, R, size), in half the time."""
+        """As `uniform`, of several rounds at once, (T, R, size), in half the time; of a role that all parties share."""
+        self._require_shared(role)
         sequences = [self._sequence(replicate, role) for replicate in self.replicates]
         return np.stack([_of_rounds(sequence, rounds, size) for sequence in sequences], axis=1)
 
     def private_of_rounds(self, role: Role, client: int, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
         """As `private`, of several rounds at once, (T, R, size)."""
-        sequences = [_sequence(self.seed, replicate, role, client) for replicate in self.replicates]
+        self._require_own(role, range(client, client + 1))
+        sequences = [_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
         return np.stack([_of_rounds(sequence, rounds, size) for sequence in sequences], axis=1)
 
     def own(self, parties: range, shared: "tuple[Role, ...] | None" = None) -> "OwnStreams":
         """What of these the parties of these numbers may draw; `shared` as in `OwnStreams`."""
         return OwnStreams(self, parties, SHARED if shared is None else shared)
+
+    @property
+    def _seed(self) -> int:
+        return self.seed
+
+    def _require_shared(self, role: Role) -> None:
+        """Refuse a role whose stream the parties do not share; these streams refuse nothing."""
+
+    def _require_own(self, role: Role, numbers: range) -> None:
+        """Refuse what clients, agents or parties of other numbers draw; these streams refuse nothing."""
 
     def _of_round(self, role: Role, counter: list[int]) -> list[np.random.Generator]:
         """One generator a replicate, at a place of the stream that a round's numbers are drawn from."""
@@ -119,12 +138,12 @@ class Streams:
         return [np.random.Generator(np.random.Philox(sequence, counter=counter)) for sequence in sequences]
 
     def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
-        return _sequence(self.seed, replicate, role)
+        return _sequence(self._seed, replicate, role)
 
 
 @lru_cache(maxsize=1 << 12)
 def _sequence(seed: int, replicate: int, role: Role, *client: int) -> np.random.SeedSequence:
-    """Made once, not in every round; nobody spawns from it, since that would change it."""
+    """Made once, not in every round; it must not be spawned from, since that would change it."""
     return np.random.SeedSequence((seed, replicate, int(role), *client))
 
 
@@ -176,53 +195,19 @@ class OwnStreams(Streams):
 
     @property
     def seed(self) -> int:  # type: ignore[override]
-        """Nobody's own."""
+        """Refused: with the seed, a party could draw everybody's numbers."""
         raise NotYoursError("it asks for the seed, from which everybody's numbers follow")
 
     def replicate(self, r: int) -> "OwnStreams":
-        """Those of one of these replicates, the one at place r."""
+        """The streams of the replicate at place r."""
         return OwnStreams(self._all.replicate(r), self._parties, self._shared, self.drawn)
 
-    def generators(self, role: Role) -> list[np.random.Generator]:
-        """As `Streams.generators`, of a role that all share."""
-        self._require_shared(role)
-        return self._all.generators(role)
+    @property
+    def _seed(self) -> int:
+        return self._all._seed
 
-    def of_all_replicates(self, role: Role) -> np.random.Generator:
-        """As `Streams.of_all_replicates`, of a role that all share."""
-        self._require_shared(role)
-        return self._all.of_all_replicates(role)
-
-    def uniform(self, role: Role, t: int, size: int, first: int = 0) -> NDArray[np.float64]:
-        """As `Streams.uniform`: features, or its own numbers."""
-        if role != Role.FEATURES:
-            self._require_own(role, range(first, first + size))
-        return self._all.uniform(role, t, size, first)
-
-    def vectors(self, role: Role, t: int, clients: range, size: int, draw: int = 0) -> NDArray[np.float64]:
-        """As `Streams.vectors`, its own."""
-        self._require_own(role, clients)
-        return self._all.vectors(role, t, clients, size, draw)
-
-    def alike(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
-        """As `Streams.alike`, of a role that is neither the features' nor any client's."""
-        self.drawn.add(Role(role))
-        return self._all.alike(role, t, size)
-
-    def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
-        """As `Streams.private`, of its own seed."""
-        self._require_own(role, range(client, client + 1))
-        return self._all.private(role, client, t, size)
-
-    def uniform_of_rounds(self, role: Role, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-        """As `Streams.uniform_of_rounds`, of what all share."""
-        self._require_shared(role)
-        return self._all.uniform_of_rounds(role, rounds, size)
-
-    def private_of_rounds(self, role: Role, client: int, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-        """As `Streams.private_of_rounds`, of its own seed."""
-        self._require_own(role, range(client, client + 1))
-        return self._all.private_of_rounds(role, client, rounds, size)
+    def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
+        return self._all._sequence(replicate, role)
 
     def _require_shared(self, role: Role) -> None:
         if role not in self._shared:

@@ -31,7 +31,7 @@ NAMES = {
 
 
 class OldPaths(MetaPathFinder, Loader):
-    """Gives what is in the module of today to whoever imports an old path."""
+    """Loads an old import path as the module that took its place."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from fkl.basics.errors import install_hint
 
 INSTALLED = find_spec("dp_accounting") is not None
-"""Whether there is somebody to ask, without asking: the import takes seconds."""
+"""Whether dp-accounting is installed; it is not imported for this, since that takes seconds."""
 MISSING = f"no epsilon is told: dp-accounting, which computes it, comes with {install_hint('privacy')}"
 
 
 def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[np.float64]:
-    """Epsilon of so many Gaussian mechanisms, one after another.
+    """Epsilon of a number of Gaussian mechanisms, one after another.
 
     Each may depend on what those before it told. n of them, of a noise multiplier sigma, tell as much as one of
     sigma / sqrt(n) (Dong, Roth and Su, Gaussian Differential Privacy, 2022, corollary 3.3), whose epsilon for delta is

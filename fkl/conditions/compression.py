@@ -22,7 +22,7 @@ from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse
 from fkl.wire.ledger import Direction
-from fkl.wire.payloads import PerClient, SameForAll, kinds
+from fkl.wire.payloads import PerClient, SameForAll, kinds, with_axes_of
 
 ROUNDINGS = ("stochastic", "nearest")
 FULL = 32
@@ -33,7 +33,7 @@ ANOTHER_EXCHANGE = 2**32
 
 @dataclass
 class Memory:
-    """By kind and place: on a star what is left to send, on a graph what the neighbours hold; (R, K, ...) each."""
+    """Arrays (R, K, ...) by kind and place: what is left to send on a star, what the neighbours hold on a graph."""
 
     held: Mapping[str, Array]
 
@@ -56,11 +56,11 @@ class Compression(OnMessages):
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """Of the messages that it is for."""
+        """Directions of the messages that are compressed."""
         return ("uplink", "broadcast") * self.up + ("downlink",) * self.down
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """What is left out of a message to all clients is made up for in the next; of one to each nobody keeps it."""
+        """Refuse a server that sends each client its own: only what messages to all leave out is kept."""
         alike = not self.down or self.full or not getattr(method, "draws_for_clients", False)
         require(alike, "compression.down", self.down, f"false for {method.label}, whose server sends each its own")
 
@@ -86,7 +86,7 @@ class Compression(OnMessages):
         raise NotImplementedError
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """With what was left of those before; who is absent sends nothing, and keeps it."""
+        """Add what earlier messages left out; an absent client sends nothing and keeps it for later."""
         if not self.up:
             return memory, message
         return self._with_error_feedback(common, memory, message, samples.present, turn, Role.COMPRESSION)
@@ -110,7 +110,7 @@ class Compression(OnMessages):
 
         def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Sparse:
             change = self._code_received(common, values - held[name], None, True, draw)
-            held[name] = np.where(_with_axes_of(sends, values), change.added_to(held[name]), held[name])
+            held[name] = np.where(with_axes_of(values, sends), change.added_to(held[name]), held[name])
             return change
 
         return Memory(held), self._coded_message(message, turn, Role.COMPRESSION, coded, ""), sends
@@ -134,8 +134,8 @@ class Compression(OnMessages):
             if self.unbiased:
                 return self._code_received(common, values, chosen, False, draw)
             left = held.get(name, np.zeros_like(values))
-            sent = _with_axes_of(np.broadcast_to(present, values.shape[:2]), values)
-            travels = np.ones_like(sent) if chosen is None else _with_axes_of(chosen, values)
+            sent = with_axes_of(values, np.broadcast_to(present, values.shape[:2]))
+            travels = np.ones_like(sent) if chosen is None else with_axes_of(values, chosen)
             p = np.where(travels, values + left, 0)  # Algorithm 1, line 4, the step gamma being the server's
             code = self._code_received(common, p, chosen, False, draw)  # line 5
             held[name] = np.where(travels & sent, p - code.values, left)  # line 7
@@ -207,12 +207,12 @@ class Uniform(Compression):
 
     @property
     def full(self) -> bool:
-        """At so many bits."""
+        """Whether scalars have all their bits."""
         return self.bits == FULL
 
     @property
     def unbiased(self) -> bool:
-        """By random rounding."""
+        """Whether rounding is random."""
         return self.rounding == "stochastic"
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
@@ -248,13 +248,13 @@ class TopK(Compression):
 
     @property
     def full(self) -> bool:
-        """With all entries."""
+        """Whether all entries travel."""
         return self.share == 1
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Sparse:
-        """The largest of the entries that would have travelled."""
+        """The largest of the entries that the message holds."""
         R, K = values.shape[:2]
-        travels = np.broadcast_to(True if chosen is None else _with_axes_of(chosen, values), values.shape).reshape(
+        travels = np.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape).reshape(
             R, K, -1
         )
         k = np.ceil(self.share * travels.sum(axis=2, keepdims=True) - 1e-9)  # 0.1 * 30 is a little above 3
@@ -282,13 +282,8 @@ class Sign(Compression):
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
         """The signs, and the mean magnitude of each vector."""
-        travels = np.broadcast_to(True if chosen is None else _with_axes_of(chosen, values), values.shape)
+        travels = np.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape)
         codes = (np.where(values >= 0, 1, -1) * travels).astype(np.int16)
         d = np.maximum(travels.sum(axis=-1, keepdims=True), 1)
         unit = (np.abs(values).sum(axis=-1, keepdims=True) / d).astype(values.dtype)
         return Quantised(codes, unit, 1, chosen, adds)
-
-
-def _with_axes_of(flags: NDArray[np.bool_], values: Array) -> NDArray[np.bool_]:
-    """Of (R, K) or (R, K, n), with as many axes as the values have."""
-    return flags.reshape(flags.shape + (1,) * (values.ndim - flags.ndim))

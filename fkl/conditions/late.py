@@ -20,7 +20,7 @@ DRAWN = ("all", "client", "message")
 
 
 class NoBank:
-    """Where the bank of the run belongs, which is not kept twice."""
+    """Stands where the bank of the run belongs, so that it is not kept twice."""
 
 
 @dataclass(frozen=True)

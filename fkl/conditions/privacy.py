@@ -7,19 +7,19 @@ McMahan et al., Learning Differentially Private Recurrent Language Models (2018)
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from fkl.basics.errors import BadValue, require
+from fkl.basics.errors import require
 from fkl.basics.random_streams import Role
 from fkl.conditions import accountant
-from fkl.conditions.wrapped import OnMessages
+from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.wire.payloads import PerClient, kinds, rebuilt
+from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
 
 PAYLOADS = 256
 """More than a message holds: draws of one exchange are numbered apart from those of the next."""
@@ -78,14 +78,14 @@ class Noise(OnMessages):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        """Where there is noise, and nobody to say what it is worth."""
+        """A warning where there is noise but the package that computes epsilon is missing."""
         return (accountant.MISSING,) if self.noise and not accountant.INSTALLED else ()
 
     def clipped(self, message: Any) -> Any:
         """The message g, or C g / |g| where that is shorter."""
         if self.clip is None or message is None:
             return message
-        payloads: list[Any] = [payload for _, parts in kinds(message) for payload in parts]
+        payloads = payloads_of(message)
         norm = np.sqrt(sum(payload.squared_norm() for payload in payloads))  # (R, K)
         factor = np.minimum(1.0, np.divide(self.clip, norm, out=np.ones_like(norm), where=norm > 0))
         return rebuilt(message, [payload.times(factor) for payload in payloads])
@@ -116,15 +116,15 @@ class Central(Noise):
         if self.noise == 0 or message is None:
             return memory, message, share
         assert self.clip is not None
-        payloads: list[Any] = [payload for _, parts in kinds(message) for payload in parts]
+        payloads = payloads_of(message)
         scale = self.noise * self.clip
         noisy = [NoisyMean(payload, scale, turn, j) for j, payload in enumerate(payloads)]
         return memory, rebuilt(message, noisy), share
 
 
 @dataclass(frozen=True)
-class NoisyMean:
-    """A payload of which the server is given the mean, with noise, and nothing else; it does not travel.
+class NoisyMean(SumOnly):
+    """A payload of which the server is given the mean, with noise.
 
     Parameters
     ----------
@@ -137,7 +137,10 @@ class NoisyMean:
         Of the payload in its message.
     """
 
-    payload: Any
+    refusal: ClassVar[tuple[str, str, str]] = (
+        "privacy", "Central", "null, or local, for a method whose server reads what each client sent",
+    )  # fmt: skip
+
     scale: float
     turn: Turn
     number: int
@@ -147,19 +150,6 @@ class NoisyMean:
         summed: NDArray[np.float64] = self.payload.mean(share)
         noise = gaussian(self.turn, Role.PRIVACY_OF_SERVER, summed[0].size, self.number)[:, 0]
         return summed + self.scale * share.max() * noise.reshape(summed.shape)
-
-    @property
-    def values(self) -> Any:
-        """Refused."""
-        raise BadValue("privacy", "Central", "null, or local, for a method whose server reads what each client sent")
-
-    def wire_size(self, width: int) -> Any:
-        """Scalars and bytes of the payload, which is what travels."""
-        return self.payload.wire_size(width)
-
-    def dense(self) -> Any:
-        """Refused: the server sees noisy sums alone."""
-        return self.values
 
 
 @dataclass(frozen=True)
@@ -176,30 +166,30 @@ class Local(Noise):
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The message, clipped, with noise on it."""
-        return memory, self._noisy(self.clipped(message), turn)
+        return memory, self._with_noise(self.clipped(message), turn)
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
         """The message, clipped, with noise on it."""
-        return memory, self._noisy(self.clipped(message), turn), sends
+        return memory, self._with_noise(self.clipped(message), turn), sends
 
-    def _noisy(self, message: Any, turn: Turn) -> Any:
+    def _with_noise(self, message: Any, turn: Turn) -> Any:
         if self.noise == 0 or message is None:
             return message
         assert self.clip is not None
         scale, noisy = self.noise * self.clip, []
-        for j, payload in enumerate(payload for _, parts in kinds(message) for payload in parts):
+        for j, payload in enumerate(payloads_of(message)):
             dense: Any = payload.dense()
             noise = gaussian(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
             if dense.chosen is not None:  # what does not travel stays 0
-                noise *= dense.chosen.reshape(*dense.chosen.shape, *[1] * (noise.ndim - 3))
+                noise *= with_axes_of(noise, dense.chosen)
             noisy.append(PerClient(dense.values + scale * noise, dense.chosen))
         return rebuilt(message, noisy)
 
 
 def gaussian(turn: Turn, role: Role, size: int, number: int) -> NDArray[np.float64]:
-    """So many independent numbers of N(0, 1) for each who plays, (R, K, size), for the j-th payload of an exchange."""
+    """Independent numbers of N(0, 1) for each party, (R, K, size), for the payload of this number in an exchange."""
     uniform = turn.vectors(role, size, PAYLOADS * turn.exchange + number)
     drawn: NDArray[np.float64] = ndtri(np.maximum(uniform, 2.0**-54))  # 0, which 1 in 2^53 is, has none
     return drawn

@@ -5,18 +5,18 @@ cancel in it, so a simulation draws none; it counts the bytes of vectors, keys, 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import BadValue, FklError, require
+from fkl.basics.errors import FklError, require
 from fkl.conditions.secure_cost import overhead
-from fkl.conditions.wrapped import OnMessages
+from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.wire.coded_payloads import Padding, Residues
-from fkl.wire.payloads import kinds, rebuilt
+from fkl.wire.payloads import payloads_of, rebuilt
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,7 @@ class Pairwise(OnMessages):
         """The message in fixed point, and the protocol's own bytes."""
         if message is None:
             return memory, None
-        payloads: list[Any] = [payload for _, parts in kinds(message) for payload in parts]
-        coded = [self.coded(payload.dense().values, samples.present, turn.together) for payload in payloads]
+        coded = [self.coded(one.dense().values, samples.present, turn.together) for one in payloads_of(message)]
         R, sizes = len(turn.streams.replicates), overhead(turn.together, self.neighbours)
         own = (Padding(R, size) for size in (sizes.keys_up, sizes.shares_up, sizes.unmasking_up))
         return memory, Up(rebuilt(message, coded), *own)
@@ -97,8 +96,7 @@ class Pairwise(OnMessages):
         """Payloads that have a mean, and nothing else to be read."""
         if message is None:
             return memory, None, share
-        payloads: list[Any] = [payload for _, parts in kinds(message.message) for payload in parts]
-        sums = [SumAlone(payload, self.fraction) for payload in payloads]
+        sums = [SumAlone(payload, self.fraction) for payload in payloads_of(message.message)]
         return memory, rebuilt(message.message, sums), share
 
     def coded(self, values: Array, present: NDArray[np.bool_], clients: int) -> Residues:
@@ -122,10 +120,14 @@ class Pairwise(OnMessages):
 
 
 @dataclass(frozen=True)
-class SumAlone:
-    """A payload of which the server has the sum over clients alone; it does not travel."""
+class SumAlone(SumOnly):
+    """A payload of which the server has the sum over clients alone."""
 
-    codes: Residues
+    refusal: ClassVar[tuple[str, str, str]] = (
+        "secure", "Pairwise", "null for a method whose server reads what each client sent",
+    )  # fmt: skip
+
+    payload: Residues
     fraction: int
 
     def mean(self, share: Array) -> NDArray[np.float64]:
@@ -140,20 +142,7 @@ class SumAlone:
         n = int(here.sum())
         even = np.allclose(share[here], 1 / n, rtol=1e-12)
         require(even, "secure", "Pairwise", "null where clients count differently in a mean: it tells their sum alone")
-        return decoded(self.codes.values[:, here].sum(axis=1), self.codes.bits, self.fraction) / n
-
-    @property
-    def values(self) -> Any:
-        """Refused."""
-        raise BadValue("secure", "Pairwise", "null for a method whose server reads what each client sent")
-
-    def wire_size(self, width: int) -> Any:
-        """Scalars and bytes of the codes, which is what travels."""
-        return self.codes.wire_size(width)
-
-    def dense(self) -> Any:
-        """Refused: the server sees sums alone."""
-        return self.values
+        return decoded(self.payload.values[:, here].sum(axis=1), self.payload.bits, self.fraction) / n
 
 
 def decoded(total: NDArray[np.uint64], bits: int, fraction: int) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ def degree(clients: int, neighbours: int | None) -> int:
 
 
 def overhead(clients: int, neighbours: int | None) -> Overhead:
-    """Of each of so many clients."""
+    """Bytes of each client, with this number of clients."""
     d = degree(clients, neighbours)
     letters = d * (NUMBER + CIPHERTEXT)
     return Overhead(2 * KEY, d * (NUMBER + 2 * KEY), letters, letters, -(-d // 8), d * SHARE)

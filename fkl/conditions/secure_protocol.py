@@ -5,7 +5,7 @@ signatures that keep off a server which departs from it; on a complete graph the
 et al., Secure Single-Server Aggregation with (Poly)Logarithmic Overhead (CCS 2020), algorithm 2, whose neighbours the
 server draws. Every party is a class, every message bytes.
 
-For experiments: nobody has looked for side channels, and who is who, a public-key infrastructure would have to say.
+For experiments only: side channels were not examined, and there is no public-key infrastructure for identities.
 """
 
 import os
@@ -74,7 +74,7 @@ def pseudorandom_words(seed: bytes, size: int) -> Words:
 
 
 def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
-    """Each one's neighbours: all others, or so many, an even number, on either side where all stand in this order."""
+    """Neighbours of each client: all others, or the nearest ones in this order, half of them on either side."""
     n = len(order)
     reach = n - 1 if neighbours is None else min(neighbours, n - 1)
     if reach >= n - 1:
@@ -85,7 +85,7 @@ def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
 
 @dataclass
 class Client:
-    """One client, who is asked four times.
+    """One client, which is asked four times.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Client:
     random: Callable[[int], bytes] = os.urandom
     _neighbours: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     _shares: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    """Of each neighbour's mask key, and of its own mask's seed."""
+    """For each neighbour, a share of the key of its masks, and one of the seed of its own mask."""
 
     def advertise(self) -> bytes:
         """Round 0: two public keys, one for what neighbours tell each other, one for masks."""
@@ -159,7 +159,7 @@ class Client:
 
 @dataclass
 class Server:
-    """The server, who passes on what it cannot read, and adds up.
+    """The server, which passes on what it cannot read, and adds up masked vectors.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class Server:
     size: int
 
     def keys(self, advertised: Mapping[int, bytes]) -> dict[int, bytes]:
-        """To each, its neighbours' keys."""
+        """Send each client the keys of its neighbours."""
         self._public = dict(advertised)
         return {
             one: b"".join(
@@ -187,7 +187,7 @@ class Server:
         }
 
     def route(self, shares: Mapping[int, bytes]) -> dict[int, bytes]:
-        """To each, what its neighbours wrote to it."""
+        """Send each client what its neighbours wrote to it."""
         letters: dict[int, list[bytes]] = {one: [] for one in shares}
         for sender in sorted(shares):
             for record in records_of_message(shares[sender], NUMBER + CIPHERTEXT):
@@ -197,7 +197,7 @@ class Server:
         return {one: b"".join(found) for one, found in letters.items()}
 
     def survivors(self, masked: Mapping[int, bytes]) -> dict[int, bytes]:
-        """To each, which of its neighbours' masked vectors came, a bit each."""
+        """Tell each client which of its neighbours' masked vectors came, one bit for each neighbour."""
         self._masked = dict(masked)
         return {
             one: np.packbits([other in masked for other in self._neighbours_heard(one)]).tobytes()
@@ -236,7 +236,7 @@ class Server:
 def play(
     clients: Sequence[Client], server: Server, vectors: Sequence[Words], gone: Mapping[int, int] | None = None
 ) -> tuple[Words, dict[str, dict[int, int]]]:
-    """All rounds.
+    """Play all rounds of the protocol.
 
     Parameters
     ----------
@@ -292,5 +292,5 @@ def number(record: bytes) -> int:
 
 
 def nonce_of_sender(sender: int) -> bytes:
-    """One for each direction of a pair, whose key is used once in each."""
+    """The nonce for one direction of a pair, which uses its key once in each direction."""
     return number_in_bytes(sender).rjust(12, b"\0")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import require
+from fkl.basics.errors import BadValue, require
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -24,7 +24,7 @@ class OnMessages:
 
     on_a_star = True
     on_a_graph = True
-    """Where it can be; of graphs, where a message is one to all neighbours."""
+    """Whether the condition works on a star, and on graphs where all neighbours are sent one message."""
     on_lossy_links = True
     """Whether it can be where messages between agents are lost."""
 
@@ -63,13 +63,13 @@ class OnMessages:
     ) -> tuple[Any, Any, Array]:
         """The server's memory, and the message and the shares (K,) that its method is given.
 
-        The message is None where nobody has answered, or clients send nothing. Of no message, or of shares that are all
-        0, nothing is learned.
+        The message is None where no client has answered, or clients send nothing. The method learns nothing where there
+        is no message, or all shares are 0.
         """
         return memory, message, share
 
     def agent_starts(self, known: Any, agents: int) -> Any:
-        """The memory of so many agents before the first round, when all hold the same of every neighbour: `known`."""
+        """The memory of all agents before the first round, when they hold the same of every neighbour: `known`."""
         return None
 
     def agent_sends(
@@ -77,6 +77,35 @@ class OnMessages:
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
         """An agent's memory, and what travels to its neighbours, (R, K) if at all."""
         return memory, message, sends
+
+
+@dataclass(frozen=True)
+class SumOnly:
+    """A payload of which the server is given a sum over clients, and nothing else; it does not travel.
+
+    Parameters
+    ----------
+    payload : Payload
+        What travels.
+    """
+
+    refusal: ClassVar[tuple[str, str, str]]
+    """Key, value and what is allowed, for a server that reads what each client sent."""
+
+    payload: Any
+
+    @property
+    def values(self) -> Any:
+        """Refused."""
+        raise BadValue(*self.refusal)
+
+    def wire_size(self, width: int) -> Any:
+        """Scalars and bytes of what travels."""
+        return self.payload.wire_size(width)
+
+    def dense(self) -> Any:
+        """Refused."""
+        return self.values
 
 
 @dataclass
@@ -92,6 +121,11 @@ class Wrapped:
 
     method: Any
     condition: Any
+    facts: ClassVar[tuple[str, ...]]
+    """What a family's base class says something of, and is the method's to say."""
+
+    def __post_init__(self) -> None:
+        vars(self).update({name: getattr(self.method, name) for name in self.facts})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ("method", "condition"):  # which copies ask for before there is a method
@@ -122,39 +156,17 @@ class WrappedStar(Wrapped, Federated):
     condition: Any
 
     called_without_messages: ClassVar[bool] = True
-
-    @property
-    def label(self) -> str:  # type: ignore[override]
-        """The method's."""
-        return str(self.method.label)
-
-    @property
-    def exchanges(self) -> int:  # type: ignore[override]
-        """The method's."""
-        return int(self.method.exchanges)
-
-    @property
-    def draws_for_clients(self) -> bool:  # type: ignore[override]
-        """The method's."""
-        return bool(self.method.draws_for_clients)
+    facts: ClassVar[tuple[str, ...]] = ("label", "exchanges", "draws_for_clients", "given")
 
     def start(self, common: Common, clients: int) -> tuple[Held, Held]:
         """The method's states, and no memory yet."""
         server, client = self.method.start(common, clients)
         return Held(server, None), Held(client, None)
 
-    def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
-        """As the method's."""
-        return self.method.given(world, t)  # type: ignore[no-any-return]
-
     def init(self, world: World) -> Star:
-        """All parties before the first round, with data that suit the condition."""
+        """The state of all parties before the first round; refuses data that do not suit the condition."""
         self.condition.require_samples(world.problem)
         return super().init(world)
-
-    def broadcast(self, common: Common, server: Held, turn: Turn) -> Any:
-        """Not called: sending changes what the server remembers, see `tell`."""
-        return self.tell(common, server, turn)[1]
 
     def tell(self, common: Common, server: Held, turn: Turn) -> tuple[Held, Any]:
         """What the server tells, through the condition."""
@@ -195,15 +207,7 @@ class WrappedGraph(Wrapped, Decentralized):
     method: Any
     condition: Any
 
-    @property
-    def label(self) -> str:  # type: ignore[override]
-        """The method's."""
-        return str(self.method.label)
-
-    @property
-    def online(self) -> bool:  # type: ignore[override]
-        """The method's."""
-        return bool(self.method.online)
+    facts: ClassVar[tuple[str, ...]] = ("label", "online", "keep")
 
     def start(self, common: Common, agents: int) -> tuple[Held, Any]:
         """The method's states, and what the condition has agents remember."""
@@ -226,11 +230,6 @@ class WrappedGraph(Wrapped, Decentralized):
     def sent(self, common: Common, own: Held, message: Any, sends: NDArray[np.bool_]) -> Held:
         """The method hears what really travels."""
         return Held(self.method.sent(common, own.method, message, sends), own.memory)
-
-    def keep(self, held: Array, came: Array) -> Array:
-        """As the method's."""
-        kept: Array = self.method.keep(held, came)
-        return kept
 
     def receive(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Any]:
         """What an agent makes of its neighbours' messages."""

@@ -17,7 +17,7 @@ CONDITIONS: tuple[str, ...] = ("participation", "privacy", "compression", "secur
 GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "logger")
 """Folders of the configuration, a YAML a choice."""
 PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
-"""Of a group or a choice: no path that leads out of its folder."""
+"""Path of a group or a choice, which cannot lead out of its folder."""
 FEW = 8
 """Names that are all listed where one is not known."""
 PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")

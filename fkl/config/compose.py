@@ -18,7 +18,7 @@ from fkl.config.experiments import NO_CONFIGURATION
 from fkl.config.words import Word, read_words
 
 MOST_FILES = 1000
-"""Of one configuration: files that each name two others would have no end."""
+"""Most files of one configuration; files that each name two others would have no end."""
 HYDRA_S = re.compile(r"hydra\b")
 FORMS = "NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override /GROUP: NAME or _self_"
 
@@ -59,7 +59,7 @@ class Composed:
 
 def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Composed:
     """Compose of words that are read already; see `compose`."""
-    files = _Files(Choices(*folders))
+    files = _ChosenFiles(Choices(*folders))
     changes = [word for word in words if not files.chooses(word)]
     composed = files.composed()
     for word in changes:
@@ -69,7 +69,7 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
 
 def sweep_of(words: Iterable[Word], folders: Sequence[Path] = ()) -> dict[str, str]:
     """What the choices that these words make say of a sweep: by key, what its jobs differ in."""
-    files = _Files(Choices(*folders))
+    files = _ChosenFiles(Choices(*folders))
     for word in words:
         files.chooses(word)
     return files.composed().sweep
@@ -78,20 +78,20 @@ def sweep_of(words: Iterable[Word], folders: Sequence[Path] = ()) -> dict[str, s
 def keys_of(group: str, name: str) -> dict[str, Any]:
     """Keys and values of a choice of fkl's, those of the choices that it extends, too."""
     node: dict[str, Any] = {}
-    for choice, _ in _Files(Choices()).expanded(f"{group}/{name}", group):
+    for choice, _ in _ChosenFiles(Choices()).expanded(f"{group}/{name}", group):
         _merge_keys(node, choice.config)
     return node
 
 
 def brought_by(group: str, name: str) -> list[str]:
     """Choices of other groups that a choice of fkl's brings with it, as words of a command line."""
-    files = _Files(Choices())
+    files = _ChosenFiles(Choices())
     files.expanded(f"{group}/{name}", group)
-    return [f"{brought}={'null' if value is None else value}" for brought, (value, _) in files.said.items()]
+    return [f"{brought}={'null' if value is None else value}" for brought, (value, _) in files.chosen.items()]
 
 
-class _Said(NamedTuple):
-    """What is chosen of a group, and by whom: a word, or a file."""
+class _Chosen(NamedTuple):
+    """The choice of a group, and the word or file that made it."""
 
     value: Any
     by: str
@@ -108,16 +108,16 @@ class _Entry(NamedTuple):
     """Whether others may choose another value; without, the value is the path of a choice."""
 
 
-class _Files:
+class _ChosenFiles:
     """Which choices a configuration is made of."""
 
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
-        self.said: dict[str, _Said] = {}
+        self.chosen: dict[str, _Chosen] = {}
         self.added: list[_Entry] = []
-        self.left_out: dict[str, _Said] = {}
-        self.met: dict[str, Any] = {}
-        self.number = 0
+        self.left_out: dict[str, _Chosen] = {}
+        self.used: dict[str, Any] = {}
+        self.files_read = 0
 
     def chooses(self, word: Word) -> bool:
         """Whether a word chooses from a group, or leaves one out; then that is noted."""
@@ -129,7 +129,7 @@ class _Files:
         if word.sign == "++":
             raise FklError(f"{word.text}: a choice is made with GROUP=NAME, or added with +GROUP=NAME")
         if word.sign == "~":
-            self.left_out[group] = _Said(value, word.text)
+            self.left_out[group] = _Chosen(value, word.text)
             return True
         names = value if isinstance(value, list) else [value]
         if not all(isinstance(name, str) for name in names):
@@ -138,7 +138,7 @@ class _Files:
         if word.sign == "+":
             self.added.append(_Entry(group, value, group.replace("/", ".")))
         else:
-            self.said[group] = _Said(value, word.text)
+            self.chosen[group] = _Chosen(value, word.text)
         return True
 
     def composed(self) -> Composed:
@@ -146,22 +146,22 @@ class _Files:
         made = Composed()
         for choice, package in self.expanded("config", "", self.added):
             _add_choice(made, choice, package)
-        for group, (value, by) in self.said.items():
-            if group not in self.met:
+        for group, (value, by) in self.chosen.items():
+            if group not in self.used:
                 more = f"; to add it, write +{group}={value}" if "=" in by else ""
                 raise FklError(f"{by}: the configuration has no {group}{more}")
         for group, (value, by) in self.left_out.items():
-            if group not in self.met or value not in (None, self.met[group]):
-                chosen = f"{group} is {self.met[group]}" if group in self.met else f"the configuration has no {group}"
-                raise FklError(f"{by}: {chosen}")
+            if group not in self.used or value not in (None, self.used[group]):
+                found = f"{group} is {self.used[group]}" if group in self.used else f"the configuration has no {group}"
+                raise FklError(f"{by}: {found}")
         return made
 
     def expanded(
         self, path: str, package: str, added: Sequence[_Entry] = (), above: tuple[str, ...] = ()
     ) -> list[tuple[Choice, str]]:
         """A choice, with those of its defaults."""
-        self.number += 1
-        if path in above or self.number > MOST_FILES:
+        self.files_read += 1
+        if path in above or self.files_read > MOST_FILES:
             raise FklError(f"{path}.yaml: its defaults lead back to itself, or have no end")
         choice = self.choices.read(path)
         if choice.package is not None:
@@ -174,7 +174,7 @@ class _Files:
         entries += added
         for entry in entries:
             if entry is not None and entry.override:
-                self.said.setdefault(entry.group, _Said(entry.value, f"{path}.yaml: override /{entry.group}"))
+                self.chosen.setdefault(entry.group, _Chosen(entry.value, f"{path}.yaml: override /{entry.group}"))
         parts = []
         for entry in reversed(entries):  # the last one has the first word about a group
             if entry is None:
@@ -185,11 +185,11 @@ class _Files:
             # Paths of what the entry stands for, once others have had their say
             group, paths = entry.group, [entry.value]
             if entry.with_group:
-                value = self.said[group].value if group in self.said else entry.value
-                if group in self.met:
-                    twice = f"{group}: chosen twice, as {value} and {self.met[group]}"
+                value = self.chosen[group].value if group in self.chosen else entry.value
+                if group in self.used:
+                    twice = f"{group}: chosen twice, as {value} and {self.used[group]}"
                     raise FklError(f"{twice}; without + a word replaces the choice")
-                self.met[group] = value
+                self.used[group] = value
                 out = self.left_out.get(group)
                 nothing = value is None or (out is not None and out.value in (None, value))
                 names = [] if nothing else value if isinstance(value, list) else [value]

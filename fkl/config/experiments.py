@@ -67,7 +67,7 @@ def variants(paper: str) -> dict[str, str]:
 
 
 def builds_on(paper: str) -> dict[str, str]:
-    """By reading of a paper, the one whose runs it shares where it has none of its own; of the others the text."""
+    """For each reading of a paper, the reading whose runs it uses where it has none; the others use the text's."""
     return dict(of_paper(paper).get("builds_on", {}))
 
 
@@ -115,11 +115,6 @@ def for_runs(node: dict[str, Any]) -> dict[str, Any]:
     """A choice as `fkl run` composes it."""
     config = {key: value for key, value in node.items() if key not in NO_CONFIGURATION}
     return config | ({"hydra": {"sweeper": {"params": node["sweep"]}}} if "sweep" in node else {})
-
-
-def for_tables(node: dict[str, Any]) -> dict[str, Any]:
-    """A choice as the tables compose it: with the cell, and with no sweep, since they know each job's words."""
-    return {key: value for key, value in node.items() if key == "cell" or key not in NO_CONFIGURATION}
 
 
 def abouts(group: str) -> dict[str, str]:

@@ -177,12 +177,12 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
             known = ", ".join(sorted([*map(str, schema), *also]))
             raise FklError(f"{group + '.' if group else ''}{key}: no such key; there are {known or 'none'}") from None
         except (ValidationError, OmegaConfBaseException, OverflowError) as error:
-            raise BadValue(key, value, _allowed(target, key, error)) from None
+            raise BadValue(key, value, _allowed_by_type(target, key, error)) from None
     plain: dict[str, Any] = OmegaConf.to_container(schema)  # type: ignore[assignment]
     built = target(**plain)  # whose own limits say more than those that hold for all
     for key, value in plain.items():
         # What no number can be, also inside lists: so no class has to think of it
-        for number in _leaves(value):
+        for number in _single_values(value):
             if isinstance(number, float):
                 require(math.isfinite(number), key, value, "a finite number" if number is value else "finite numbers")
             elif isinstance(number, int):
@@ -190,16 +190,16 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
     return built, values | {key: value for key, value in plain.items() if key not in values}
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _single_values(value: Any) -> Iterator[Any]:
     if isinstance(value, list):
         for item in value:
-            yield from _leaves(item)
+            yield from _single_values(item)
     else:
         yield value
 
 
-def _allowed(target: type, key: str, error: Exception) -> str:
-    """What a field's type lets in, in words."""
+def _allowed_by_type(target: type, key: str, error: Exception) -> str:
+    """The values that a field's type allows, in words."""
     annotation = str(next(one.type for one in target.__dataclass_fields__.values() if one.name == key))  # type: ignore[attr-defined]
     words = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a word"}
     for name, meaning in words.items():

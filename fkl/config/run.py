@@ -81,7 +81,7 @@ class Run:
 
     @cached_property
     def broken_folder(self) -> Path:
-        """Where what lies in the run's place goes when it is not as it was written."""
+        """Where a damaged folder goes that lies in the place of this run."""
         return self._folder("broken", ".broken")
 
     def _folder(self, kind: str, suffix: str) -> Path:

@@ -5,7 +5,6 @@ import hashlib
 import importlib
 import sys
 import sysconfig
-from collections.abc import Iterable
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -18,7 +17,7 @@ SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 INSTALLED = {"site-packages", "dist-packages"}
 
 _known: dict[str, dict[str, str]] = {}
-"""Of each of a user's modules that this process imported, the files behind it and their hashes at that time."""
+"""For each user module that this process imported: the modules behind it and the hashes of their files then."""
 
 
 @cache
@@ -27,7 +26,7 @@ def of_fkl() -> str:
     files = sorted(file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
     return _joint_hash(
         {
-            name: _hash_of(_content_of_file(PACKAGE / name))
+            name: hashlib.sha256(_content_of_file(PACKAGE / name)).hexdigest()
             for name in files
             if not {name, name.partition("/")[0]} & {*SHOWS_OR_STARTS}
         }
@@ -82,10 +81,6 @@ def _content_of_file(file: Path) -> bytes:
     return content.replace(b"\r\n", b"\n") if file.suffix == ".py" else content
 
 
-def _hash_of(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def _hashes_behind(name: str) -> dict[str, str]:
     """Hash of the file of every local module behind one that is imported, by module."""
     # Where modules are looked for: first where this one was found
@@ -103,10 +98,16 @@ def _hashes_behind(name: str) -> dict[str, str]:
             continue
         parts = wanted.split(".")
         for module in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):  # a and a.b are run for a.b.c
-            file = None if module in hashes else _find_module_file(module, folders)
+            if module in hashes:
+                continue
+            # Its file, in the first folder that has it, in the order in which Python looks
+            inner = Path(*module.split("."))
+            names = [inner / "__init__.py", *(inner.with_name(inner.name + suffix) for suffix in reversed(SUFFIXES))]
+            files = (folder / one for folder in folders for one in names)
+            file = next((file for file in files if file.is_file()), None)
             if file is not None:
                 content = _content_of_file(file)
-                hashes[module] = _hash_of(content)
+                hashes[module] = hashlib.sha256(content).hexdigest()
                 if file.suffix == ".py":
                     waiting += _imported_names(
                         content, module if file.stem == "__init__" else module.rpartition(".")[0]
@@ -117,18 +118,6 @@ def _hashes_behind(name: str) -> dict[str, str]:
 def _is_installed(folder: Path) -> bool:
     standard = Path(sysconfig.get_path("stdlib"))
     return not INSTALLED.isdisjoint(folder.parts) or folder == standard or standard in folder.parents
-
-
-def _find_module_file(module: str, folders: Iterable[Path]) -> Path | None:
-    """File of a module in the first folder that has it, in the order in which Python looks."""
-    inner = Path(*module.split("."))
-    for folder in folders:
-        package = folder / inner / "__init__.py"
-        names = [package, *(folder / inner.with_name(inner.name + suffix) for suffix in reversed(SUFFIXES))]
-        for file in names:
-            if file.is_file():
-                return file
-    return None
 
 
 @cache

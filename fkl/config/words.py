@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from fkl.basics.errors import FklError, in_one_line
 
 LONGEST = 8192
-"""Letters of a word; Hydra's parser takes seconds for more."""
+"""Most letters of a word; Hydra's parser takes seconds for longer ones."""
 PLAIN = re.compile(
     r"""
     (?P<sign>\+{0,2})

@@ -9,7 +9,7 @@ import yaml
 from fkl.basics.errors import FklError
 
 LONGEST = 2**18
-"""Bytes of a file; all of fkl's own together have a fifth of that."""
+"""Most bytes of a file; all of fkl's own files together have a fifth of that."""
 MOST = 30_000
 """Keys, values and hundreds of letters, once every alias stands for what it names."""
 DEEPEST = 50
@@ -53,18 +53,12 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
         return loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise FklError(f"{_place(file, mark)}: {error.problem or error.context}") from None
+        raise FklError(f"{_place_in_file(file, mark)}: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise FklError(f"{file}, line {line}: {error.character:#x} is no character of a text") from None
-    except _TooMuchError as error:
+    except (ValueError, TypeError) as error:  # too much, a number of 5000 digits, a list as a key
         raise FklError(f"{file}: {error}") from None
-    except (ValueError, TypeError) as error:  # a number of 5000 digits, a list as a key
-        raise FklError(f"{file}: {error}") from None
-
-
-class _TooMuchError(Exception):
-    """More than a configuration can be."""
 
 
 @cache
@@ -79,9 +73,9 @@ def _loader() -> Any:
             self.nodes += 1
             self.depth += 1
             if self.depth > DEEPEST:
-                raise _TooMuchError(f"nested more than {DEEPEST} deep")
+                raise ValueError(f"nested more than {DEEPEST} deep")
             if self.nodes > MOST:
-                raise _TooMuchError(f"more than {MOST} keys and values")
+                raise ValueError(f"more than {MOST} keys and values")
             node: yaml.Node | None = super().compose_node(parent, index)
             self.depth -= 1
             return node
@@ -89,7 +83,7 @@ def _loader() -> Any:
     return Loader
 
 
-def _place(file: Path, mark: yaml.Mark | None) -> str:
+def _place_in_file(file: Path, mark: yaml.Mark | None) -> str:
     return f"{file}" if mark is None else f"{file}, line {mark.line + 1}"
 
 
@@ -100,12 +94,14 @@ def _require_small(root: yaml.Node, file: Path) -> None:
     def size(node: yaml.Node) -> int:
         known = sizes.get(id(node), 0)
         if known is None:
-            raise FklError(f"{_place(file, node.start_mark)}: an alias inside what it names")
+            raise FklError(f"{_place_in_file(file, node.start_mark)}: an alias inside what it names")
         if known:
             return known
         if node.tag not in TAGS:
             kind = node.tag.removeprefix("tag:yaml.org,2002:")
-            raise FklError(f"{_place(file, node.start_mark)}: {kind}: no such type; there are {', '.join(PLAIN)}")
+            raise FklError(
+                f"{_place_in_file(file, node.start_mark)}: {kind}: no such type; there are {', '.join(PLAIN)}"
+            )
         sizes[id(node)] = None
         total = 1
         if isinstance(node, yaml.ScalarNode):
@@ -114,10 +110,12 @@ def _require_small(root: yaml.Node, file: Path) -> None:
             pairs = isinstance(node, yaml.MappingNode)
             for key, _ in node.value if pairs else ():
                 if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":null"):
-                    raise FklError(f"{_place(file, key.start_mark)}: a key must be a word")
+                    raise FklError(f"{_place_in_file(file, key.start_mark)}: a key must be a word")
             total += sum(size(part) for item in node.value for part in (item if pairs else (item,)))
         if total > MOST:
-            raise FklError(f"{_place(file, node.start_mark)}: more than {MOST} keys and values, aliases counted")
+            raise FklError(
+                f"{_place_in_file(file, node.start_mark)}: more than {MOST} keys and values, aliases counted"
+            )
         sizes[id(node)] = total
         return total
 

@@ -24,7 +24,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
     Parameters
     ----------
     method : Federated, Decentralized, VerticalMethod or Learner
-        Of a `Learner` there is one client and nobody to tell: nothing is compared.
+        A `Learner` has one client and no server: nothing is compared.
     world : callable
         Makes worlds of one replicate.
     party : PartyObject or PartyProcess
@@ -42,16 +42,12 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
     require(method, world, party)
 
 
-def _nobody_to_tell(*_: Any) -> None:
-    """Compare nothing: there is one client, and no server."""
-
-
 CHECKS: dict[type, Callable[[Any, Callable[[], World], Apart], None]] = {
     Federated: partial(require_clients_agree, LoneStreamClient),
     OnBatches: partial(require_clients_agree, LoneBatchClient),
     OneShot: partial(require_clients_agree, LoneOneShotClient),
     Decentralized: require_agents_agree,
     VerticalMethod: require_actors_agree,
-    Learner: _nobody_to_tell,
+    Learner: lambda *_: None,  # nothing to compare: there is one client, and no server
 }
-"""By family of methods."""
+"""The comparison for each family of methods."""

@@ -82,27 +82,18 @@ class LoneAgent(LoneParty):
 
 
 class LoneBatchAgent(LoneAgent):
-    """One that holds its training samples x (n, d) and y (n,) from the start, and how many agents there are."""
+    """One with all its training samples x (n, d) and y (n,), the loss, and how many agents there are."""
 
     def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
         super().__init__(method, common, number, neighbours)
         x, y, loss, agents = own
-        self._batch = BatchSamples.from_samples(self._common.bank, x, y, LOSSES[loss], agents)
+        self._batch: OwnSamples | BatchSamples
+        if method.own_features:
+            self._batch = OwnSamples.from_samples(x, y, np.array([len(y)]))
+        else:
+            self._batch = BatchSamples.from_samples(self._common.bank, x, y, LOSSES[loss], agents)
 
-    def samples_of_round(self, t: int) -> BatchSamples:
-        """All of them."""
-        return self._batch
-
-
-class LoneFeatureAgent(LoneAgent):
-    """The same of one that makes features of its own."""
-
-    def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
-        super().__init__(method, common, number, neighbours)
-        x, y, _, _ = own
-        self._batch = OwnSamples.from_samples(x, y, np.array([len(y)]))
-
-    def samples_of_round(self, t: int) -> OwnSamples:
+    def samples_of_round(self, t: int) -> OwnSamples | BatchSamples:
         """All of them."""
         return self._batch
 
@@ -121,8 +112,7 @@ def play_apart(method: Decentralized, world: World, party: Apart) -> Played:
     topology = world.topology
     assert topology is not None
     problem, common = world.problem, replace(world.common)  # without features that were drawn already
-    with_batch = LoneFeatureAgent if method.own_features else LoneBatchAgent
-    kind: type[LoneAgent] = LoneStreamAgent if method.online else with_batch
+    kind: type[LoneAgent] = LoneStreamAgent if method.online else LoneBatchAgent
     if method.online:
         samples = samples_of_rounds(world)
     else:
@@ -145,7 +135,7 @@ class Graph(Carrier):
         self._world, self._topology, self._agents = world, topology, agents
 
     def round(self, t: int) -> Shown:
-        """One iteration of everybody who is there."""
+        """Play one iteration of all agents that are present."""
         world, links, present = self._world, self._topology.links, self._world.problem.present
         awake = world.channel.awake(t, self._topology, present) if world.changes else None
         up = np.ones(len(links), np.bool_) if awake is None else awake.up[0]
@@ -170,13 +160,8 @@ class Graph(Carrier):
             if missing:
                 self.weigh("lost", t, sender, packet)
             arrived[receiver].append(None if missing else packet)
-        here = [int(k) for k in np.flatnonzero(present[t])]
-        seen = {k: self._agents[k].ask("receive", t, arrived[k]) for k in here}
-        if not seen:  # nobody is there, and nothing is shown
-            return {}
-        away = {name: np.full_like(part, np.nan) for name, part in seen[here[0]].items()}
-        every = [seen.get(k, away) for k in range(len(self._agents))]
-        return {name: np.concatenate([one[name] for one in every]) for name in away}
+        here = np.flatnonzero(present[t]).tolist()
+        return self.all_shown({k: self._agents[k].ask("receive", t, arrived[k]) for k in here})
 
 
 def shown_by_agents(outcome: Any) -> Shown:

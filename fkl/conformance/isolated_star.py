@@ -19,7 +19,6 @@ from fkl.contract.world import World
 from fkl.kernels.losses import LOSSES
 from fkl.network.response_times import Times
 from fkl.wire.ledger import WITH_A_SERVER
-from fkl.wire.packets import Packet
 from fkl.wire.payloads import Ragged
 
 
@@ -33,7 +32,7 @@ class LoneStreamClient(LoneClient):
 
     @staticmethod
     def shown_together(world: World) -> Callable[[Any], Shown]:
-        """From an outcome of all parties at once to what it shows."""
+        """The function that turns an outcome of all parties at once into what it shows."""
         return shown_arrays
 
 
@@ -128,7 +127,7 @@ class Star(Carrier):
         self._times = times
 
     def round(self, t: int) -> Shown:
-        """One round of everybody, or of one client after another where the server serves them in turn."""
+        """Play one round of all clients together, or one after another where the server serves them in turn."""
         here = np.flatnonzero(self._problem.present[t])
         seen: dict[int, Shown] = {}
         for some in [here[[j]] for j in range(len(here))] if self._method.in_turn else [here]:
@@ -139,26 +138,17 @@ class Star(Carrier):
                     sent, of_client = self._clients[k].ask("play", t, exchange, down, len(some))
                     self.weigh("uplink", t, k, sent, exchange)
                     seen |= {} if of_client is None else {k: of_client}
-                    if self._answers_in_time(t, k, down, sent):
-                        senders.append(k)
-                        up += [] if sent is None else [sent]
+                    if self._times is not None:  # the server may go on before the answer is there
+                        size = np.zeros((2, len(self._clients)), np.int64)
+                        size[:, k] = [0 if packet is None else packet.size for packet in (down, sent)]
+                        if self._times.answer(t, *size)[k] > self._times.deadline:
+                            continue
+                    senders.append(k)
+                    up += [] if sent is None else [sent]
                 if senders or self._method.called_without_messages:
                     share = np.full(len(senders), 1 / max(len(senders), 1))
                     self._server.ask("take", t, exchange, up, share, np.array(senders, np.int64))
-        if not seen:  # nobody is there, and nothing is shown
-            return {}
-        empty = {name: np.full(part.shape, np.nan) for name, part in seen[here[0]].items()}
-        every = [seen.get(k, empty) for k in range(len(self._clients))]
-        return {name: np.concatenate([one[name] for one in every]) for name in empty}
-
-    def _answers_in_time(self, t: int, k: int, *packets: Packet | None) -> bool:
-        """Whether the answer of client k is there before the server goes on."""
-        if self._times is None:
-            return True
-        size = [np.zeros(len(self._clients), np.int64) for _ in packets]
-        for of_client, packet in zip(size, packets, strict=True):
-            of_client[k] = 0 if packet is None else packet.size
-        return bool(self._times.answer(t, *size)[k] <= self._times.deadline)
+        return self.all_shown(seen)
 
 
 def _test_points(world: World) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart, PartyError
-from fkl.conformance.played import TOLERANCE
+from fkl.conformance.played import TOLERANCE, outcomes
 from fkl.contract.parties import Actor, Booked, Own, Scored, VerticalMethod, Wire
 from fkl.contract.world import World
 from fkl.wire import Channel
@@ -28,7 +28,7 @@ class LoneActor:
         self._actor: Actor | None = None
 
     def work(self, post: Posted | None) -> tuple[list[Posted], int | None, Any]:
-        """Take a letter, and work until the next one is needed: what it sends, whom it waits for, what it learned."""
+        """Take a letter and work until the next one is needed; return letters, the awaited sender, and the result."""
         waits_for, learned = None, None
         self._actor = self._actor or self._method.party(self._own, self._wire)
         try:
@@ -62,7 +62,7 @@ class Heard(NamedTuple):
 
 
 class Mail:
-    """What carries letters between parties, weighs them, and keeps them where somebody listens."""
+    """Carries letters between parties and weighs them; keeps them where `heard` is given."""
 
     def __init__(self, parties: list[Any], heard: list[Heard] | None = None) -> None:
         self._parties, self._heard = parties, heard
@@ -145,13 +145,9 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     problem = replace(here.problem, x=here.problem.x / (abs(here.problem.x).max() or 1.0))
     channel = Watched(here.channel, problem.parties)
     # The pooled path, to its last values f of the rows that are tested on.
-    path: Any = method
-    pooled = replace(here, channel=channel, problem=problem)
-    state, f, scored = path.init(pooled), np.zeros(0), Scored((), (), 0)
-    for t in range(problem.rounds):
-        channel.open_round(t, problem.present[t])
-        state, scored = path.step(pooled, state, t)
-        f = scored.f[0]()
+    f, scored = np.zeros(0), Scored((), (), 0)
+    for scored in outcomes(method, replace(here, channel=channel, problem=problem)):
+        f = scored.f[0]()  # which a later round may change
     if method.pooled:
         if channel.booked:
             raise BrokenPromiseError(f"{method.label} is on pooled data, and yet books {', '.join(channel.booked)}")

@@ -1,6 +1,6 @@
 """What the rounds of one replicate show and send, played by all parties at once or by parties on their own."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,15 @@ class Played:
     by_client: dict[Direction, NDArray[np.int64]]
 
 
+def outcomes(method: Any, world: World) -> Iterator[Any]:
+    """What a method shows, round after round."""
+    state = method.init(world)
+    for t in range(world.problem.rounds):
+        world.channel.open_round(t, world.problem.present[t])
+        state, outcome = method.step(world, state, t)
+        yield outcome
+
+
 def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> Played:
     """Play all parties at once, as a simulation does, in a world of one replicate.
 
@@ -46,11 +55,7 @@ def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> P
     shown : callable
         From an outcome to the arrays (K, ...) that it shows, by name.
     """
-    seen, state = [], method.init(world)
-    for t in range(world.problem.rounds):
-        world.channel.open_round(t, world.problem.present[t])
-        state, outcome = method.step(world, state, t)
-        seen.append(shown(outcome))
+    seen = [shown(outcome) for outcome in outcomes(method, world)]
     tallies, size = world.channel.ledger.tallies, UNITS.index("bytes")
     by_round = {direction: tally.by_round[:, 0, size] for direction, tally in tallies.items()}
     return Played(seen, by_round, {direction: tally.by_client[0, :, size] for direction, tally in tallies.items()})
@@ -62,6 +67,7 @@ class Carrier:
     def __init__(self, problem: Any, directions: Iterable[Direction]) -> None:
         self.by_round = {direction: np.zeros(problem.rounds, np.int64) for direction in directions}
         self.by_client = {direction: np.zeros(problem.clients, np.int64) for direction in self.by_round}
+        self._parties = problem.clients
         self._forms: dict[tuple[Direction, int, int], Any] = {}
 
     def weigh(self, direction: Direction, t: int, k: int, packet: Packet | None, exchange: int = 0) -> None:
@@ -78,6 +84,14 @@ class Carrier:
         size = 0 if packet is None else packet.size
         self.by_round[direction][t] += size
         self.by_client[direction][k] += size
+
+    def all_shown(self, seen: Mapping[int, Shown]) -> Shown:
+        """What a round showed of all parties, of those that were there; NaN of the others."""
+        if not seen:  # no party is present, so nothing is shown
+            return {}
+        absent = {name: np.full(part.shape, np.nan) for name, part in next(iter(seen.values())).items()}
+        every = [seen.get(k, absent) for k in range(self._parties)]
+        return {name: np.concatenate([one[name] for one in every]) for name in absent}
 
 
 def samples_of_rounds(world: World) -> list[tuple[Any, ...]]:

@@ -27,6 +27,7 @@ from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
+from fkl.conformance.played import outcomes
 from fkl.contract.world import World
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.experiment import Experiment, make_world
@@ -47,7 +48,7 @@ REPLICATES = 5
 CHUNK = 3
 """Replicates that run together, in chunks of 3 and 2."""
 ABSENCE = ("participation=share", "participation.share=0.8")
-"""So that somebody is absent now and then, of a method whose rounds clients can miss."""
+"""Words that make some clients absent in some rounds, for methods that allow it."""
 INTERRUPTED = 0.7
 """Share of the replicates' rounds after which a run is interrupted: in its second chunk."""
 
@@ -75,15 +76,6 @@ def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
     return load(compose(*upon, f"replicates={REPLICATES}", *overrides, folders=folders))
 
 
-def outcomes(experiment: Experiment, world: World) -> Iterator[Any]:
-    """What the algorithm shows, round after round."""
-    state = experiment.algorithm.init(world)
-    for t in range(experiment.problem.rounds):
-        world.channel.open_round(t, experiment.problem.present[t])
-        state, outcome = experiment.algorithm.step(world, state, t)
-        yield outcome
-
-
 @dataclass(frozen=True)
 class Trace:
     """What an algorithm did, in digests that are equal where the bytes are.
@@ -105,7 +97,7 @@ def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[Wor
     world, ledger = make_world(experiment, tuple(replicates))
     watch(world)
     shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
-    for t, outcome in enumerate(outcomes(experiment, world)):
+    for t, outcome in enumerate(outcomes(experiment.algorithm, world)):
         told = experiment.task.shown(world, outcome)
         told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
         for r, rounds in enumerate(shown.values()):
@@ -143,27 +135,6 @@ def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]
     elif is_dataclass(holder):
         for key, entry in list(vars(holder).items()):  # attributes that are cached later are among them
             yield from arrays_of(entry, f"{name}.{key}".lstrip("."))
-
-
-class Inputs:
-    """What an algorithm may read and not write: each array is hashed when it first appears.
-
-    Besides the data these are the drawn features and whatever else the world holds, which methods share.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[str, NDArray[Any], str]] = {}
-
-    def note_new_arrays(self, world: World) -> None:
-        """Take note of arrays that were not there before."""
-        for name, array in arrays_of(world):
-            if id(array) not in self._known:
-                self._known[id(array)] = name, array, digest_of_array(array)
-
-    @property
-    def changed_arrays(self) -> list[str]:
-        """Names of arrays that are not what they were."""
-        return [name for name, array, before in self._known.values() if digest_of_array(array) != before]
 
 
 class Recorder(Channel):
@@ -210,7 +181,7 @@ class Recorder(Channel):
         super().record_messages(kind, messages, scalars, size, timed)
 
     def _count_messages(self, direction: str, message: Any, times: NDArray[Any]) -> None:
-        """Count what would travel, client by client, each so many times."""
+        """Count what travels, client by client; `times` says how often each client's message does."""
         self.forms.append((f"{direction} of round {self._t + 1}", form_of_message(message)))
         messages = np.broadcast_to(times, self.ledger.shape)
         for _, payloads in kinds(message):
@@ -289,7 +260,7 @@ class Conformance:
         """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
         run = scenario(*overrides, folder=folder)
         given = prepare(run)
-        # Somebody is absent now and then, where the method allows it, and nobody is yet.
+        # Where the method allows it and no client is absent yet, some are made absent in some rounds.
         if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
             with suppress(BadValue), without_output():
                 thinned = scenario(*overrides, *ABSENCE, folder=folder)
@@ -316,7 +287,7 @@ class Conformance:
     @cached_property
     def tables(self) -> dict[str, str]:
         """What a run leaves behind."""
-        return self._tables_as_text(simulate(self.experiment, None, CHUNK, _hear_nothing))
+        return self._tables_as_text(simulate(self.experiment, chunk=CHUNK))
 
     def seeded_runs_repeat(self) -> None:
         """The same seed gives the same bytes, in every round."""
@@ -324,10 +295,18 @@ class Conformance:
 
     def inputs_stay_as_they_are(self) -> None:
         """Nothing is written into the data, the kernels, the drawn features or the graph."""
-        inputs = Inputs()
-        play(self.experiment, self.everyone, inputs.note_new_arrays)
-        if inputs.changed_arrays:
-            raise BrokenPromiseError(f"written to: {', '.join(inputs.changed_arrays)}")
+        known: dict[int, tuple[str, NDArray[Any], str]] = {}
+
+        def note_new_arrays(world: World) -> None:
+            """Hash each array when it first appears: features that are drawn later are shared by methods, too."""
+            for name, array in arrays_of(world):
+                if id(array) not in known:
+                    known[id(array)] = name, array, digest_of_array(array)
+
+        play(self.experiment, self.everyone, note_new_arrays)
+        changed = [name for name, array, before in known.values() if digest_of_array(array) != before]
+        if changed:
+            raise BrokenPromiseError(f"written to: {', '.join(changed)}")
 
     def replicates_are_independent(self) -> None:
         """A replicate's bytes are the same alone, beside others, and beside others in another order."""
@@ -337,12 +316,10 @@ class Conformance:
 
     def threads_and_chunks_do_not_matter(self) -> None:
         """One thread and one replicate at a time give the tables that several of each do."""
-        self._require_tables(simulate(self.experiment, 1, 1, _hear_nothing), "one thread, one replicate at a time")
+        self._require_tables(simulate(self.experiment, 1, 1), "one thread, one replicate at a time")
         worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # even the smallest work is shared
         try:
-            self._require_tables(
-                simulate(self.experiment, 2, None, _hear_nothing), "two threads that share every product"
-            )
+            self._require_tables(simulate(self.experiment, 2), "two threads that share every product")
         finally:
             threads.ELEMENTS_A_THREAD = worth
 
@@ -367,7 +344,7 @@ class Conformance:
             if checkpoint.place() is None:
                 raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
             on = Checkpoint(file, None, "")
-            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, _hear_nothing, on)}
+            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, checkpoint=on)}
         self._require_tables(ended.values(), "saved, loaded and played on")
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
@@ -385,7 +362,7 @@ class Conformance:
                     raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
     def ledger_books_every_message(self) -> None:
-        """By round, client and kind, the ledger has what was sent, and a message says nothing but by its numbers."""
+        """The ledger has all that was sent by round, client and kind; only numbers of messages carry information."""
         recorder, ledger = self._record_messages(self.everyone)
         # Classes, shapes and types of messages are not paid for: with other samples they have to be the same.
         one, other = (
@@ -415,7 +392,7 @@ class Conformance:
         experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
         world, ledger = make_world(experiment, tuple(replicates))
         recorder = Recorder(world.channel, experiment.problem.rounds, np.dtype(experiment.precision).itemsize)
-        for _ in outcomes(experiment, replace(world, channel=recorder)):
+        for _ in outcomes(experiment.algorithm, replace(world, channel=recorder)):
             pass
         return recorder, ledger
 
@@ -465,10 +442,6 @@ PROMISES = (
 
 class _InterruptedError(Exception):
     """What ends a run in the middle."""
-
-
-def _hear_nothing(rounds: int) -> None:
-    """Hear how far a run is, and do nothing."""
 
 
 def main() -> None:

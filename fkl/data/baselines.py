@@ -1,4 +1,4 @@
-"""What predicting without learning would have come to, on the samples that a judge judges."""
+"""Errors of predictions without learning, on the samples that a method is judged on."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,9 +18,9 @@ CONSTANTS = {
     "test_mse": {"test_mse_training_mean": "the mean target of the training samples"},
     "test_error": {"test_error_majority": "the class that most training samples have"},
 }
-"""By the column of a summary that has a method's error: columns of what it is to beat, and what they predict."""
+"""For each error column of a summary, the columns of its baselines and what these predict."""
 BLOWN_UP = 1e6
-"""Times the error of its worst baseline, above which a finite error counts as diverged."""
+"""A finite error counts as diverged when it is more than this many times that of the worst baseline."""
 
 
 class Baselines(NamedTuple):
@@ -62,7 +62,7 @@ def explained(mse: Array, variance: Array | float) -> Array:
 
 
 def constant_error(training: Array, tested: Array, classes: bool) -> float:
-    """Of the constant that the training targets suggest: share of wrong classes, or mean squared error.
+    """Error of the best constant for the training targets: share of wrong classes, or mean squared error.
 
     NaN where there is nothing to learn it from, or to test it on.
     """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, shortened
 
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60
@@ -121,7 +121,7 @@ def checked_names(names: Sequence[str], where: str) -> list[str]:
 
 def short(cell: str) -> str:
     """What a message shows of a cell: the wrong delimiter can make a whole line one."""
-    return cell if len(cell) <= LETTERS_SHOWN else cell[:LETTERS_SHOWN] + "..."
+    return shortened(cell, LETTERS_SHOWN)
 
 
 def listed(names: Sequence[str]) -> str:

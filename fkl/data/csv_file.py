@@ -13,7 +13,7 @@ from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
-"""By the words that a command line takes where it does not take the sign; the earlier wins where two fit as well."""
+"""Signs by the words that a command line accepts for them; where two fit equally well, the earlier one wins."""
 MISSING = frozenset({"", "na", "nan", "?", "null"})
 NO_DELIMITER = '"+-.\r\n\0'
 SNIFFED_LINES = 50
@@ -21,7 +21,7 @@ LEAST_ROWS = 2
 PER_CELL = 72
 """Bytes of memory that a cell takes beside its text."""
 PER_ROW = 150
-"""And a row beside its cells."""
+"""Bytes of memory that a row takes beside its cells."""
 
 
 def read(
@@ -143,7 +143,7 @@ def _is_missing(cell: str) -> bool:
 
 
 def _number(cell: str) -> float | None:
-    if "_" in cell:  # a name to everybody but Python
+    if "_" in cell:  # Python reads 1_000 as a number, but it is a name
         return None
     try:
         return float(cell)

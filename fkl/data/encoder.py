@@ -71,26 +71,24 @@ class Encoder:
         lacking = [column for column in self.columns if column not in frame]
         if lacking:
             raise FklError(f"no column {in_one_line(lacking[0])}; needed are {in_one_line(', '.join(self.columns))}")
-        return np.concatenate([self._features(frame, column) for column in self.columns], axis=1)
-
-    def _features(self, frame: "DataFrame", column: str) -> NDArray[np.float64]:
         from pandas import to_numeric
 
-        cells = frame[column]
-        if words := self.words.get(column, ()):
-            code = {word: float(number) for number, word in enumerate(words)}
-            values = np.array([code.get(str(cell).strip(), np.nan) for cell in cells], np.float64)
-        else:
-            values = to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-            values = np.where(cells.isna(), self.fill.get(column, np.nan), values)
-        bad = ~np.isfinite(values)
-        if bad.any():
-            row = int(bad.argmax())
-            more = f" and {len(words) - WORDS_SHOWN} more" if len(words) > WORDS_SHOWN else ""
-            allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else "a finite number"
-            raise FklError(
-                f"row {row + 1}, column {in_one_line(column)}: {in_one_line(cells.iloc[row])} must be {allowed}"
-            )
-        if words and self.one_hot:
-            return (values[:, None] == np.arange(len(words))).astype(np.float64)
-        return values[:, None]
+        parts = []
+        for column in self.columns:
+            cells = frame[column]
+            if words := self.words.get(column, ()):
+                code = {word: float(number) for number, word in enumerate(words)}
+                values = np.array([code.get(str(cell).strip(), np.nan) for cell in cells], np.float64)
+            else:
+                values = to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+                values = np.where(cells.isna(), self.fill.get(column, np.nan), values)
+            bad = ~np.isfinite(values)
+            if bad.any():
+                row = int(bad.argmax())
+                more = f" and {len(words) - WORDS_SHOWN} more" if len(words) > WORDS_SHOWN else ""
+                allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else "a finite number"
+                cell = in_one_line(cells.iloc[row])
+                raise FklError(f"row {row + 1}, column {in_one_line(column)}: {cell} must be {allowed}")
+            one_hot = words and self.one_hot
+            parts.append((values[:, None] == np.arange(len(words))).astype(np.float64) if one_hot else values[:, None])
+        return np.concatenate(parts, axis=1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, shortened
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array, csr_matrix
@@ -183,8 +183,7 @@ def _blame_line(raw: bytes, where: str, features: int, first_line: int) -> str:
             good = middle
         else:
             bad = middle
-    text = lines[good].decode("utf-8", errors="replace")
-    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    shown = shortened(lines[good].decode("utf-8", errors="replace"), SHOWN)
     return (
         f"{where}, line {good + first_line}: {shown!r} is not a label and index:value pairs "
         f"of ascending indices from 1 to {features}"

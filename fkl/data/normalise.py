@@ -11,7 +11,7 @@ from fkl.data.scale import Scale
 
 SCALINGS = ("unit_ball", "unit_box", "none")
 LARGEST = 1e30
-"""Of numbers that are left as they are: in float32 their sums, and in float64 their squares, are still numbers."""
+"""Largest number that is left unscaled: sums in float32 and squares in float64 are then still finite."""
 
 
 def normalise(table: Table, scaling: str = "unit_ball") -> Table:
@@ -38,15 +38,18 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
         all features are 0, or the target is constant; names the file or data set, and row, of those used, and column.
     """
     where = table.where
-    _require_finite(table.y[:, None], ("the target",), where)
+    target, not_finite = ("the target",), "not a finite number"
+    y = table.y[:, None]
+    _require_all(np.isfinite(y), y, target, where, not_finite)
     if not isinstance(table.x, np.ndarray):
         if scaling != "none":
             raise FklError(f"scaling={scaling}: must be none for {where}, whose features are stored sparse")
         return table  # whose loader has looked at every number
-    _require_finite(table.x, table.feature_names, where)
+    _require_all(np.isfinite(table.x), table.x, table.feature_names, where, not_finite)
     if scaling == "none":
-        _require_small(table.y[:, None], ("the target",), where)
-        _require_small(table.x, table.feature_names, where)
+        too_large = f"too large for scaling=none; must be at most {LARGEST:g}"
+        _require_all(np.abs(y) <= LARGEST, y, target, where, too_large)
+        _require_all(np.abs(table.x) <= LARGEST, table.x, table.feature_names, where, too_large)
         return table
     low, high = float(table.y.min()), float(table.y.max())
     if low == high:
@@ -81,17 +84,11 @@ def _require_extent(extent: float, low: float, high: float, what: str) -> None:
         raise FklError(f"{what} goes from {low} to {high}, which is too far to be scaled to [0, 1]")
 
 
-def _require_small(values: NDArray[np.float64], names: tuple[str, ...], where: str) -> None:
-    large = np.abs(values) > LARGEST
-    if large.any():
-        row, column = np.argwhere(large)[0]
+def _require_all(
+    fits: NDArray[np.bool_], values: NDArray[np.float64], names: tuple[str, ...], where: str, wrong: str
+) -> None:
+    """Refuse the first value that does not fit."""
+    if not fits.all():
+        row, column = np.argwhere(~fits)[0]
         cell = f"{where}, row {row + 1}, column {in_one_line(names[column])}: {values[row, column]}"
-        raise FklError(f"{cell} is too large for scaling=none; must be at most {LARGEST:g}")
-
-
-def _require_finite(values: NDArray[np.float64], names: tuple[str, ...], where: str) -> None:
-    finite = np.isfinite(values)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
-        cell = f"{where}, row {row + 1}, column {in_one_line(names[column])}: {values[row, column]}"
-        raise FklError(f"{cell} is not a finite number")
+        raise FklError(f"{cell} is {wrong}")

@@ -18,7 +18,7 @@ NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 PER_BYTE = 6
 """Bytes of memory that a byte of text takes while it is decoded and cut into lines."""
 MOST_PACKED, SURELY_MEANT = 100, 2**26
-"""Times its size that a file may unpack to, and bytes that it may in any case."""
+"""A file may unpack to this many times its size; up to this many bytes, to any multiple of it."""
 LOWER = "the number of its rows or columns"
 
 
@@ -38,11 +38,6 @@ def read(path: str) -> bytes:
             return stream.read(size)  # no further: files of the kernel have no end, or keep one waiting
     except OSError as error:
         raise FklError(f"{in_one_line(path)}: cannot be read ({error.strerror})") from None
-
-
-def fingerprint(path: str) -> str:
-    """SHA-256 of a file as it lies; errors as of `read`."""
-    return hashlib.sha256(read(path)).hexdigest()
 
 
 def unpacked(path: str, raw: bytes) -> bytes:
@@ -116,7 +111,7 @@ class OfAFile:
 
     @cached_property
     def words(self) -> str:
-        """All of it; errors as of `read` and `text`."""
+        """The whole text; raises the errors of `read` and `text`."""
         return text(self.path, self._raw)
 
     @cached_property

@@ -10,10 +10,67 @@ from fkl.basics.memory import require_memory
 from fkl.data.problem import Problem, Table
 
 ORDERS = ("consecutive", "shuffled")
+LEAST = {"clients": 1, "rounds": 1, "clients_per_site": 1, "own": 1, "other": 0, "quantiles": 1}
+"""Least values of the keys that are whole numbers."""
+
+Dealt = tuple[NDArray[np.int64], NDArray[np.bool_]]
+"""Rows (K, T) of the clients, and which of these entries count: all, or the first ones of each client."""
 
 
 @dataclass(frozen=True)
-class EqualShares:
+class Partition:
+    """What all partitions have in common; which rows a client is given, `dealt` of a subclass says."""
+
+    def __post_init__(self) -> None:
+        for key, least in LEAST.items():
+            value = getattr(self, key, None)
+            require(value is None or value >= least, key, value, f"an integer >= {least}")
+        alpha = getattr(self, "alpha", 1.0)
+        require(1e-3 <= alpha <= 1e6, "alpha", alpha, "a number from 0.001 to 1000000")
+
+    def split(self, table: Table, rng: np.random.Generator) -> Problem:
+        """Give out the rows of a table.
+
+        Returns
+        -------
+        Problem
+            x and y are 0 where a client is absent.
+
+        Raises
+        ------
+        FklError
+            If the table has too few rows, or only one site where there must be several, or its features are sparse.
+        """
+        if not isinstance(table.x, np.ndarray):
+            raise FklError(
+                f"partition: the features of {table.where} are stored sparse, as partition=vertical takes only"
+            )
+        rows, present = self.dealt(table, rng)
+        here, at = np.ascontiguousarray(present.T), np.ascontiguousarray(rows.T)
+        site = np.zeros(len(rows), np.int64)
+        if len(table.site_names) > 1:
+            for k, (mine, seen) in enumerate(zip(rows, present, strict=True)):
+                site[k] = np.bincount(table.site[mine[seen]]).argmax()
+        return Problem(
+            x=table.x[at] if present.all() else np.where(here[:, :, None], table.x[at], 0.0),
+            y=np.where(here, table.y[at], 0.0),
+            present=here,
+            site=site,
+            site_names=table.site_names,
+            rows_left_out=len(table.y) - int(present.sum()),
+            tested=None if table.tested is None else table.tested[at] & here,
+            scale=table.scale,
+            encoder=table.encoder,
+            expected=None if table.expected is None else table.expected[at],
+        )
+
+    def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
+        """Rows (K, T) of the clients in the order of their rounds, and which of these count."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class EqualShares(Partition):
     """What partitions have in common that give every client as many rows; which rows, `rows` of a subclass says.
 
     Parameters
@@ -27,30 +84,16 @@ class EqualShares:
     clients: int = 20
     rounds: int | None = 500
 
-    def __post_init__(self) -> None:
-        _require_whole("clients", self.clients, 1)
-        _require_whole("rounds", 1 if self.rounds is None else self.rounds, 1)
-
-    def split(self, table: Table, rng: np.random.Generator) -> Problem:
-        """Give out the rows of a table.
-
-        Returns
-        -------
-        Problem
-            T = rounds, K = clients, all present.
-
-        Raises
-        ------
-        BadValue
-            If the table has fewer than K T rows.
-        """
+    def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
+        """The rows that `rows` chooses, all of which count."""
         size = len(table.y)
         rounds = max(size // self.clients, 1) if self.rounds is None else self.rounds
         require(rounds <= size, "rounds", rounds, f"at most {size}, the rows of the data set")
         allowed = f"at most {size // rounds} (each takes {rounds} of the data set's {size} rows)"
         require(self.clients * rounds <= size, "clients", self.clients, allowed)
         _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
-        return _problem(table, self.rows(table, rounds, rng))
+        rows = self.rows(table, rounds, rng)
+        return rows, np.ones(rows.shape, np.bool_)
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Rows (K, T) of the clients in the order of their rounds."""
@@ -82,7 +125,7 @@ class Iid(EqualShares):
 
 
 @dataclass(frozen=True)
-class BySite:
+class BySite(Partition):
     """Clients that belong to a site and see a little of every other site.
 
     The non-i.i.d. split of the POF-MKL paper: a client gets `own` consecutive rows
@@ -101,24 +144,8 @@ class BySite:
     own: int = 350
     other: int = 50
 
-    def __post_init__(self) -> None:
-        _require_whole("clients_per_site", self.clients_per_site, 1)
-        _require_whole("own", self.own, 1)
-        _require_whole("other", self.other, 0)
-
-    def split(self, table: Table, rng: np.random.Generator) -> Problem:
-        """Give out the rows of a table.
-
-        Returns
-        -------
-        Problem
-            Clients of the first site first; all present.
-
-        Raises
-        ------
-        FklError
-            If the table has one site only, or a site has fewer than clients_per_site * T rows.
-        """
+    def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
+        """Clients of the first site first; all present."""
         sites = len(table.site_names)
         if sites < 2:
             raise FklError(f"partition=by_site: {table.where} has one site only; use partition=iid")
@@ -141,29 +168,21 @@ class BySite:
                         start = self.clients_per_site * self.own + visitor * self.other
                         parts.append(rows[start : start + self.other])
                 clients.append(np.concatenate(parts))
-        return _problem(table, rng.permuted(np.stack(clients), axis=1))
+        shuffled = rng.permuted(np.stack(clients), axis=1)
+        return shuffled, np.ones(shuffled.shape, np.bool_)
 
 
 @dataclass(frozen=True)
-class Sites:
+class Sites(Partition):
     """Clients that are sites, each with all the site's rows in the order of the file, until they are used up."""
 
-    def split(self, table: Table, rng: np.random.Generator) -> Problem:
-        """Give out the rows of a table; `rng` is not used.
-
-        Returns
-        -------
-        Problem
-            T = rows of the largest site, K = sites.
-        """
+    def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
+        """As many rounds as the largest site has rows; `rng` is not used."""
         counts = np.bincount(table.site, minlength=len(table.site_names))
         _require_room(
             table, len(counts), int(counts.max()), "the number of sites, or choose a partition other than sites"
         )
-        present = np.arange(counts.max()) < counts[:, None]
-        rows = np.zeros(present.shape, dtype=np.int64)
-        rows[present] = np.argsort(table.site, kind="stable")
-        return _problem(table, rows, present)
+        return _one_after_another(np.argsort(table.site, kind="stable"), counts, int(counts.max()))
 
 
 @dataclass(frozen=True)
@@ -186,11 +205,6 @@ class Dirichlet(EqualShares):
 
     alpha: float = 0.5
     quantiles: int = 10
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_alpha(self.alpha)
-        _require_whole("quantiles", self.quantiles, 1)
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Rows of the classes that each client draws, in random order."""
@@ -239,7 +253,7 @@ class ByTarget(EqualShares):
         require(0 <= self.mixed <= 1, "mixed", self.mixed, "a share from 0 to 1")
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Those drawn at random and those by their target, in random order."""
+        """Some rows are drawn at random and the others by their target; each client sees its rows in random order."""
         rows = rng.permutation(len(table.y))[: self.clients * rounds]
         at_random = rounds - int((1 - self.mixed) * rounds)
         given, rest = np.split(rows, [self.clients * at_random])
@@ -250,7 +264,7 @@ class ByTarget(EqualShares):
 
 
 @dataclass(frozen=True)
-class QuantitySkew:
+class QuantitySkew(Partition):
     """Clients with unequal numbers of rows.
 
     Shares are drawn from a symmetric Dirichlet distribution. The client with the largest share gets `rounds` rows,
@@ -271,24 +285,8 @@ class QuantitySkew:
     rounds: int = 500
     alpha: float = 2.0
 
-    def __post_init__(self) -> None:
-        _require_whole("clients", self.clients, 1)
-        _require_whole("rounds", self.rounds, 1)
-        _require_alpha(self.alpha)
-
-    def split(self, table: Table, rng: np.random.Generator) -> Problem:
-        """Give out the rows of a table.
-
-        Returns
-        -------
-        Problem
-            T = rounds, K = clients; x and y are 0 where a client is absent.
-
-        Raises
-        ------
-        BadValue
-            If the table has too few rows for the shares drawn.
-        """
+    def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
+        """Rows in random order, as many to each client as the shares that are drawn say."""
         size = len(table.y)
         require(self.clients <= size, "clients", self.clients, f"at most {size}, the rows of the data set")
         shares = rng.dirichlet(np.full(self.clients, self.alpha))
@@ -299,46 +297,18 @@ class QuantitySkew:
         allowed = f"at most {most} for these {self.clients} clients and the {size} rows of the data set"
         require(int(counts.sum()) <= size, "rounds", self.rounds, allowed)
         _require_room(table, self.clients, self.rounds, "partition.clients or partition.rounds")
-        present = np.arange(self.rounds) < counts[:, None]
-        rows = np.zeros(present.shape, dtype=np.int64)
-        rows[present] = rng.permutation(size)[: counts.sum()]
-        return _problem(table, rows, present)
+        return _one_after_another(rng.permutation(size)[: counts.sum()], counts, self.rounds)
 
 
-def _problem(table: Table, rows: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Problem:
-    """Streams from the rows (K, T) of each client; `present` (K, T) says which entries count, all if None."""
-    if not isinstance(table.x, np.ndarray):
-        raise FklError(f"partition: the features of {table.where} are stored sparse, as partition=vertical takes only")
-    if present is None:
-        present = np.ones(rows.shape, dtype=np.bool_)
-    here, at = np.ascontiguousarray(present.T), np.ascontiguousarray(rows.T)
-    site = np.zeros(len(rows), np.int64)
-    if len(table.site_names) > 1:
-        for k, (mine, seen) in enumerate(zip(rows, present, strict=True)):
-            site[k] = np.bincount(table.site[mine[seen]]).argmax()
-    return Problem(
-        x=table.x[at] if present.all() else np.where(here[:, :, None], table.x[at], 0.0),
-        y=np.where(here, table.y[at], 0.0),
-        present=here,
-        site=site,
-        site_names=table.site_names,
-        rows_left_out=len(table.y) - int(present.sum()),
-        tested=None if table.tested is None else table.tested[at] & here,
-        scale=table.scale,
-        encoder=table.encoder,
-        expected=None if table.expected is None else table.expected[at],
-    )
+def _one_after_another(order: NDArray[np.int64], counts: NDArray[np.int64], rounds: int) -> Dealt:
+    """Give each client the next `counts` rows of this order; a client is absent once its rows are used up."""
+    present = np.arange(rounds) < counts[:, None]
+    rows = np.zeros(present.shape, dtype=np.int64)
+    rows[present] = order
+    return rows, present
 
 
 def _require_room(table: Table, clients: int, rounds: int, keys: str) -> None:
     """Refuse streams that no memory holds: x and y with one place for each client and round, and who is where."""
     needed = clients * rounds * (8 * (len(table.feature_names) + 2) + 1)
     require_memory(needed, f"the streams of {clients} clients over {rounds} rounds", keys)
-
-
-def _require_whole(key: str, value: int, least: int) -> None:
-    require(value >= least, key, value, f"an integer >= {least}")
-
-
-def _require_alpha(alpha: float) -> None:
-    require(1e-3 <= alpha <= 1e6, "alpha", alpha, "a number from 0.001 to 1000000")

@@ -88,7 +88,7 @@ class OfAllClients:
 
     @property
     def numbers(self: Any) -> range:
-        """Of the clients that are here."""
+        """Numbers of the clients that are in this process."""
         return range(self.clients)
 
     @property
@@ -124,7 +124,7 @@ class Problem(OfAllClients):
     encoder : Encoder or None
         What turned a table's cells into raw numbers; None where the data set is not of a data set's table.
     expected : (T, K) float64 or None
-        As in `Table`: what nobody can predict better than.
+        As in `Table`: the best prediction that is possible.
     sampled : (T, K) bool or None
         Where there are samples, those of rounds in which a client does not take part, too; None where it always does.
     """
@@ -208,7 +208,7 @@ class Slice(Problem):
 
     @property
     def numbers(self) -> range:
-        """Of these clients."""
+        """Numbers of these clients."""
         return range(self.first, self.first + self.clients)
 
 

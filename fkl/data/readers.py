@@ -46,21 +46,17 @@ def read(layout: Layout, store: Store, replacing: float | None) -> Table:
         If a file is missing, damaged or not in its published layout.
     """
     files = [data_file(layout, file) for file in layout.used]
-    x, y, counts = (_read_named_columns if layout.format in NAMED_COLUMNS else _read_feature_arrays)(
-        layout, files, store
-    )
+    where = " then ".join(file.name for file in files)
+    reader = _read_named_columns if layout.format in NAMED_COLUMNS else _read_feature_arrays
+    x, y, counts = reader(layout, files, store, where)
     if replacing is not None:
         x = np.where(x == layout.replace["cell"], replacing, x)
     if layout.scaled == "ends":
         x, y = between_ends(x, y)
     sites = [file["site"] for file in layout.used if "site" in file]
     site = np.repeat(np.arange(len(counts)), counts) if sites else np.zeros(len(y), np.int64)
-    table = Table(x, y, site, layout.features, tuple(sites) or ("all",), where=_names_of_files(files))
+    table = Table(x, y, site, layout.features, tuple(sites) or ("all",), where=where)
     return normalise(table, "unit_box") if layout.scaled == "unit_box" else table
-
-
-def _names_of_files(files: Sequence[DataFile]) -> str:
-    return " then ".join(file.name for file in files)
 
 
 def _require_rows(layout: Layout, file: DataFile, rows: int) -> None:
@@ -69,7 +65,7 @@ def _require_rows(layout: Layout, file: DataFile, rows: int) -> None:
 
 
 def _read_named_columns(
-    layout: Layout, files: Sequence[DataFile], store: Store
+    layout: Layout, files: Sequence[DataFile], store: Store, where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
     """Features, target and rows of each file of a format that is a table of named columns."""
     import pandas
@@ -90,7 +86,7 @@ def _read_named_columns(
         frames.append(frame if layout.rows_per_site is None else first_rows(frame, layout.rows_per_site, file.name))
     frame = pandas.concat(frames, ignore_index=True)
     if layout.rows is not None:
-        frame = first_rows(frame, layout.rows, _names_of_files(files))
+        frame = first_rows(frame, layout.rows, where)
     for name in layout.text:
         if name in names and frame[name].dtype.kind not in "if":
             frame[name] = pandas.factorize(frame[name])[0]
@@ -103,7 +99,7 @@ def _read_named_columns(
 
 
 def _read_feature_arrays(
-    layout: Layout, files: Sequence[DataFile], store: Store
+    layout: Layout, files: Sequence[DataFile], store: Store, where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
     """The same of a format that holds the features as one array; they are row-major."""
     parts = []
@@ -117,7 +113,7 @@ def _read_feature_arrays(
         x, y = (np.concatenate(one) for one in zip(*parts, strict=True))
     if layout.rows is not None:
         if len(y) < layout.rows:
-            raise FklError(f"{_names_of_files(files)}: {len(y)} usable rows where {layout.rows} are needed")
+            raise FklError(f"{where}: {len(y)} usable rows where {layout.rows} are needed")
         x, y = x[: layout.rows], y[: layout.rows]
     return x, y, [len(one) for _, one in parts]
 
@@ -191,24 +187,15 @@ def _read_matlab(layout: Layout, file: DataFile, store: Store) -> Samples:
     return read_mat(raw, file.name, layout.features, y=layout.target, samples_in_rows=layout.samples_in_rows)
 
 
-def _negative_label(layout: Layout) -> float:
-    return -1.0 if layout.negative is None else layout.negative
-
-
-def _read_libsvm_sparse(layout: Layout, file: DataFile, store: Store) -> Samples:
-    return read_sparse(store.read(file), file.name, len(layout.features), _negative_label(layout))  # type: ignore[return-value]
-
-
 def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
-    x, y = read_sparse(store.read(file), file.name, len(layout.features), _negative_label(layout))
-    return x.toarray(), y
-
-
-def _read_libsvm_streamed(layout: Layout, file: DataFile, store: Store) -> Samples:
-    """For a text that is larger than the memory: only `rows` samples are ever held."""
-    if layout.rows is None:
-        raise FklError(f"{file.name}: format=libsvm_streamed needs rows")
-    return read_dense(store.stream(file), file.name, len(layout.features), layout.rows, _negative_label(layout))
+    """LIBSVM's text: as one array, as it is stored there, or a few samples of one that is larger than the memory."""
+    features, negative = len(layout.features), -1.0 if layout.negative is None else layout.negative
+    if layout.format == "libsvm_streamed":
+        if layout.rows is None:
+            raise FklError(f"{file.name}: format=libsvm_streamed needs rows")
+        return read_dense(store.stream(file), file.name, features, layout.rows, negative)
+    x, y = read_sparse(store.read(file), file.name, features, negative)
+    return x if layout.format == "libsvm_sparse" else x.toarray(), y  # type: ignore[return-value]
 
 
 def _read_cod_rna(layout: Layout, file: DataFile, store: Store) -> Samples:
@@ -227,8 +214,6 @@ TEXTS = {
 }
 ARRAYS = {
     "mat": _read_matlab,
-    "libsvm": _read_libsvm,
-    "libsvm_sparse": _read_libsvm_sparse,
-    "libsvm_streamed": _read_libsvm_streamed,
+    **dict.fromkeys(("libsvm", "libsvm_sparse", "libsvm_streamed"), _read_libsvm),
     "cod_rna": _read_cod_rna,
 }

@@ -62,6 +62,19 @@ def read_table(
     for number, (found, expected) in enumerate(zip(first, columns, strict=True), start=1):
         if header and found != expected:
             raise FklError(f"{where}, line 1: column {number} is {in_one_line(found)!r} where {expected!r} is expected")
+
+    def blame_row() -> None:
+        """Raise for the first row that is wrong; slow, so only run once the fast parser has given up."""
+        for line, cells in _numbered_lines(raw, where, separator):
+            if header and line == 1:
+                continue
+            if cells and len(cells) != len(columns):
+                raise FklError(f"{where}, line {line}: {len(cells)} columns where {len(columns)} are expected")
+            for column, cell in zip(columns, cells, strict=False):
+                if column not in text and cell != missing and not _is_number(cell):
+                    wrong = f"{in_one_line(cell)!r} is not a finite number"
+                    raise FklError(f"{where}, line {line}, column {column}: {wrong}")
+
     numbers = [column for column in columns if column not in text]
     # Before 3.1 the default misses a third of all long numbers by a bit; from then on only None is without a warning.
     is_exact = tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1)
@@ -77,32 +90,12 @@ def read_table(
             float_precision=None if is_exact else "round_trip",
         )
     except ValueError as error:  # pandas' ParserError is one too
-        _blame_row(raw, where, columns, separator, header, text, missing)
+        blame_row()
         raise FklError(f"{where}: {' '.join(str(error).split())}") from error
     values = frame[numbers].to_numpy()
     if np.isinf(values).any() or (missing is None and np.isnan(values).any()):
-        _blame_row(raw, where, columns, separator, header, text, missing)
+        blame_row()
     return frame
-
-
-def _blame_row(
-    raw: bytes,
-    where: str,
-    columns: Sequence[str],
-    separator: str | None,
-    header: bool,
-    text: Collection[str],
-    missing: str | None,
-) -> None:
-    """Raise for the first row that is wrong; slow, so only run once the fast parser has given up."""
-    for line, cells in _numbered_lines(raw, where, separator):
-        if header and line == 1:
-            continue
-        if cells and len(cells) != len(columns):
-            raise FklError(f"{where}, line {line}: {len(cells)} columns where {len(columns)} are expected")
-        for column, cell in zip(columns, cells, strict=False):
-            if column not in text and cell != missing and not _is_number(cell):
-                raise FklError(f"{where}, line {line}, column {column}: {in_one_line(cell)!r} is not a finite number")
 
 
 def _numbered_lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:

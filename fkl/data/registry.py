@@ -25,25 +25,14 @@ class Dataset(Protocol):
     One that reads a file of the user's own has no `files` but a `fingerprint`, the file's SHA-256.
     """
 
-    @property
-    def name(self) -> str:
-        """Its name on a command line."""
-
-    @property
-    def title(self) -> str:
-        """What it is, in a few words."""
-
-    @property
-    def files(self) -> tuple["DataFile", ...]:
-        """All its files."""
-
-    @property
-    def licence(self) -> str:
-        """Licence of its files."""
-
-    @property
-    def shape(self) -> str:
-        """Rows x features."""
+    name: str
+    """Its name on a command line."""
+    title: str
+    """What it is, in a few words."""
+    files: tuple["DataFile", ...]
+    licence: str
+    shape: str
+    """Rows x features."""
 
     def load(self, store: "Store", rng: "np.random.Generator") -> "Table":
         """Read or generate the table.
@@ -97,11 +86,11 @@ def node(name: str) -> dict[str, Any]:
     """
     known = names()
     require(name in known, "dataset", name, f"one of {', '.join(known)}")
-    return {key: deepcopy(value) for key, value in _content(name).items() if key != "defaults"}
+    return {key: deepcopy(value) for key, value in _yaml_content(name).items() if key != "defaults"}
 
 
 @cache
-def _content(name: str) -> dict[str, Any]:
+def _yaml_content(name: str) -> dict[str, Any]:
     """What a YAML holds, read once."""
     content: dict[str, Any] = yaml.safe_load((conf_folder() / "dataset" / f"{name}.yaml").read_text(encoding="utf-8"))
     return content
@@ -153,7 +142,7 @@ def fetch(names: list[str], store: "Store") -> Iterator[FileState]:
     BadValue
         If a name is unknown.
     """
-    for file in _files(names):
+    for file in _files_of_sets(names):
         try:
             path = store.fetch(file)
             store.check(file)
@@ -174,7 +163,7 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
     BadValue
         If a name is unknown.
     """
-    for file in _files(names):
+    for file in _files_of_sets(names):
         path = store.find(file)
         if path is None:
             yield FileState(file.dataset, file.name, "missing", file.url or "no address is known that serves it")
@@ -188,6 +177,6 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
             yield FileState(file.dataset, file.name, "ok", detail)
 
 
-def _files(wanted: list[str]) -> list["DataFile"]:
+def _files_of_sets(wanted: list[str]) -> list["DataFile"]:
     """Files of these data sets, of all where none is named; all names are looked up before anything is done."""
     return [file for name in wanted or names() for file in dataset(name).files]

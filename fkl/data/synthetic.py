@@ -14,9 +14,9 @@ from fkl.data.store import DataFile, Store
 CHUNK_ROWS = 65536
 MAX_ROWS = 100_000_000
 SITE_BYTES = 60
-"""Of the name of a site."""
+"""Memory that the name of one site takes."""
 MOST = 1e30
-"""Of numbers whose squares have to be numbers."""
+"""Largest value of a key whose square must still be a finite number."""
 
 
 @dataclass(frozen=True)

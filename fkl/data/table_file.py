@@ -111,7 +111,7 @@ class TableFile:
             path = getattr(self, key)
             if path is not None:
                 try:
-                    found[path] = own_file.fingerprint(path)
+                    found[path] = hashlib.sha256(own_file.read(path)).hexdigest()
                 except BadValue as error:
                     raise BadValue(key, error.value, error.allowed) from None
         return found
@@ -211,7 +211,7 @@ class TableFile:
             return False
         first = column.word(column.first)
         where = f"{file.place(column.first)}, column {short(name)}: {short(first)!r} is not a number"
-        if DECIMAL_COMMA.fullmatch(first):  # coded as a word it would be nonsense that nobody notices
+        if DECIMAL_COMMA.fullmatch(first):  # coded as a word, it would be a silent error
             raise FklError(f"{where}; decimals are written with a point")
         if name == self.target:
             if self.labels == "refuse":

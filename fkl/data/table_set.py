@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -43,36 +44,13 @@ class TableSet:
         made.__doc__, made.__module__ = cls.__doc__, cls.__module__
         return made
 
-    @classmethod
-    def from_node(cls, node: Mapping[str, Any]) -> "TableSet":
-        """The data set of a node that is known to be right, such as those that fkl ships."""
-        values = {key: value for key, value in node.items() if key != "_target_"}
-        return cls.with_keys(values)(**values)
-
     @cached_property
     def layout(self) -> Layout:
         """How the files are read with the keys that the user set."""
         return self.table.chosen({one.name: getattr(self, one.name) for one in fields(self) if one.name != "table"})
 
-    @property
-    def name(self) -> str:
-        """Name of the data set."""
-        return self.table.name
-
-    @property
-    def title(self) -> str:
-        """What it is, in a few words."""
-        return self.table.title
-
-    @property
-    def licence(self) -> str:
-        """Licence of its files."""
-        return self.table.licence
-
-    @property
-    def shape(self) -> str:
-        """Rows x features."""
-        return self.table.shape
+    name, title, licence, shape = (property(attrgetter(f"table.{key}")) for key in ("name", *ONLY_TOLD))
+    """What the table says."""
 
     @property
     def files(self) -> tuple[DataFile, ...]:

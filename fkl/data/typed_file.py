@@ -24,6 +24,10 @@ INDEX = re.compile(r"__index_level_\d+__")
 """Names under which pandas writes the labels of rows, which are no column."""
 PER_CELL = 72
 """Bytes of memory that a cell takes at most before it is a number."""
+DAMAGE = (
+    ValueError, TypeError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError,
+)  # fmt: skip
+"""What readers raise on damaged files."""
 
 
 def _read_parquet(path: str, raw: bytes) -> "DataFrame":
@@ -71,7 +75,7 @@ FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
     ".feather": ("Feather", _read_feather),
     ".npz": ("npz", _read_npz),
 }
-"""By the end of a file's name."""
+"""What a format is called and the function that reads it, by the suffix of the file's name."""
 
 
 def read(path: str, raw: bytes) -> Columns:
@@ -86,16 +90,7 @@ def read(path: str, raw: bytes) -> Columns:
     try:
         with requires_extra("files", path):
             frame = reader(path, raw)
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        OSError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ) as error:
+    except DAMAGE as error:
         said = in_one_line(str(error).partition("\n")[0])
         raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
     frame = frame[[name for name in frame if not INDEX.fullmatch(str(name))]]

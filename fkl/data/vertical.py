@@ -13,7 +13,7 @@ from fkl.data.problem import FOLDS, Table
 from fkl.data.scale import Scale
 
 FEW_PARTIES = 8
-"""Where their number is left open, unless there are fewer features."""
+"""Number of parties where the configuration gives none; with fewer features, there is one party a feature."""
 HOWS = ("contiguous", "random", "given")
 SPARSE = 1 / 6
 """Share of entries other than 0 up to which products of rows take less time entry by entry."""
@@ -109,7 +109,7 @@ class Vertical:
 
     @cached_property
     def alike(self) -> NDArray[np.int64]:
-        """Of each row the first that has the same features, (n,); rows of a csr_array are not compared."""
+        """For each row, the first row with the same features, (n,); rows of a csr_array are not compared."""
         if not isinstance(self.x, np.ndarray):
             return np.arange(len(self.y))
         first: dict[bytes, int] = {}

@@ -1,4 +1,4 @@
-"""UCI 507: what somebody does, from the accelerometer of the phone in the pocket."""
+"""UCI 507: activities of participants, from the accelerometer of the phone in the pocket."""
 
 import re
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ KNOWN = {
     1639: (3546313, "e3e77402818999a21ad142fb0f746316441abb0346f64869e4084a058c2ee4d0"),
     1640: (3564060, "82c167f28cbb9aa4e12e3d6d481f2475daf7015e6bb2ecec51bc21f31d9a4ea8"),
 }
-"""Bytes and SHA-256 of the files of participants for whom a copy could be looked at."""
+"""Bytes and SHA-256 of the files of those participants whose files were available to us."""
 
 SECOND = 1_000_000_000
 """Timestamps count nanoseconds."""
@@ -57,7 +57,7 @@ GAP_SECONDS = 1
 FULL = 0.9
 """Share of a window that its readings must span; recordings end a reading or two short of three minutes."""
 NUMBER = rb"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,4})?"
-"""Of no more digits than a float could need: all are kept in arrays as wide as the longest."""
+"""A number with no more digits than a float can need, since arrays of text are as wide as the longest entry."""
 
 
 def _file_of(participant: int) -> DataFile:

@@ -9,7 +9,7 @@ from math import isqrt
 import networkx as nx
 import numpy as np
 
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError, require, shortened
 from fkl.basics.memory import require_memory
 from fkl.data.own_file import OfAFile
 from fkl.network.directed import OneWay
@@ -20,7 +20,7 @@ LETTERS_SHOWN = 60
 MOST_DRAWS = 1_000_000
 LEAST_PROBABILITY = 1e-12
 EDGE_BYTES = 120
-"""Of an edge in a graph of networkx, at least."""
+"""Least memory that an edge takes in a graph of networkx."""
 
 
 @dataclass(frozen=True)
@@ -257,8 +257,7 @@ class EdgeList(OfAFile):
             if not words or words[0].startswith("#"):
                 continue
             if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
-                shown = " ".join(words)
-                shown = shown if len(shown) <= LETTERS_SHOWN else shown[:LETTERS_SHOWN] + "..."
+                shown = shortened(" ".join(words), LETTERS_SHOWN)
                 raise FklError(f"{where}: {shown!r} is not an edge, which is two integers with a space between")
             low, high = edge = tuple(sorted(map(int, words)))
             if low < 0 or high >= agents:

@@ -18,13 +18,11 @@ DIAGONAL = 2**0.5
 class Links(Protocol):
     """Which links of a graph are up; a function of the seed, the replicate and the iteration."""
 
-    @property
-    def always_up(self) -> bool:
-        """Whether all of them always are, so that there is nothing to draw."""
-        ...
+    always_up: bool
+    """Whether all of them always are, so that there is nothing to draw."""
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
-        """Those that are up in iteration t + 1, (R, links), the two directions of an edge together."""
+        """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         ...
 
 
@@ -45,7 +43,7 @@ class Failing:
 
     @property
     def always_up(self) -> bool:
-        """With p = 0."""
+        """Whether p is 0."""
         return self.p == 0
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
@@ -66,16 +64,12 @@ class Gossip:
     """
 
     awake: str = "matching"
+    always_up: ClassVar[bool] = False
     in_pairs: ClassVar[bool] = True
     """Whether the agents of an edge have to hear one another."""
 
     def __post_init__(self) -> None:
         require(self.awake in AWAKE, "awake", self.awake, " or ".join(AWAKE))
-
-    @property
-    def always_up(self) -> bool:
-        """Never."""
-        return False
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
@@ -113,7 +107,7 @@ class Mobility:
 
     @property
     def always_up(self) -> bool:
-        """From the diagonal on."""
+        """Whether the radius is at least the diagonal of the square."""
         return self.radius >= DIAGONAL
 
     def places(self, streams: Streams, t: int, agents: int) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ class Share:
         require(0 < self.share <= 1, "share", self.share, "a probability > 0, at most 1")
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """Those of the clients that are there, (T, K), who take part."""
+        """Which of the clients that are there take part, (T, K)."""
         return present & (generator.random(present.shape) < self.share)
 
 

@@ -8,7 +8,7 @@ from fkl.basics.errors import require
 from fkl.network.response_times import CostModel, Times, around_one
 
 MOST_SPREAD = 5
-"""Of logarithms: one client in twenty is then 20,000 times as slow as the median."""
+"""Largest spread of logarithms: one client in twenty is then 20,000 times as slow as the median."""
 
 
 @dataclass(frozen=True)

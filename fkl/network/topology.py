@@ -18,7 +18,7 @@ Array = NDArray[np.floating]
 
 DENSE_AGENTS = 20
 DENSE_SHARE = 1 / 6
-"""Up to so many agents, or from this share of ones in the adjacency matrix on, a dense product is the quicker."""
+"""A dense product is faster up to this number of agents, or from this share of ones in the adjacency matrix on."""
 DENSE_EIGENVALUES = 500
 RESTARTS = 100
 BESIDE = 1e-6
@@ -65,7 +65,7 @@ class Neighbours:
 
     @property
     def copies(self) -> int:
-        """Of what agents hold of their neighbours, one a link."""
+        """How many copies agents hold of their neighbours' messages: one for each link."""
         return len(self.receiver)
 
     def incoming(self, payload: Any, one_a_link: bool) -> Any:
@@ -79,14 +79,11 @@ class Neighbours:
         """
         if awake is None:
             return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
-        between = self.between_awake(awake)
+        # Metropolis weights in the graph whose links are up, 0 of those that are down
+        degree = np.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
+        between = np.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
         left = 1 - np.stack([self._by_receiver(weights) for weights in between])
         return left[..., None] * own + self.neighbour_sum(between[..., None] * by_link)
-
-    def between_awake(self, awake: "Awake") -> NDArray[np.float64]:
-        """Metropolis weight of each link in the graph whose links are up, (R, links), 0 of those that are down."""
-        degree = np.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
-        return np.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
 
     def _by_receiver(self, on_links: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums (K,) of numbers (links,)."""
@@ -115,7 +112,7 @@ class Awake:
     listeners : (R, K) float64
         How many hear each agent.
     returned : (R, K) bool
-        Whether somebody hears it who did not in the iteration before.
+        Whether an agent hears it that did not in the iteration before.
     """
 
     up: NDArray[np.bool_]
@@ -188,7 +185,7 @@ class Topology:
         return Awake(up, listeners[:, self.links[:, 1]], listeners, self.sent_by(up & ~before) > 0)
 
     def sent_by(self, passing: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Of messages on links, (R, links), how many are each agent's, (R, K)."""
+        """How many of these messages on links, (R, links), each agent sends, (R, K)."""
         return np.stack([np.bincount(self.links[one, 1], minlength=self.agents) for one in passing])
 
     @cached_property
@@ -226,7 +223,7 @@ class Topology:
 
     @property
     def copies(self) -> int:
-        """Of what agents hold of their neighbours, one an agent, as all its neighbours hold the same."""
+        """How many copies agents hold of their neighbours' messages: one an agent, as all neighbours hold the same."""
         return self.agents
 
     def incoming(self, payload: Any, one_a_link: bool) -> Any:

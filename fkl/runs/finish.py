@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from fkl.basics.errors import key_prefix, plural
 from fkl.basics.files import writing
 from fkl.basics.memory import limited_to_free_memory
@@ -50,7 +48,17 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
             "links": graph.listed.tolist(),
         }
     notes |= experiment.engine.notes()
-    warnings = list(_warnings(whole, summary))
+    # What the user should know of numbers that are finite, and yet no result
+    warnings = [*whole.algorithm.warnings()] if isinstance(whole.algorithm, Wrapped) else []
+    if "converged" in summary and summary["converged"].min() < 1:
+        warnings.append(
+            "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
+        )
+    error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
+    if error is not None and (worse := worse_than_zero(whole.task.targets, summary[error].to_numpy())):
+        warnings.append(worse)
+    elif above := not_beaten(summary):
+        warnings.append(above)
     if run.settings.save_model and len(tables.learned) == run.settings.replicates:
         model = Model.from_experiment(whole, run.dataset, tables.learned)
         model.save(folder / MODEL)
@@ -81,19 +89,6 @@ def add_model(run: Run, progress: bool = True) -> None:
         results.add_file(run, MODEL, model.save)
         for text in _of_clients_gone(experiment, model):
             warning(f"{title}: {text}")
-
-
-def _warnings(experiment: Experiment, summary: pd.DataFrame) -> Iterator[str]:
-    """What the user should know of numbers that are finite, and yet no result."""
-    if isinstance(experiment.algorithm, Wrapped):
-        yield from experiment.algorithm.warnings()
-    if "converged" in summary and summary["converged"].min() < 1:
-        yield "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
-    error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
-    if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
-        yield worse
-    elif above := not_beaten(summary):
-        yield above
 
 
 def _of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """What a run would take: memory, arithmetic, messages and time, from its first rounds, before it is done."""
 
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,7 @@ from fkl.runs.prepare import prepare
 from fkl.wire.ledger import ON_WIRES
 
 ROUNDS = 5
-"""That are played with one replicate: the first compiles nothing any more, but may set something up."""
+"""Rounds that are played with one replicate; the first may set something up, and is slower."""
 ENOUGH_S = 2.0
 OF_AN_ANGLE = 6
 """Operations besides the projection: a sine, a cosine, and each multiplied and added."""
@@ -59,35 +58,17 @@ class Counting:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._bank, name)
-        count: Callable[..., int] | None = getattr(self, f"_of_{name}", None) if not name.startswith("_") else None
-        if count is None:
+        if name not in ("features", "predict", "follow", "descend", "accumulate"):
             return found
 
-        def counted(*given: Any, **named: Any) -> Any:
-            self.angles += count(*given)
-            return found(*given, **named)
+        def counted(x: Any, *given: Any, **named: Any) -> Any:
+            """Count what is asked for, of every sample; of an update only what is not 0."""
+            every = self._bank.replicates * len(x) * self._bank.kernels
+            asked = np.count_nonzero(given[0]) if name == "accumulate" else every
+            self.angles += int(asked * self._bank.rho.shape[-1])
+            return found(x, *given, **named)
 
         return counted
-
-    @property
-    def _features(self) -> int:
-        """D."""
-        return int(self._bank.rho.shape[-1])
-
-    def _of_features(self, x: Any) -> int:
-        return int(self._bank.replicates * len(x) * self._bank.kernels * self._features)
-
-    def _of_predict(self, x: Any, *_: Any) -> int:
-        return self._of_features(x)
-
-    def _of_follow(self, x: Any, *_: Any) -> int:
-        return self._of_features(x)
-
-    def _of_descend(self, x: Any, *_: Any) -> int:
-        return self._of_features(x)
-
-    def _of_accumulate(self, x: Any, update: Any, *_: Any) -> int:
-        return int(np.count_nonzero(update)) * self._features
 
 
 def plan(words: tuple[str, ...]) -> str:
@@ -99,7 +80,13 @@ def plan(words: tuple[str, ...]) -> str:
         Whatever the run itself would refuse.
     """
     run = load(compose(*words))
-    said, samples = StringIO(), list[Sample]()
+    said, samples, peaks = StringIO(), list[Sample](), list[int]()
+
+    def measured() -> tuple[int, int]:
+        """Bytes that a replicate keeps, and needs at most."""
+        kept, peak = rehearse(experiment)
+        peaks.append(peak)
+        return kept, peak
 
     def sampled(experiment: Experiment, threads: int | None) -> float:
         """Seconds of all rounds and replicates, by the quickest round of one."""
@@ -108,7 +95,9 @@ def plan(words: tuple[str, ...]) -> str:
 
     with limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
         experiment = prepare(run)
-        peak, together = _memory(experiment)
+        # Bytes that a replicate needs at most besides its data, and how many would run together
+        together = experiment.task.replicates_at_once(measured)
+        peak = peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1))
         able = [one for one in map(engine, ENGINES) if one.can_play(run) is None and find_spec(one.library)]
         told = {one.name: one.forecast(experiment, run.settings.threads, sampled) for one in able}
     engines, known = {name: expected for name, expected in told.items() if expected is not None}, samples[0]
@@ -126,19 +115,6 @@ def plan(words: tuple[str, ...]) -> str:
     ]
     best = min(engines, key=lambda name: engines[name][0])
     return f"{said.getvalue()}{tabulate(table, tablefmt='plain')}\nit would take engine={best}"
-
-
-def _memory(experiment: Experiment) -> tuple[int, int]:
-    """Bytes that a replicate needs at most besides its data, and how many would run together."""
-    peaks: list[int] = []
-
-    def measured() -> tuple[int, int]:
-        kept, peak = rehearse(experiment)
-        peaks.append(peak)
-        return kept, peak
-
-    together = experiment.task.replicates_at_once(measured)
-    return peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1)), together
 
 
 def first_rounds(experiment: Experiment, threads: int | None) -> Sample:

@@ -48,7 +48,7 @@ class Progress(event.Listener):  # type: ignore[misc]
         """Say nothing: more may be compiled before the next round ends."""
 
     def advance(self, rounds: int) -> None:
-        """So many rounds more are done."""
+        """Move the bar on by this number of rounds."""
         if self.compiling:
             self.compiling = False
             self.bar.set_description(self.title, refresh=False)

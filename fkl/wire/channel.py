@@ -83,10 +83,7 @@ class Channel:
         fkl.basics.errors.BrokenPromiseError
             For a payload of another shape or type than both ends know.
         """
-        message = self.receive(message)
-        for kind, payloads in kinds(message):
-            self.book("downlink", kind, wire_size(payloads, self.width))
-        return message
+        return self._pass_and_book("downlink", message)
 
     def up(self, message: Message) -> Message:
         """Every client that is present to the server; as `down`.
@@ -96,9 +93,12 @@ class Channel:
         fkl.basics.errors.FklError
             When a client has sent more scalars in this round than `Network.uplink_budget`.
         """
+        return self._pass_and_book("uplink", message)
+
+    def _pass_and_book(self, direction: Direction, message: Message) -> Message:
         message = self.receive(message)
         for kind, payloads in kinds(message):
-            self.book("uplink", kind, wire_size(payloads, self.width))
+            self.book(direction, kind, wire_size(payloads, self.width))
         return message
 
     def receive(self, message: Message, links: int = 0) -> Message:
@@ -145,15 +145,15 @@ class Channel:
         return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
 
     def any_answer(self, heard: Array, together: int) -> Any:
-        """Whether anyone has answered: clients whose shares are `heard` (K,), of so many that take part in all."""
+        """Whether any client has answered, from the shares `heard` (K,); `together` clients take part in all."""
         return bool(heard.any())
 
     def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
         """Which links are up in iteration t + 1, of agents that are present, (T, K)."""
-        up = self._up(t, topology, present)
-        return topology.awake(up, self._up(t - 1, topology, present) if t else np.ones_like(up))
+        up = self._links_up(t, topology, present)
+        return topology.awake(up, self._links_up(t - 1, topology, present) if t else np.ones_like(up))
 
-    def _up(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _links_up(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
         both = present[t][topology.links].all(axis=1)
         if self.links is None:
             return np.tile(both, (len(self.streams.replicates), 1))
@@ -171,7 +171,7 @@ class Channel:
         ----------
         message : dataclass of payloads
         sends : (R, K) bool
-            Who sends it; nobody is told who does not.
+            Which agents send it; the others are not told which do not.
         topology : Topology
         awake : Awake or None
 

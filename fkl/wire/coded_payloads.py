@@ -10,11 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.wire.numbers import Part, from_bits, to_bits
-from fkl.wire.payloads import Array, Axes, Counts, PerClient, Size, Summable, Travelling, require_leading
+from fkl.wire.payloads import Array, Axes, Counts, PerClient, Size, Summable, Travelling, require_leading, with_axes_of
+
+
+class Coded(Summable):
+    """Every client's array in another form, which may stand for what is to be added to all that was sent before."""
+
+    def tile_sums(self: Any, share: Array) -> tuple[Array]:
+        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
+        return PerClient(self.values).tile_sums(share)
+
+    def added_to(self: Any, held: Array) -> Array:
+        """What a receiver that held (R, K, ...) holds from now on: the message, or the sum of both."""
+        sent: Array = held + self.values if self.adds else self.values
+        return sent
 
 
 @dataclass(frozen=True)
-class Quantised(Summable):
+class Quantised(Coded):
     """Every client's array in few bits a scalar; a vector is what lies along the last axis, and has a unit of its own.
 
     Parameters
@@ -51,7 +64,7 @@ class Quantised(Summable):
     def stochastic(
         cls, values: Array, bits: int, uniform: Array, chosen: NDArray[np.bool_] | None = None, adds: bool = False
     ) -> "Quantised":
-        """The step below or above, as `uniform` in [0, 1) has it: the nearer the likelier, without bias."""
+        """The step below or above, chosen by `uniform` in [0, 1): the nearer one is likelier, so there is no bias."""
         unit, steps = _in_steps(values, bits)
         below = np.floor(steps)
         codes = below + (uniform >= 1 - (steps - below))  # not floor(steps + uniform), which rounding may take too far
@@ -66,7 +79,7 @@ class Quantised(Summable):
         """Which codes (R, K, scalars), and which units (R, K, vectors)."""
         R, K, *rest = self.codes.shape
         chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
-        every = np.broadcast_to(_wide(chosen, self.codes), self.codes.shape)
+        every = np.broadcast_to(with_axes_of(self.codes, chosen), self.codes.shape)
         return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
 
     def wire_size(self, width: int) -> Size:
@@ -106,22 +119,9 @@ class Quantised(Summable):
         *_, bits, _, adds = parts[0].known
         return cls(np.stack(every_code)[None], np.stack(every_unit)[None], bits, None, adds)
 
-    def tile_sums(self, share: Array) -> tuple[Array]:
-        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
-        return PerClient(self.values).tile_sums(share)
-
-    def select_entries(self, senders: NDArray[np.int64]) -> "Quantised":
-        """Selects the messages of these senders, in the given order."""
-        chosen = None if self.chosen is None else self.chosen[:, senders]
-        return Quantised(self.codes[:, senders], self.unit[:, senders], self.bits, chosen, self.adds)
-
-    def added_to(self, held: Array) -> Array:
-        """What a receiver holds from now on, who held (R, K, ...): the message, or both together."""
-        return held + self.values if self.adds else self.values
-
 
 @dataclass(frozen=True)
-class Sparse(Summable):
+class Sparse(Coded):
     """A few entries of every client's array; what tells which these are is a bit each, or numbers, whichever is less.
 
     Parameters
@@ -170,18 +170,6 @@ class Sparse(Summable):
             of_all.append(values)
             kept_by_all.append(kept)
         return cls(np.stack(of_all)[None], np.stack(kept_by_all)[None], parts[0].known[-1])
-
-    def tile_sums(self, share: Array) -> tuple[Array]:
-        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
-        return PerClient(self.values).tile_sums(share)
-
-    def select_entries(self, senders: NDArray[np.int64]) -> "Sparse":
-        """Selects the messages of these senders, in the given order."""
-        return Sparse(self.values[:, senders], self.kept[:, senders], self.adds)
-
-    def added_to(self, held: Array) -> Array:
-        """What a receiver that held (R, K, ...) holds now: the message, or both together."""
-        return held + self.values if self.adds else self.values
 
 
 @dataclass(frozen=True)
@@ -242,7 +230,7 @@ class Residues(Travelling):
     bits: int
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`: so many bits each, in whole bytes."""
+        """As `Payload.wire_size`: `bits` bits for each number, in whole bytes."""
         R, count = len(self.values), prod(self.values.shape[2:])
         return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
 
@@ -260,7 +248,7 @@ class Residues(Travelling):
 
 @dataclass(frozen=True)
 class Padding(Travelling):
-    """Bytes that a protocol needs beside what is said, the same number for every client; what they hold is its own.
+    """Bytes that a protocol needs beside its message, equally many for every client; their content is not simulated.
 
     Parameters
     ----------
@@ -293,7 +281,7 @@ class Padding(Travelling):
 
 
 def position_bits(kept: Counts, size: int) -> Counts:
-    """Bits that tell which `kept` of so many entries travel: a mask, or a number of ceil(log2 size) bits for each."""
+    """Bits that tell which entries travel: a mask of all, or a number of ceil(log2 size) bits for each one kept."""
     return np.minimum(size * (kept > 0), kept * (size - 1).bit_length())
 
 
@@ -308,8 +296,3 @@ def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
     unit = largest / most
     share = np.divide(values, largest, out=np.zeros_like(values), where=unit > 0)  # of the largest exactly 1
     return unit, share * most
-
-
-def _wide(chosen: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.bool_]:
-    """With as many axes as the values that it is chosen among."""
-    return chosen.reshape(chosen.shape + (1,) * (values.ndim - 3))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.kernels.traceable import known_everywhere, namespace
 from fkl.network.topology import Awake, Neighbours, Topology
-from fkl.wire.payloads import OnLinks, kinds
+from fkl.wire.payloads import OnLinks, kinds, with_axes_of
 
 Array = NDArray[np.floating]
 
@@ -57,16 +57,16 @@ class Inbox:
         """As `sum`, of those whose links are up in this iteration."""
         if self.awake is None:
             return self.sum(kind)
-        return self._summed(np.where(_wide(self.awake.up, self.held[kind]), self.held[kind], 0.0))
+        return self._summed(np.where(with_axes_of(self.held[kind], self.awake.up), self.held[kind], 0.0))
 
     def mix(self, kind: str, own: Array) -> Array:
         """Average by Metropolis weights of what agents have, own (R, K, ...), and hold of their neighbours."""
-        mixed: Array = self.graph.mix(_flat(self.held[kind]), _flat(own), self.awake)  # type: ignore[arg-type]
+        mixed: Array = self.graph.mix(_with_one_axis(self.held[kind]), _with_one_axis(own), self.awake)  # type: ignore[arg-type]
         return mixed.reshape(own.shape)
 
     def _summed(self, held: Array) -> Array:
         """Sums over each agent's neighbours, of arrays of several axes as of their entries one after another."""
-        summed = self.graph.neighbour_sum(_flat(held))
+        summed = self.graph.neighbour_sum(_with_one_axis(held))
         return summed.reshape(*summed.shape[:2], *held.shape[2:])
 
     def on_links(self, own: Array) -> Array:
@@ -82,15 +82,10 @@ class Inbox:
         held, everywhere = dict(self.held), known_everywhere(arrived)
         for kind, (payload,) in kinds(message):
             new = keep(held[kind], self.graph.incoming(payload, isinstance(payload, OnLinks)).added_to(held[kind]))
-            held[kind] = new if everywhere else namespace(new).where(_wide(arrived, new), new, held[kind])
+            held[kind] = new if everywhere else namespace(new).where(with_axes_of(new, arrived), new, held[kind])
         return replace(self, held=held)
 
 
-def _flat(held: Array) -> Array:
-    """With one axis for all that an agent has, (R, K, P), as graphs sum and mix it."""
+def _with_one_axis(held: Array) -> Array:
+    """The same with one axis for all entries of an agent, (R, K, P), as graphs sum and mix it."""
     return held if held.ndim == 3 else held.reshape(*held.shape[:2], -1)
-
-
-def _wide(flags: NDArray[np.bool_], held: Array) -> NDArray[np.bool_]:
-    """Of (R, links) or (R, K), with as many axes as what they are of."""
-    return flags.reshape(flags.shape + (1,) * (held.ndim - 2))

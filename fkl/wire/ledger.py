@@ -1,6 +1,6 @@
 """The ledger: how much left each party, per round, direction and client."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,19 +23,14 @@ class Tally:
 
     Parameters
     ----------
-    rounds, replicates, clients : int
-        Shapes of the three counts: `by_round` (T, R, 3) in all clients together, `by_client` (R, K, 3) over all rounds.
+    by_round : (T, R, 3) int64
+        Of all clients together.
+    by_client : (R, K, 3) int64
+        Over all rounds.
     """
 
-    rounds: int
-    replicates: int
-    clients: int
-    by_round: NDArray[np.int64] = field(init=False)
-    by_client: NDArray[np.int64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.by_round = np.zeros((self.rounds, self.replicates, 3), np.int64)
-        self.by_client = np.zeros((self.replicates, self.clients, 3), np.int64)
+    by_round: NDArray[np.int64]
+    by_client: NDArray[np.int64]
 
 
 UNITS = ("messages", "scalars", "bytes")
@@ -61,7 +56,8 @@ class Ledger:
         cost: CostModel | None = None,
         directions: tuple[Direction, ...] = WITH_A_SERVER,
     ) -> None:
-        self.tallies = {direction: Tally(rounds, replicates, clients) for direction in directions}
+        shapes = (rounds, replicates, 3), (replicates, clients, 3)
+        self.tallies = {direction: Tally(*(np.zeros(shape, np.int64) for shape in shapes)) for direction in directions}
         self.shape = replicates, clients
         self.cost = cost
         self.seconds = np.zeros((rounds, replicates))

@@ -46,14 +46,14 @@ class Letter:
     kind: ClassVar[str]
     """Name in the ledger."""
     dtype: ClassVar[str] = "f8"
-    """Of the numbers on the wire; ``?`` for bits, ``V`` for words of any width, such as ciphertexts."""
+    """Type of the numbers on the wire; ``?`` for bits, ``V`` for words of any width, such as ciphertexts."""
 
     values: NDArray[Any]
     about: tuple[int, ...] = ()
 
     @classmethod
     def size(cls, scalars: int) -> int:
-        """Bytes of so many."""
+        """Bytes of this number of scalars."""
         dtype = np.dtype(cls.dtype)
         return -(-scalars // 8) if dtype == np.bool_ else scalars * dtype.itemsize
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 LARGEST = 8
-"""Bytes of a number in memory."""
+"""Most bytes of one number in memory."""
 
 
 class Part(NamedTuple):
@@ -32,8 +32,10 @@ class Part(NamedTuple):
 
 
 def of_array(kind: type[Any], values: Array, width: int) -> Part:
-    """All of an array, each scalar in so many bytes."""
-    return Part(kind, (values.shape, values.dtype.str), values.astype(f"{_letter(values.dtype)}{width}").tobytes())
+    """A whole array as bytes, with `width` bytes for each scalar."""
+    return Part(
+        kind, (values.shape, values.dtype.str), values.astype(f"{_kind_of_number(values.dtype)}{width}").tobytes()
+    )
 
 
 def array_of(part: Part) -> Array:
@@ -42,18 +44,18 @@ def array_of(part: Part) -> Array:
     values = np.zeros(shape, dtype)
     if part.body:
         width = len(part.body) // values.size
-        values[...] = np.frombuffer(part.body, f"{_letter(values.dtype)}{width}").reshape(shape)
+        values[...] = np.frombuffer(part.body, f"{_kind_of_number(values.dtype)}{width}").reshape(shape)
     return values
 
 
 def to_bits(values: Array, bits: int) -> bytes:
-    """Whole numbers (n,) modulo 2^bits, so many bits each, one after another, in whole bytes."""
+    """Whole numbers (n,) modulo 2^bits as bytes, `bits` bits for each, one after another."""
     each = np.unpackbits(values.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)[:, 64 - bits :]
     return np.packbits(each).tobytes()
 
 
 def from_bits(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
-    """So many numbers that `to_bits` wrote."""
+    """The numbers that `to_bits` wrote, `count` of them."""
     each = np.unpackbits(np.frombuffer(packed, np.uint8), count=count * bits).reshape(count, bits)
     whole = np.pad(each, ((0, 0), (64 - bits, 0)))
     return np.packbits(whole, axis=1).view(">u8").ravel().astype(np.uint64)
@@ -67,7 +69,7 @@ def narrowed(values: Array, width: int) -> Array:
     TypeError
         If it is no plain array of numbers in the machine's byte order, whose type would say something by itself.
     OverflowError
-        For whole numbers that so many bytes do not hold.
+        For whole numbers that `width` bytes cannot hold.
     """
     dtype = getattr(values, "dtype", np.dtype(object))
     numbers = dtype.kind in "biuf" and dtype.isnative and dtype.itemsize <= LARGEST
@@ -77,12 +79,12 @@ def narrowed(values: Array, width: int) -> Array:
     if dtype.itemsize <= width:
         return values
     with np.errstate(over="ignore"):  # what diverges is infinite sooner
-        arrives = values.astype(f"{_letter(dtype)}{width}").astype(dtype)
+        arrives = values.astype(f"{_kind_of_number(dtype)}{width}").astype(dtype)
     if dtype.kind != "f" and isinstance(values, np.ndarray) and (arrives != values).any():
         raise OverflowError(f"holds {values.flat[(arrives != values).argmax()]}, which {width} bytes do not")
     return arrives
 
 
-def _letter(dtype: np.dtype[Any]) -> str:
-    """Of the numbers that values travel as, whatever their width."""
+def _kind_of_number(dtype: np.dtype[Any]) -> str:
+    """Letter of numpy for integers or floats, as which values of this type travel."""
     return "i" if dtype.kind in "iub" else "f"

@@ -26,7 +26,7 @@ Counts = NDArray[np.int64]
 
 
 class Size(NamedTuple):
-    """Scalars and bytes that each client sends or receives, (R, K) or (R, 1); nobody is sent a message of 0 bytes."""
+    """Scalars and bytes that each client sends or receives, (R, K) or (R, 1); a message of 0 bytes is not sent."""
 
     scalars: Counts
     size: Counts
@@ -58,7 +58,7 @@ class Dense(Payload, Protocol):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> Any:
-        """One of several clients, of what each has sent."""
+        """One payload of what several clients have sent."""
         ...
 
 
@@ -66,7 +66,7 @@ class Travelling:
     """A payload that a channel takes: its arrays, and what their leading axes are."""
 
     leading: ClassVar[Mapping[str, str]]
-    """By field, the letters of its leading axes, such as RK; an array may be None."""
+    """For each field the letters of its leading axes, such as RK; an array may be None."""
     factors: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not travel themselves: what travels is made of them."""
 
@@ -93,6 +93,12 @@ class Travelling:
             if name not in self.factors and (found := narrowed(values, width)) is not values:
                 arrived[name] = found
         return replace(self, **arrived) if arrived else self  # type: ignore[type-var]
+
+    def select_entries(self, places: NDArray[np.int64]) -> Self:
+        """What these clients, or links, send or are sent, in the given order."""
+        arrays = {name: getattr(self, name) for name, letters in self.leading.items() if len(letters) > 1}
+        chosen = {name: array[:, places] for name, array in arrays.items() if array is not None}
+        return replace(self, **chosen)  # type: ignore[type-var]
 
 
 def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str) -> None:
@@ -152,7 +158,7 @@ class Summable(Travelling):
         return only
 
     def mean(self, share: Array) -> Array:
-        """Sum over clients, weighted by their share (K,), 0 of whoever is absent: (R, ...)."""
+        """Sum over clients, weighted by their share (K,), which is 0 for absent clients: (R, ...)."""
         return self.of_sums(*self.sums(share))
 
 
@@ -212,10 +218,7 @@ class PerClient(Summable):
         values = self.values[0, k]
         if self.chosen is None:
             return of_array(PerClient, values, width)
-        chosen = self.chosen[0, k]
-        mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
-        sent = of_array(PerClient, values[np.broadcast_to(chosen, len(values))], width)
-        return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
+        return _entries_as_part(PerClient, values, self.chosen[0, k], width)
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "PerClient":
@@ -238,12 +241,8 @@ class PerClient(Summable):
         terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
-    def select_entries(self, senders: NDArray[np.int64]) -> "PerClient":
-        """Selects the messages of these senders, in the given order."""
-        return PerClient(self.values[:, senders], None if self.chosen is None else self.chosen[:, senders])
-
     def added_to(self, held: Array) -> Array:
-        """What a receiver holds from now on, who held (R, K, ...): the message."""
+        """What a receiver that held (R, K, ...) holds from now on: the message."""
         return self.values
 
     def squared_norm(self) -> NDArray[np.float64]:
@@ -253,12 +252,13 @@ class PerClient(Summable):
 
     def times(self, factor: Array) -> "PerClient":
         """Each client's multiplied by a number of its own, (R, K)."""
-        return PerClient(self.values * _broadcastable(factor, self.values), self.chosen)
+        by = with_axes_of(self.values, factor).astype(self.values.dtype, copy=False)
+        return PerClient(self.values * by, self.chosen)
 
 
 @dataclass(frozen=True)
 class Selected(Travelling):
-    """Some entries, other ones for each client, of what is the same for all who are sent it.
+    """Entries of one array that is the same for all clients; each client is sent entries of its own choice.
 
     Parameters
     ----------
@@ -277,15 +277,9 @@ class Selected(Travelling):
         """Scalars and bytes that each client sends or receives."""
         return _size_of_entries(self.chosen, prod(self.values.shape[2:]), width)
 
-    def select_entries(self, receivers: NDArray[np.int64]) -> "Selected":
-        """Selects what these receivers are sent, in the given order."""
-        return Selected(self.values, self.chosen[:, receivers])
-
     def packed(self, k: int, width: int) -> Part:
         """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
-        values, chosen = self.values[0], self.chosen[0, k]
-        mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
-        return of_array(Selected, values[chosen], width)._replace(known=(values.shape, values.dtype.str), bits=mask)
+        return _entries_as_part(Selected, self.values[0], self.chosen[0, k], width)
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Selected":
@@ -323,10 +317,6 @@ class OnLinks(Travelling):
     def from_parts(cls, parts: Sequence[Part]) -> "OnLinks":
         """One payload of what several clients have sent."""
         return cls(np.stack([array_of(part) for part in parts])[None])
-
-    def select_entries(self, places: NDArray[np.int64]) -> "OnLinks":
-        """Selects the messages on these links, in the given order."""
-        return OnLinks(self.values[:, places])
 
     def added_to(self, held: Array) -> Array:
         """What came in, to a receiver that held (R, links, P): the message."""
@@ -504,7 +494,7 @@ class RankOne(Summable):
 
     def times(self, factor: Array) -> "RankOne":
         """Each client's multiplied by a number of its own, (R, K)."""
-        return RankOne(self.left * _broadcastable(factor, self.left), self.right)
+        return RankOne(self.left * with_axes_of(self.left, factor).astype(self.left.dtype, copy=False), self.right)
 
 
 def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
@@ -529,13 +519,18 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
         yield name, parts
 
 
+def payloads_of(message: Any) -> list[Any]:
+    """All payloads of a message, in the order in which `kinds` has them."""
+    return [payload for _, payloads in kinds(message) for payload in payloads]
+
+
 def on_links(message: Any) -> bool:
     """Whether a message is another one on each link."""
-    return any(isinstance(part, OnLinks) for _, parts in kinds(message) for part in parts)
+    return any(isinstance(payload, OnLinks) for payload in payloads_of(message))
 
 
 def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
-    """A message of the same class whose payloads are others, in the order in which `kinds` has them."""
+    """A message of the same class whose payloads are others, in the order of `payloads_of`."""
     others = iter(payloads)
     fields_of: dict[str, Any] = {}
     for name in _fields(message.__class__):
@@ -552,9 +547,9 @@ def is_message(value: Any) -> bool:
     return is_dataclass(value) and not _is_payload(value.__class__)
 
 
-def _broadcastable(factor: Array, values: NDArray[Any]) -> Array:
-    """A number a client (R, K), to multiply arrays (R, K, ...) of this type."""
-    return factor.reshape(*factor.shape, *[1] * (values.ndim - 2)).astype(values.dtype, copy=False)
+def with_axes_of(values: NDArray[Any], array: NDArray[Any]) -> Any:
+    """An array of the first axes of `values`, such as (R, K), with as many axes as these have."""
+    return array.reshape(array.shape + (1,) * (values.ndim - array.ndim))
 
 
 @cache  # asked in every round, and slow
@@ -576,6 +571,13 @@ def wire_size(parts: tuple[Payload, ...], width: int) -> Size:
     return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
 
 
+def _entries_as_part(kind: type[Any], values: NDArray[Any], chosen: NDArray[np.bool_], width: int) -> Part:
+    """The chosen entries along the first axis, and the bits that say which these are."""
+    mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
+    sent = of_array(kind, values[np.broadcast_to(chosen, len(values))], width)
+    return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
+
+
 def _which_travelled(part: Part) -> NDArray[np.bool_]:
     """Which entries have travelled, of those along the first axis; without bits that say so, all or none."""
     entries = part.known[0][0]
@@ -591,13 +593,13 @@ def _travelled_entries(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 def _size_of_arrays(shape: tuple[int, ...], width: int) -> Size:
-    """Of clients that send all of an array (R, K, ...)."""
+    """Size of an array (R, K, ...) of which clients send all."""
     scalars = np.full((shape[0], 1), prod(shape[2:]))
     return Size(scalars, scalars * width)
 
 
 def _size_of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
-    """Of clients that send some entries, of `length` scalars each."""
+    """Size of the chosen entries, of `length` scalars each."""
     scalars = chosen.sum(axis=2) * length
     n = chosen.shape[2]
     bits = -(-n // 8) * (scalars > 0) if n > 1 else 0

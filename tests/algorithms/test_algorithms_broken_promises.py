@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Outcome, World, mixture_norm
 from fkl.algorithms.federated import descent
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
-from fkl.conformance.promises import outcomes
+from fkl.conformance.played import outcomes
 from fkl.contract import star
 from fkl.contract.star import Federated
 from fkl.engines.experiment import Experiment, make_world
@@ -208,7 +208,7 @@ def test_low_bits_do_not_arrive() -> None:
     for method in (cheats.ByLowBits(), RunningMean()):
         experiment = of(method, "float32").experiment
         world, _ = make_world(experiment, (0,))
-        found.append([outcome.y_hat for outcome in outcomes(experiment, world)])
+        found.append([outcome.y_hat for outcome in outcomes(experiment.algorithm, world)])
     assert np.array_equal(found[0], found[1])
     APART(of(cheats.ByLowBits(), "float32"))
 

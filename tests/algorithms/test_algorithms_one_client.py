@@ -10,7 +10,7 @@ from conftest import ALGORITHMS, is_a_test
 from literal.worlds import assert_close
 
 from fkl.conformance import scenario
-from fkl.conformance.promises import outcomes
+from fkl.conformance.played import outcomes
 from fkl.contract.world import World
 from fkl.engines.experiment import make_world
 from fkl.runs.prepare import prepare
@@ -23,7 +23,7 @@ def shown(*overrides: str) -> Shown:
     """What one replicate shows in every round, in doubles."""
     experiment = prepare(scenario(*overrides, "precision=float64"))
     world, _ = make_world(experiment, (0,))
-    return world, [experiment.task.shown(world, outcome) for outcome in outcomes(experiment, world)]
+    return world, [experiment.task.shown(world, outcome) for outcome in outcomes(experiment.algorithm, world)]
 
 
 def gradient_descent(one: Shown) -> None:

@@ -186,7 +186,7 @@ def test_local_noise_has_the_deviation_that_is_said() -> None:
     chosen = np.zeros((2, 3, 2), np.bool_)
     chosen[:, :, 0] = True
     message = Message(PerClient(np.zeros((2, 3, 2, 5000)), chosen), ())
-    noisy = Local(clip=2.0, noise=0.5)._noisy(message, turn(3)).first
+    noisy = Local(clip=2.0, noise=0.5)._with_noise(message, turn(3)).first
     sent = noisy.values[:, :, 0]
     assert not noisy.values[:, :, 1].any()
     assert sent.std() == pytest.approx(1.0, rel=5 / np.sqrt(2 * sent.size))

@@ -11,13 +11,12 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from scipy.sparse import csr_array
-from without_hashes import put, small
+from without_hashes import put, small, table_set
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.data import libsvm
 from fkl.data.registry import dataset
 from fkl.data.store import Store
-from fkl.data.table_set import TableSet
 from fkl.data.vertical import FeatureGroups
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -273,7 +272,7 @@ def test_parties_that_share_the_features_are_the_partition(tmp_path, name):
     (tmp_path / "primary.yaml").write_text(f"hydra: {{searchpath: ['file://{CONF}']}}\n{primary}")
     with initialize_config_dir(str(tmp_path), version_base="1.3"):
         node = compose("primary", [f"dataset={name}"])
-    assert TableSet.from_node(OmegaConf.to_container(node.dataset)).table == dataset(name).table
+    assert table_set(OmegaConf.to_container(node.dataset)).table == dataset(name).table
     assert instantiate(node.partition) == FeatureGroups()
 
 
