@@ -142,9 +142,7 @@ def test_every_failed_run_is_named(told: Told, name: str) -> None:
 
 
 @pytest.mark.parametrize("what", UNUSABLE)
-def test_a_place_that_no_page_can_be_made_in_is_refused(
-    error: Callable[..., Answer], tmp_path: Path, what: str
-) -> None:
+def test_a_place_that_no_page_can_be_made_in_is_refused(fkl: Callable[..., Answer], tmp_path: Path, what: str) -> None:
     """One line with the path."""
     make, said = UNUSABLE[what]
     make(tmp_path)
@@ -155,9 +153,7 @@ def test_a_place_that_no_page_can_be_made_in_is_refused(
     assert [path for path in tmp_path.rglob("*") if "partial" in path.name] == []
 
 
-def test_what_may_not_be_read_is_named(
-    error: Callable[..., Answer], good: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_may_not_be_read_is_named(fkl: Callable[..., Answer], good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As root reads all files, the system's answer is put in its place."""
     shutil.copytree(good, good.with_name("mine"))
 
@@ -241,9 +237,7 @@ def test_rounds_are_read_only_for_what_shows_them(
 
 @pytest.mark.drawn
 @pytest.mark.parametrize("command", [("report",), ("figure", "parsimonious/1")])
-def test_on_a_full_disk_what_was_there_stays(
-    error: Callable[..., Answer], good: Path, command: tuple[str, ...]
-) -> None:
+def test_on_a_full_disk_what_was_there_stays(fkl: Callable[..., Answer], good: Path, command: tuple[str, ...]) -> None:
     """One line with the path, and no half file; no file may grow beyond a few kilobytes here."""
     assert fkl(*command).code == 0
     before = tree(Path("outputs"))

@@ -77,9 +77,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("override", REFUSED)
-def test_refused_in_one_line_with_exit_code_2_and_nothing_written(
-    error: Callable, tmp_path: Path, override: str
-) -> None:
+def test_refused_in_one_line_with_exit_code_2_and_nothing_written(fkl: Callable, tmp_path: Path, override: str) -> None:
     """The line names the key, what was given and what is allowed."""
     words = SMALL[:1] if override.startswith("algo=fdskl") else SMALL  # without kernels.D
     answer = fkl("run", *words, *override.split(" "))
