@@ -113,17 +113,13 @@ def published(paper_file: str, number: str) -> list[Cell]:
     dtype = {"table": str, "value": str}
     table = pd.read_csv(Path(paper_file).parent / "published.csv", dtype=dtype, keep_default_na=False)
     table["rounding"] = [rounding(str(value)) for value in table["value"]]
-    table["value"] = [_bound_or_number(value) for value in table["value"]]
-    table["spread"] = pd.to_numeric(table["spread"])
-    return [
-        {str(key): value for key, value in row.items()} for row in table[table["table"] == number].to_dict("records")
+    # A bound, for example ``>900``, stays as it is printed
+    table["value"] = [
+        value if value.startswith(("<", ">")) else float(pd.to_numeric(value)) for value in table["value"]
     ]
-
-
-def _bound_or_number(value: object) -> str | float:
-    """A published value: a number, or as it is printed where it is only a bound, for example ``>900``."""
-    is_bound = isinstance(value, str) and value.startswith(("<", ">"))
-    return str(value) if is_bound else float(pd.to_numeric(value))  # type: ignore[call-overload]
+    table["spread"] = pd.to_numeric(table["spread"])
+    records: list[Any] = table[table["table"] == number].to_dict("records")
+    return records
 
 
 def rounding(printed: str) -> float:

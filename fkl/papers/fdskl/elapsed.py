@@ -69,7 +69,7 @@ def _work(
         start = perf_counter()
         for sender, receiver in plan.links:
             if sender == number:
-                _send(pipes[sender, receiver][1], gathered)
+                pipes[sender, receiver][1].send_bytes(_bytes(gathered))
             elif receiver == number:
                 pipes[sender, receiver][0].recv_bytes_into(_bytes(came))
                 gathered += came
@@ -78,10 +78,6 @@ def _work(
         if gathered[0] != sum(range(len(plan.workers))):
             raise AssertionError("the sum is wrong")
         answer.send(seconds)
-
-
-def _send(connection: Connection, array: "np.ndarray[Any, Any]") -> None:
-    connection.send_bytes(_bytes(array))
 
 
 def _bytes(array: "np.ndarray[Any, Any]") -> memoryview:

@@ -57,7 +57,10 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     for one in searched(runs):
         name, run = system(one), one.run
         keys = hyper_parameters(run.config)
-        words = "; ".join(_word(key, keys[key]) for key in SEARCHED[name] if key in keys)
+        values = {key: keys[key] for key in SEARCHED[name] if key in keys}
+        words = "; ".join(
+            f"{key}={value:g}" if isinstance(value, int | float) else f"{key}={value}" for key, value in values.items()
+        )
         about = f"{words}; seed={run.config['seed']}" if run.config["seed"] else words  # another first split
         folds.setdefault(((run.dataset, name, about), share(one)), {})[keys["fold"]] = one
     rows = [_row(candidate, [by_fold[fold] for fold in sorted(by_fold)]) for (candidate, _), by_fold in folds.items()]
@@ -74,10 +77,6 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     table["choice"] = np.where(chosen, CHOSEN, "")
     table["conf_fdskl"] = np.where(chosen, table["conf_fdskl"], "")
     return table
-
-
-def _word(key: str, value: object) -> str:
-    return f"{key}={value:g}" if isinstance(value, int | float) else f"{key}={value}"
 
 
 def _row(candidate: Candidate, found: list[Found]) -> dict[str, Any]:
