@@ -1,7 +1,7 @@
 """Published cells beside ours."""
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,7 +166,16 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried
 def tested(table: pd.DataFrame, tried: int) -> pd.DataFrame:
     """A table of published cells with the verdict on each row: "" for run times, bounds and what was not run."""
     rows = dict(zip(table.index, table.to_dict("records"), strict=True))
-    points = {at: point for at, row in rows.items() if (point := _point(row, tried)) is not None}
+    points = {}
+    for at, row in rows.items():
+        values, printed = np.array(row["values"]), row["published"]
+        if not len(values) or isinstance(printed, str) or row["unit"] in TIMES:
+            continue
+        deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0 if row["exact"] else np.nan
+        whole = 100 - printed if (row["metric"], row["unit"]) == ("accuracy", "%") else None  # the share of errors
+        theirs = printed, row["rounding"], row["published_n"], row["sd"]
+        ours = float(values.mean()), deviation, len(values)
+        points[at] = Equivalence(*theirs, *ours, tried, whole, row["of"] - row["n"])
     verdict = {at: point.outcome for at, point in points.items()}
     why = {at: point.why for at, point in points.items()}
     curves = table[table["curve"] != ""].groupby([*ONE_CURVE, "reading", "switch"], sort=False)
@@ -180,19 +189,6 @@ def tested(table: pd.DataFrame, tried: int) -> pd.DataFrame:
         within_percent=[points[at].within if at in points else np.nan for at in table.index],
         why=[why.get(at, "") for at in table.index],
     )
-
-
-def _point(row: dict[Hashable, Any], tried: int) -> Equivalence | None:
-    """A row's number beside its printed one; None where they are not compared."""
-    values, m = np.array(row["values"]), row["published"]
-    if not len(values) or isinstance(m, str) or row["unit"] in TIMES:
-        return None
-    s = float(values.std(ddof=1)) if len(values) > 1 else 0.0 if row["exact"] else np.nan
-    of_error = 100 - m if (row["metric"], row["unit"]) == ("accuracy", "%") else None
-    ours = float(values.mean()), s, len(values)
-    return Equivalence(
-        m, row["rounding"], row["published_n"], row["sd"], *ours, tried, of_error, row["of"] - row["n"]
-    )  # fmt: skip
 
 
 Layout = tuple[tuple[str, ...], tuple[str, ...]]

@@ -83,27 +83,10 @@ class Sweep:
 
     name: str
 
-    @property
-    def paper(self) -> str:
-        """What its name begins with."""
-        return self.name.partition("/")[0]
-
-    @property
-    def command(self) -> list[str]:
-        """What `fkl` is called with; each run has one core."""
-        workers = cpu_count() // AT_ONCE
-        launcher = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={workers}"] if workers > 1 else []
-        return ["run", "-m", f"+experiment={self.name}", "threads=1", *launcher]
-
     @cached_property
     def runs(self) -> int:
         """How many it has."""
         return count(self.name)
-
-    @property
-    def about(self) -> str:
-        """Its name, and which tables it is for."""
-        return f"{self.name}: {experiments.experiments(self.paper)[self.name]['about']}"
 
 
 class Played:
@@ -131,9 +114,14 @@ class Played:
         gone = (time.perf_counter() - self.start) / 60
         # No guess of the time left: the longest runs go first, and it would be ten times too long until they are done.
         left = f"{self.runs - self.done} of {self.runs} runs left after {gone:.0f} min" if self.done else ""
-        said = f"{' '.join(sweep.command)} ({left or f'{self.runs} runs in all'})"
-        print(f"== {number} of {self.of}: fkl {said}", flush=True)
-        self.call(sweep.paper, sweep.about, [*sweep.command, *["--fail-fast"] * fail_fast])
+        workers = cpu_count() // AT_ONCE  # each run has one core
+        launcher = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={workers}"] if workers > 1 else []
+        command = ["run", "-m", f"+experiment={sweep.name}", "threads=1", *launcher]
+        words = f"{' '.join(command)} ({left or f'{self.runs} runs in all'})"
+        print(f"== {number} of {self.of}: fkl {words}", flush=True)
+        paper = sweep.name.partition("/")[0]
+        about = f"{sweep.name}: {experiments.experiments(paper)[sweep.name]['about']}"
+        self.call(paper, about, [*command, *["--fail-fast"] * fail_fast])
         self.done += sweep.runs
 
     def call(self, paper: str, words: str, command: list[str]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fkl.papers.frontier.entries import Entry, difference
+from fkl.papers.frontier.entries import Entry, difference, unit_of
 
 QUESTIONS: dict[str, tuple[str, str]] = {
     "statistics in place of gradients": ("RF-GP", "POF-MKL, all kernels"),
@@ -26,18 +26,9 @@ QUESTIONS: dict[str, tuple[str, str]] = {
 """What is asked, and the two methods, by their names: with it, and without."""
 
 
-def answers(found: list[Entry], unit: str, scale: float) -> Iterator[dict[str, Any]]:
-    """Table 4 of one data set: by how much a method errs more than another, paired by seed and replicate.
-
-    Parameters
-    ----------
-    found : list of Entry
-        Of one data set.
-    unit : str
-        Of errors.
-    scale : float
-        What it is.
-    """
+def answers(found: list[Entry]) -> Iterator[dict[str, Any]]:
+    """Table 4 of one data set: by how much a method errs more than another, paired by seed and replicate."""
+    unit, scale = unit_of(found[0].dataset)
     plain = {entry.name: entry for entry in found if not entry.privacy}
     most = max(len(entry.values) for entry in found)
     for question, names in QUESTIONS.items():

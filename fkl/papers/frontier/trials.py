@@ -111,10 +111,6 @@ def best_of(trials: list[tuple[str, str, int, str, float]]) -> list[tuple[str, s
     return [min(rows, key=lambda row: row[-1]) for rows in of_entry.values() if len(rows) == BUDGET]
 
 
-def _flow(node: dict[str, Any]) -> str:
-    return str(yaml.safe_dump(node, default_flow_style=True, width=10_000, sort_keys=False))
-
-
 def tuned(trials: list[tuple[str, str, int, str, float]]) -> str:
     """What tuned.yaml is to hold: a choice for each entry, of the values that did best."""
     best = {row[:2]: row for row in best_of(trials)}
@@ -135,5 +131,8 @@ def tuned(trials: list[tuple[str, str, int, str, float]]) -> str:
         cell: dict[str, Any] = {"dataset": entry.dataset, "searched": row[-1], "tuned": row[3]}
         cell |= {"privacy": entry.privacy, "epsilon": entry.epsilon} if entry.privacy else {}
         options[entry.name] = {"defaults": [*parts, *over], **config, "cell": cell}
-    lines = [f"  {name}: {_flow(node)}" for name, node in options.items()]
+    lines = [
+        f"  {name}: {yaml.safe_dump(node, default_flow_style=True, width=10_000, sort_keys=False)}"
+        for name, node in options.items()
+    ]
     return HEADER + "frontier/tuned:\n" + "".join(lines)
