@@ -213,8 +213,23 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
         for file in files:
             with file.open("rb+") as stream:
                 flush_to_disk(stream)
+        # Versions and the machine that numbers come from, with the commit where fkl runs from a checkout
+        commit = ""
+        with suppress(OSError):  # no git
+            command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
+            commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+        environment = {
+            "fkl": __version__,
+            "commit": commit or None,
+            "python": platform.python_version(),
+            "packages": {name: version(name) for name in PACKAGES},
+            "machine": platform.platform(),
+            "processor": processor_name(),
+            "cores": os.cpu_count(),
+            "blas": sorted({f"{pool['internal_api']} {pool.get('version')}" for pool in threadpool_info()}),
+        }
         hashes = {file.name: sha256_of(file) for file in files}
-        _write_provenance(folder, FINISHED, run.digest, {**notes, **_environment(), "files": hashes})
+        _write_provenance(folder, FINISHED, run.digest, {**notes, **environment, "files": hashes})
         _move_to_place(folder, run)
     forget_failed(run.failed_folder, run.digest)
 
@@ -338,24 +353,10 @@ def _write_provenance(folder: Path, state: str, digest: str, more: dict[str, Any
     write_text(folder / LAST_FILE, json.dumps(told, indent=2) + "\n")
 
 
-def _environment() -> dict[str, Any]:
-    """Versions and the machine that numbers come from, with the commit where fkl runs from a checkout."""
-    commit = ""
-    with suppress(OSError):  # no git
-        command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
-        commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+def processor_name() -> str:
+    """Name of the processor, where the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
     except OSError:
-        processor = platform.processor()
-    return {
-        "fkl": __version__,
-        "commit": commit or None,
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
-        "machine": platform.platform(),
-        "processor": processor,
-        "cores": os.cpu_count(),
-        "blas": sorted({f"{pool['internal_api']} {pool.get('version')}" for pool in threadpool_info()}),
-    }
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
