@@ -79,8 +79,7 @@ class NoCallbacks:
     def on_job_start(self, **_: Any) -> None:
         """Do nothing."""
 
-    def on_job_end(self, **_: Any) -> None:
-        """Do nothing."""
+    on_job_end = on_job_start
 
 
 def sweep(words: Sequence[str], folders: Sequence[Path] = (), *, fail_fast: bool = False) -> None:
@@ -157,17 +156,13 @@ def _composed_node(words: Sequence[str]) -> DictConfig:
         with hydra.initialize(version_base="1.3", config_path=None):
             return hydra.compose("fkl_sweep", [quoted(word) for word in words], return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise FklError(_in_one_line(error)) from None
-
-
-def _in_one_line(error: Exception) -> str:
-    """One line for what Hydra says of these words."""
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        return not_known(str(error.missing_cfg_file), error.options or [])
-    cause = error.__cause__
-    if isinstance(error, ConfigCompositionException) and isinstance(cause, OmegaConfBaseException):
-        if not isinstance(cause, ConfigKeyError | ConfigAttributeError):
-            return f"{cause.full_key}: {str(cause).splitlines()[0]}"
-        if isinstance(cause.parent_node, DictConfig) and cause.full_key:
-            return no_such_key(cause.full_key, cause.parent_node)
-    return " ".join(str(error).split())
+        # One line for what Hydra says of these words
+        line, cause = " ".join(str(error).split()), error.__cause__
+        if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+            line = not_known(str(error.missing_cfg_file), error.options or [])
+        elif isinstance(error, ConfigCompositionException) and isinstance(cause, OmegaConfBaseException):
+            if not isinstance(cause, ConfigKeyError | ConfigAttributeError):
+                line = f"{cause.full_key}: {str(cause).splitlines()[0]}"
+            elif isinstance(cause.parent_node, DictConfig) and cause.full_key:
+                line = no_such_key(cause.full_key, cause.parent_node)
+        raise FklError(line) from None
