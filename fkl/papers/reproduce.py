@@ -10,10 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from joblib import cpu_count
@@ -77,16 +77,11 @@ def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: boo
     return played.failed
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """One experiment of a paper, named PAPER/EXPERIMENT."""
+class Sweep(NamedTuple):
+    """One experiment of a paper, named PAPER/EXPERIMENT, and how many runs it has."""
 
     name: str
-
-    @cached_property
-    def runs(self) -> int:
-        """How many it has."""
-        return count(self.name)
+    runs: int
 
 
 class Played:
@@ -155,7 +150,8 @@ def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
     by_paper = []
     for paper in papers:
         names = {name for name in experiments.experiments(paper) if name.startswith(f"{paper}/")} - {*left_out}
-        by_paper.append(sorted(map(Sweep, names), key=lambda sweep: (-sweep.runs, sweep.name)))
+        sweeps = [Sweep(name, count(name)) for name in names]
+        by_paper.append(sorted(sweeps, key=lambda sweep: (-sweep.runs, sweep.name)))
     in_turn = [sweep for turn in zip_longest(*by_paper) for sweep in turn if sweep is not None]
     return sorted(in_turn, key=lambda sweep: [*LONGEST, sweep.name].index(sweep.name))
 

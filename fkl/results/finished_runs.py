@@ -52,7 +52,7 @@ UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud80
 
 @dataclass(frozen=True)
 class EndedRun:
-    """One run that ended: `FinishedRun` or `DivergedRun`.
+    """One run that ended: `FinishedRun`, or `DivergedRun`, which has no table of a whole replicate.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ class EndedRun:
 
     @property
     def diverged(self) -> NDArray[np.bool_]:
-        """(R,) Which replicates diverged."""
-        raise NotImplementedError
+        """(R,) Which replicates diverged: all where none is whole."""
+        return np.ones(self.replicates, dtype=bool)
 
     def values(self, metric: str, worst: float) -> NDArray[np.float64]:
         """(R,) A column of the summary, and `worst` of replicates that diverged."""
-        raise NotImplementedError
+        return np.full(self.replicates, worst)
 
     @cached_property
     def ended(self) -> datetime:
@@ -110,15 +110,6 @@ class EndedRun:
 
 class DivergedRun(EndedRun):
     """A run whose numbers grew without end."""
-
-    @property
-    def diverged(self) -> NDArray[np.bool_]:
-        """(R,) All of its replicates, since none is whole."""
-        return np.ones(self.replicates, dtype=bool)
-
-    def values(self, metric: str, worst: float) -> NDArray[np.float64]:
-        """(R,) The worst there is."""
-        return np.full(self.replicates, worst)
 
 
 @dataclass(frozen=True)

@@ -32,20 +32,11 @@ Key = tuple[str, str, float]
 def answering(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
     """One run for each data set, system and share; of those alike the one with the most replicates, then the newest."""
     best: dict[Key, Found] = {}
-    for one in find("fdskl", runs, *_named("fdskl/")):
+    for one in find("fdskl", runs, *(name for name in experiments("fdskl") if name.startswith("fdskl/"))):
         key = one.run.dataset, system(one), share(one)
         if key not in best or one.run.replicates >= best[key].run.replicates:
             best[key] = one
     return best
-
-
-def searched(runs: Iterable[FinishedRun]) -> list[Found]:
-    """Runs of the searches for hyper-parameters."""
-    return find("fdskl", runs, *_named("fdskl_search/"))
-
-
-def _named(start: str) -> list[str]:
-    return [name for name in experiments("fdskl") if name.startswith(start)]
 
 
 def system(one: Found) -> str:

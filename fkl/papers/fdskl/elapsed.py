@@ -4,7 +4,6 @@ import multiprocessing
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -69,16 +68,12 @@ def _work(
         start = perf_counter()
         for sender, receiver in plan.links:
             if sender == number:
-                pipes[sender, receiver][1].send_bytes(_bytes(gathered))
+                pipes[sender, receiver][1].send_bytes(gathered.data)
             elif receiver == number:
-                pipes[sender, receiver][0].recv_bytes_into(_bytes(came))
+                pipes[sender, receiver][0].recv_bytes_into(came)
                 gathered += came
         seconds.append(perf_counter() - start)
     if number == plan.root:
         if gathered[0] != sum(range(len(plan.workers))):
             raise AssertionError("the sum is wrong")
         answer.send(seconds)
-
-
-def _bytes(array: "np.ndarray[Any, Any]") -> memoryview:
-    return array.data.cast("B")

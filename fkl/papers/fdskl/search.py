@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fkl.config.experiments import experiments
 from fkl.papers.fdskl.chosen import (
     BANK,
     DATASETS,
@@ -13,11 +14,10 @@ from fkl.papers.fdskl.chosen import (
     hyper_parameters,
     recorded,
     samples,
-    searched,
     share,
     system,
 )
-from fkl.papers.our_runs import Found
+from fkl.papers.our_runs import Found, find
 from fkl.results.finished_runs import FinishedRun
 
 SEARCHED = {
@@ -54,7 +54,7 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
         with what is recorded in the paper's experiments.yaml.
     """
     folds: dict[tuple[Candidate, float], dict[int, Found]] = {}
-    for one in searched(runs):
+    for one in find("fdskl", runs, *(name for name in experiments("fdskl") if name.startswith("fdskl_search/"))):
         name, run = system(one), one.run
         keys = hyper_parameters(run.config)
         values = {key: keys[key] for key in SEARCHED[name] if key in keys}
