@@ -22,12 +22,12 @@ from fkl.results.folder import processor_name
 
 BENCHES = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
 ON_REQUEST = ("gpu",)
-"""Needs JAX."""
+"""Benchmarks that run only when they are named; they need JAX."""
 LIBRARIES = ("numpy", "scipy", "numba")
 
 
 def bench(names: Iterable[str]) -> str:
-    """Measure and tell, in Markdown.
+    """Measure, and return a table in Markdown.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def floor_seconds() -> float:
 
 
 def cases() -> list[Case]:
-    """One pass."""
+    """One pass over the rows."""
     # Rows of 0 and 1 like a9a's
     random = np.random.default_rng(0)
     x = np.zeros((ROWS, FEATURES))

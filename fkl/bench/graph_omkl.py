@@ -25,7 +25,7 @@ FEATURES = Dictionary(N=76, laplacians=25, D=50)
 
 
 def cases() -> list[Case]:
-    """Both."""
+    """Raker and OMKL-GF."""
     problem = random_stream(T, 1, DIMENSION)
     draws = FEATURES.bank(DIMENSION, Streams(0, tuple(range(R))), "float32").draws
     flat = [np.ascontiguousarray(omega.transpose(0, 2, 1, 3)).reshape(R, DIMENSION, -1) for omega in draws]

@@ -63,7 +63,7 @@ class StreamRegressor(IncrementalRegressor):
     random_state: Any = 0
 
     _kernels: ClassVar[Dictionary]
-    """Where none are given."""
+    """Kernels where none are given."""
     _keeps: ClassVar[bool] = False
     """Whether the method needs the samples that it has seen."""
 

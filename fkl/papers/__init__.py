@@ -103,9 +103,9 @@ def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Pa
 
 
 def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:
-    """What is made of all runs that it can be made of.
+    """Make something of all runs that it can be made of.
 
-    A run that holds what its checksums promise, and yet not what `make` reads, is counted among the broken ones.
+    A run whose checksums are right, but which lacks what `make` reads, is counted among the broken runs.
     """
     try:
         return make(found.runs)
@@ -128,7 +128,7 @@ def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collect
 
 
 def differences(module: ModuleType) -> str:
-    """What of a paper comes out and what does not, in Markdown."""
+    """The paper's differences.md: which of its numbers fkl reproduces and which not."""
     return (Path(str(module.__file__)).parent / "differences.md").read_text(encoding="utf-8")
 
 

@@ -151,13 +151,13 @@ def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...]) -> dict[str
 
 
 def _identity(config: dict[str, Any], free: tuple[str, ...]) -> str:
-    """What a run and its job have in common, whatever the free keys are."""
+    """Identity that a run shares with its job, whatever the values of the free keys."""
     return identity(config, (*free, *_idle_keys(str(config["algo"].get("_target_")))))
 
 
 @cache
 def _idle_keys(target: str) -> tuple[str, ...]:
-    """Keys that a method of fkl's has no use for; of another one nothing is asked, since importing is running."""
+    """Keys that one of fkl's methods does not use. Other modules are not imported, since importing runs their code."""
     module, _, name = target.rpartition(".")
     if not module.startswith("fkl.algorithms."):
         return ()

@@ -25,23 +25,23 @@ follows_from
     What a cell follows from that is no evidence of its own.
 """
 HIDDEN = ["values", "sd", "curve", "exact"]
-"""Columns that verdicts are made of and no table shows."""
+"""Columns that the verdicts need and that no table shows."""
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
-"""Columns that name a published cell; its rows follow each other, first that of the paper's text."""
+"""Columns that name a published cell. Its rows stand together, and the first is the reading of the paper's text."""
 ONE_CURVE = ["dataset", "algorithm", "metric", "curve"]
 """Columns that name a curve, whose points are cells."""
 
 TIMES = ("s", "min")
-"""Units without a verdict: on another machine and another implementation, a time is nothing to reproduce."""
+"""Units of times. They get no verdict, since a time depends on the machine and the implementation."""
 
 AS_STATED, AS_PUBLISHED = "as stated", "as published"
-"""Readings of a paper: its text, and all that its numbers are known to need instead."""
+"""Readings of a paper: its text as it stands, and its text with every change that its numbers are known to need."""
 PREVIEW = "preview, "
-"""What stands before the reading of a run with fewer replicates than the paper's own: shown, and no evidence."""
+"""Prefix of the reading of a run with fewer replicates than the paper's. It is shown, but is no evidence."""
 
 NOT_RUN = "not run"
-"""What the switch of a row begins with where nothing was run."""
+"""How the switch of a row begins where nothing was run."""
 
 Cell = dict[str, Any]
 """A row of a published.csv: paper, table, dataset, algorithm, setting, metric, unit, value, spread.

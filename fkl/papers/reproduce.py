@@ -28,7 +28,7 @@ from fkl.papers.jobs import count
 AT_ONCE = min(2, cpu_count())
 """Sweeps side by side, so that no core waits while one begins or ends."""
 LONGEST = ("fdskl/svm_part", "fdskl/bank", "fdskl/svm", "fdskl/nystroem", "fdskl/ridge")
-"""Sweeps of few runs that begin first, as one that is left at the end would have one core wait for minutes.
+"""Sweeps of few, long runs. They begin first: left to the end, each would keep the other core waiting for minutes.
 
 They took 218, 207, 198, 184 and 137 s of 5267 in all, in a run of everything on two cores of an AMD EPYC.
 """
@@ -85,7 +85,7 @@ class Sweep(NamedTuple):
 
 
 class Played:
-    """What was done so far.
+    """Runs sweeps, and keeps count of what is done.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class Played:
 
 
 def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
-    """All sweeps but some, papers in turn, so that what a paper runs twice is hardly run twice at the same time.
+    """All sweeps but `left_out`, one of each paper in turn, so that sweeps which share runs rarely run side by side.
 
     The longest go first, and then those with the most runs: what is left at the end, when a core may have nothing to
     do, is then short.

@@ -33,7 +33,7 @@ LAST_FILE = "provenance.json"
 FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
 """What provenance.json says of a folder under `state`."""
 DIVERGED = "diverged"
-"""Key of provenance.json that is true where a run failed since its numbers grew without end."""
+"""Key of provenance.json that is true where a run failed because its numbers grew without bound."""
 HALF_WRITTEN = ".*.partial-*"
 LEFT_BY_A_FAILURE = ("config.yaml", "error.txt", "rounds.csv", LAST_FILE)
 PACKAGES = (
@@ -53,7 +53,7 @@ PACKAGES = (
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the only process that works at a run's folder; wait for another that does, which is said.
+    """Be the only process that works at a run's folder; wait, and say so, while another process does.
 
     Folders above it that are made for that, and stay empty, are taken away again.
     """
@@ -74,7 +74,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def release(lock: BaseFileLock) -> None:
-    """Release a lock, and take its file away unless something is in it, which is not ours."""
+    """Release a lock, and delete its file, unless somebody else has written something into it."""
     file = Path(lock.lock_file)
     with suppress(OSError):
         if file.stat().st_size == 0:  # while it is held: who waits for it notices, and makes another
@@ -84,7 +84,7 @@ def release(lock: BaseFileLock) -> None:
 
 @contextmanager
 def created(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it; those that are new, and are empty when the block ends, go again."""
+    """Make a folder and those above it; new ones that are empty when the block ends are deleted."""
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         with writing(folder):
@@ -320,7 +320,7 @@ def write_failed(
 
 
 def forget_failed(folder: Path, digest: str) -> None:
-    """Take away what this same run left when it failed, and nothing else."""
+    """Delete what this same run left when it failed, and nothing else."""
     if {"state": FAILED, "digest": digest}.items() <= provenance(folder).items() and not folder.is_symlink():
         with suppress(OSError):
             for name in LEFT_BY_A_FAILURE:

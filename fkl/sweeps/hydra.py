@@ -74,7 +74,7 @@ class JobLoader(ConfigLoader):
 
 
 class NoCallbacks:
-    """What Hydra tells of a job's beginning and end, and fkl has no use for."""
+    """Callbacks for the beginning and end of a job, which fkl does not use."""
 
     def on_job_start(self, **_: Any) -> None:
         """Do nothing."""

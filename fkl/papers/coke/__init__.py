@@ -43,9 +43,9 @@ FIGURES = {
     "3": "mean squared error over transmissions",
 }
 AS_FAR = "as far above the optimum"
-"""A variant of how Tables 3 and 6 are read, of the runs as published."""
+"""A reading of Tables 3 and 6, of the runs as published."""
 EXPERIMENTS = tuple(name for name in experiments("coke") if name != "coke/bandwidth")
-"""Those that the tables and figures are made of."""
+"""Experiments of the tables and figures."""
 REPLICATES = 1
 """The paper prints one run of each method."""
 UNOBTAINABLE = {
@@ -54,7 +54,7 @@ UNOBTAINABLE = {
 ALGORITHMS = ("CTA", "DKLA", "COKE")
 RATIO = "COKE / DKLA"
 EVERY_ITERATION, TWO_CELLS = "each agent transmits in every iteration", "COKE's cell and DKLA's"
-"""What cells follow from that are no evidence of their own: transmissions of CTA and DKLA after k; ratios."""
+"""Why cells are no evidence of their own: those of CTA's and DKLA's transmissions after k, and ratios."""
 SHOWN = ("synthetic", "twitter")
 # where DKLA's printed training error ends, to four digits
 PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}

@@ -31,9 +31,9 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ENOUGH = 40
-"""Equations for each unknown of a sum, after which more are left aside."""
+"""Equations for each unknown of a sum; more are left out."""
 STEPS = 30
-"""Times that turns and phases are guessed anew."""
+"""How often turns and phases are guessed again."""
 FITS = 0.5
 """Radians, root mean square, below which a row fits; angles that have nothing to do with it leave 1.8."""
 
@@ -252,7 +252,7 @@ def _residuals(left: Array, relative: NDArray[np.bool_], turned: bool) -> Array:
 
 
 def gathered(blocks: Iterable[Block]) -> list[Block]:
-    """Enough of the equations for every feature: exact ones first, and then those of few workers."""
+    """Enough equations for every feature: exact ones first, then those that involve few workers."""
     chosen: list[Block] = []
     have = np.zeros(1)
     for block in sorted(blocks, key=lambda one: (not one.exact, one.w.any(axis=0).sum())):
@@ -349,7 +349,7 @@ def split_equations(play: Overheard, attackers: tuple[int, ...] | None, s: int) 
 
 
 def split_guesses(play: Overheard, attackers: tuple[int, ...] | None, s: int) -> list[Block]:
-    """Shares of l or l', and sums behind masks of pairs, taken for angles, for want of anything to remove."""
+    """Shares of l or l', and sums under pair masks, taken for angles, since nothing can be removed from them."""
     members = frozenset(attackers or ())
     held = [play.workers[worker].angles[s] for worker in play.duties(s) if worker in members]
     if attackers is None:

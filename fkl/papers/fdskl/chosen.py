@@ -9,7 +9,7 @@ from fkl.results.finished_runs import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
 BANK = "FDSKL, bank"
-"""FDSKL whose features are used again."""
+"""FDSKL with a bank of features that it uses again and again."""
 FOLDERS = {
     "FDSKL": "kernel",
     "DSG": "kernel",
@@ -23,7 +23,7 @@ FOLDERS = {
 }
 """The paper's six systems and three of ours, and which of fdskl's groups has their hyper-parameters."""
 SHARE = 0.25
-"""Of the rows, tested on; a larger share leaves fewer to learn from."""
+"""Share of the rows that is tested on. A larger share leaves fewer rows to learn from."""
 
 Key = tuple[str, str, float]
 """Data set, system, share of the rows that is tested on."""
@@ -50,7 +50,7 @@ def recorded(folder: str, dataset: str) -> dict[str, Any]:
 
 
 def hyper_parameters(config: dict[str, Any]) -> dict[str, Any]:
-    """Those of a configuration by their key under algo, with the bandwidth of its kernel as sigma."""
+    """Hyper-parameters of a configuration by their keys under algo, with the bandwidth of its kernel as sigma."""
     kernels = config.get("kernels") or {}
     return {**config.get("algo", {}), **({"sigma": kernels["smallest"]} if "smallest" in kernels else {})}
 

@@ -59,7 +59,7 @@ def _work(
     entries: int,
     repeats: int,
 ) -> None:
-    """One worker: it sends, or adds what it receives, as the plan has it; the root tells how long it took."""
+    """One worker. It sends, or adds what it receives, as the plan says; the root reports how long that took."""
     own, came = np.full(entries, float(number)), np.empty(entries)
     seconds = []
     for _ in range(repeats):

@@ -62,7 +62,7 @@ def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
 
 
 def refusal(count: int) -> str | None:
-    """What PP-SVMV says to so many training samples, None where it takes them."""
+    """PP-SVMV's error message for this many training samples; None where it accepts them."""
     try:
         PpSvmv().require_room(count)
     except FklError as error:
@@ -89,7 +89,7 @@ def _scalars_sent(run: FinishedRun) -> float:
 
 
 def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
-    """Pairs are of the same split, as many as both ran on."""
+    """Columns that compare a run with LIBSVM's, paired by split where both ran on the same splits."""
     mine, other = 100 * run.summary["test_error"], 100 * reference.summary["test_error"]
     paired = samples(run) == samples(reference) and run.config["seed"] == reference.config["seed"]
     count = min(len(mine), len(other))

@@ -23,17 +23,17 @@ from fkl.results.finished_runs import FinishedRun
 COLOUR = dict(zip(FOLDERS, (*COLOURS, "#7F7F7F", "#882255"), strict=True))
 COLUMNS = 4
 SUMMED = ("phishing", "a9a", "ijcnn1", "cod_rna")
-"""Data sets of Figure 4: the paper's gisette is not at hand, cod_rna is shown in its place."""
+"""Data sets of Figure 4, with cod_rna in place of the paper's gisette, which fkl does not have."""
 SCALED = ("phishing", "a9a", "cod_rna", "w8a")
 """Data sets of Figure 5."""
 WORKERS = (2, 4, 8, 16, 32, 64)
 PROCESSES = (2, 4, 8, 16)
-"""Workers that are real processes: a few times the cores of a small machine."""
+"""Numbers of workers that are real processes, up to a few times the cores of a small machine."""
 SIDE = 1024
-"""Of the square matrix that the real processes sum."""
+"""Side of the square matrix that the real processes sum."""
 REPEATS = 7
 MOST_SAMPLES = 1 << 17
-"""Where the search for the smallest refused matrix ends."""
+"""Upper end of the search for the smallest number of samples that PP-SVMV refuses."""
 
 Drawn = tuple[Figure, int | str]
 

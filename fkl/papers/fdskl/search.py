@@ -33,9 +33,9 @@ SEARCHED = {
 LENGTH = {"FDSKL": "iterations", BANK: "iterations", "SecureBoost": "trees"}
 """Keys that tell when a method stops: all shorter runs are read off one."""
 ENOUGH = 0.001
-"""A shorter run is taken where its error is no more than this above the lowest."""
+"""A shorter run is chosen where its error exceeds the lowest by no more than this."""
 WINDOW = 5
-"""Lengths in a row whose errors are averaged, so that no lucky moment is taken for a good length."""
+"""Errors of this many successive lengths are averaged, so that one lucky length is not chosen."""
 CHOSEN, RECORDED = "chosen", "as recorded"
 
 Candidate = tuple[str, str, str]

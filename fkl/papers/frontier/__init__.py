@@ -31,7 +31,7 @@ FIGURES = {
     "4": "error against epsilon",
 }
 BUDGETS = {"1 kB": 1e3, "10 kB": 1e4, "100 kB": 1e5, "1 MB": 1e6, "any": np.inf}
-"""Of a client, over the whole run."""
+"""Budgets of a client over the whole run."""
 ON_LINKS = {"bytes": "all links", "sent": "sent by a client"}
 AXES = {
     "1": ("bytes", "bytes a client, on all links"),
@@ -39,20 +39,20 @@ AXES = {
     "3": ("seconds", "simulated seconds"),
 }
 TRUST = {"central": ("central", "local"), "local": ("local",)}
-"""Whose noise will do: whoever trusts the server may have clients add their own all the same."""
+"""Which noise satisfies each trust model. Who trusts the server may also let clients add their own noise."""
 MARKERS = {"federated": "o", "decentralized": "s", "parties": "D", ALONE: "*", POOLED: "x"}
 FILLED: tuple[dict[str, str], ...] = (
     {},
     {"markerfacecolor": "white"},
     {"fillstyle": "left", "markerfacecoloralt": "white"},
 )
-"""Of markers: the first seven of a kind are full, the next seven hollow, the others half."""
+"""Styles of markers: the first seven of a kind are full, the next seven hollow, the others half full."""
 LEAST = {"bytes": 100.0, "sent": 100.0, "seconds": 0.1}
-"""Where the logarithmic axis begins: who sends nothing stands at its left end."""
+"""Left ends of the logarithmic axes, where methods that send nothing are drawn."""
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """What the finished runs tell, each data set by itself."""
+    """A table of the finished runs, for each data set separately."""
     found = entries_of(runs)
     make = {"1": _for_bytes, "2": _for_epsilon, "3": _all_methods, "4": answers}[number]
     rows = [row for of_dataset in found.values() for row in make(of_dataset)]
@@ -93,7 +93,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
 
 
 def _against_epsilon(found: dict[str, list[Entry]]) -> tuple[Figure, str]:
-    """A panel for each data set and for whom is trusted, the same methods in the same colours."""
+    """Draw a panel for each data set and trust model; a method has the same colour in all of them."""
     private = {dataset: some for dataset, of in found.items() if (some := [entry for entry in of if entry.privacy])}
     if not private:
         raise FklError(
@@ -134,7 +134,7 @@ def _for_bytes(found: list[Entry]) -> Iterator[dict[str, Any]]:
 
 
 def _for_epsilon(found: list[Entry]) -> Iterator[dict[str, Any]]:
-    """Table 2 of one data set: who sends something, beside who keeps to itself."""
+    """Table 2 of one data set."""
     for trust, enough in TRUST.items():
         for epsilon in EPSILONS:
             candidates = [entry for entry in _on_all_seeds(found) if entry.privacy in enough]
@@ -144,7 +144,7 @@ def _for_epsilon(found: list[Entry]) -> Iterator[dict[str, Any]]:
 
 
 def _on_all_seeds(found: list[Entry]) -> list[Entry]:
-    """Without those that diverged on some of the seeds, whose mean over the others would flatter them."""
+    """Entries that finished on all seeds: the mean over the others would flatter one that diverged on some."""
     most = max(len(entry.values) for entry in found)
     return [entry for entry in found if len(entry.values) == most]
 
@@ -197,7 +197,7 @@ def _all_methods(found: list[Entry]) -> Iterator[dict[str, Any]]:
 
 
 def _anchors(found: Iterable[Entry], kind: str) -> list[Entry]:
-    """Those of a kind, without noise, least error first."""
+    """Entries of a kind without noise, least error first."""
     return sorted((one for one in found if one.kind == kind and not one.privacy), key=lambda one: one.mean("error"))
 
 
@@ -211,7 +211,7 @@ def _half_width(entry: Entry) -> float:
 
 
 def _marker_styles(found: dict[str, list[Entry]]) -> dict[str, dict[str, Any]]:
-    """How each method looks, in all panels alike: the marker is its kind's, the colour and how full it is its own."""
+    """Each method's marker, the same in all panels: its shape tells the kind, its colour and filling the method."""
     kinds = {entry.name: entry.kind for of_dataset in found.values() for entry in of_dataset}
     number = {kind: count() for kind in MARKERS}
     looks: dict[str, dict[str, Any]] = {}

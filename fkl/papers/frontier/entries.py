@@ -15,7 +15,7 @@ from fkl.results.finished_runs import FinishedRun
 
 PAIR = ["seed", "replicate"]
 POOLED, ALONE = "pooled", "alone"
-"""Kinds that are no answer to what to send: samples as they are, and nothing."""
+"""Kinds that are shown for comparison only: one sends the samples themselves, the other sends nothing."""
 CLASSES = ("ellipses", "phishing")
 
 
@@ -95,7 +95,7 @@ def unit_of(dataset: str) -> tuple[str, float]:
 
 
 def by_seed(values: "pd.Series[float]") -> NDArray[np.float64]:
-    """Mean over replicates of each seed: seeds are other data, replicates of one seed the same data once more."""
+    """Mean over replicates of each seed. Each seed draws other data; replicates of one seed share theirs."""
     return np.asarray(values.groupby("seed").mean(), np.float64)
 
 
@@ -118,6 +118,6 @@ def difference(entry: Entry, best: Entry) -> tuple[float, float, float]:
 
 
 def not_worse(candidates: Iterable[Entry], best: Entry) -> list[Entry]:
-    """Those other entries whose interval of the difference to the best one holds 0, least error first."""
+    """Other entries whose difference to the best one has an interval that holds 0, least error first."""
     others = [entry for entry in candidates if entry is not best and not difference(entry, best)[1] > 0]
     return sorted(others, key=lambda entry: entry.mean("error"))

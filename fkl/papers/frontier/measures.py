@@ -7,7 +7,7 @@ import pandas as pd
 from fkl.results.finished_runs import FinishedRun
 
 TEST_SHARE = 0.3
-"""Of each client's samples, the last, that are judged: a stream predicts them before it learns from them."""
+"""Share of each client's samples, the last ones, that errors are measured on. A stream predicts them first."""
 COMPUTE_S = 0.1
 """Seconds that a client or agent computes in each exchange of a round, all at once."""
 

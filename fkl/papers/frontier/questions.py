@@ -23,7 +23,7 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "samples as centres": ("FALKON, k=20", "One-shot ridge, D=100"),
     "steps together by averages of solutions": ("DKRR-NY-CM, k=20", "FALKON, k=20"),
 }
-"""What is asked, and the two methods, by their names: with it, and without."""
+"""Questions, each with the names of two methods: with the idea, and without it."""
 
 
 def answers(found: list[Entry]) -> Iterator[dict[str, Any]]:

@@ -25,13 +25,13 @@ from fkl.tasks.run_samples import without_output
 STARTUP = 6
 """Trials that Optuna's TPE draws blindly before it proposes."""
 APART = ("rows=even", "seed=100", "replicates=3")
-"""What the search sees: the judged rows are the odd ones, and the judged seeds others."""
+"""The search has the even rows and this seed; methods are judged on the odd rows and other seeds."""
 DIGITS = 3
-"""Of a value that is tried: what is written down is what was tried."""
+"""Digits of a value that is tried, so that the file has exactly the value that was tried."""
 
 
 def main(datasets: Iterable[str]) -> None:
-    """Search for whatever has not all its trials yet, and write down what is best.
+    """Search for every entry that lacks trials, and write the best values to tuned.yaml.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def _error_and_noise(words: tuple[str, ...], entry: Entry) -> tuple[float, dict[
 
 
 def noise_for(experiment: Experiment, epsilon: float) -> float:
-    """The least noise, to a few digits, by which a sample's epsilon at the end is no more than this."""
+    """The least noise, to a few digits, with which a sample's epsilon at the end does not exceed `epsilon`."""
     if not INSTALLED:
         raise FklError(MISSING)
     method = experiment.algorithm

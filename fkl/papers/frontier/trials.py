@@ -22,7 +22,7 @@ HEADER = f"""\
 """
 PRIVATE_ON = ("wave_farm", "energy")
 EPSILONS = (1, 4, 16)
-"""Of a sample, for delta = 1e-5."""
+"""Epsilons of a sample, for delta = 1e-5."""
 CLIP = "privacy.clip"
 CLIPS = (0.03, 30.0)
 
@@ -75,7 +75,7 @@ def cell_of(method: str) -> dict[str, Any]:
 
 
 def entries() -> Iterator[Entry]:
-    """All of them, data set by data set; those with noise last."""
+    """All entries, data set by data set; those with noise last."""
     methods = list(of_paper("frontier")["options"]["frontier/method"])
     datasets = list(of_paper("frontier")["options"]["frontier/data"])
     for dataset in datasets:
@@ -104,7 +104,7 @@ def append(rows: list[tuple[Any, ...]]) -> None:
 
 
 def best_of(trials: list[tuple[str, str, int, str, float]]) -> list[tuple[str, str, int, str, float]]:
-    """The best trial of each entry that has all of them; where nothing ran, none."""
+    """The best trial of each entry that has all its trials."""
     of_entry: dict[tuple[str, str], list[tuple[str, str, int, str, float]]] = {}
     for row in trials:
         of_entry.setdefault(row[:2], []).append(row)
@@ -112,7 +112,7 @@ def best_of(trials: list[tuple[str, str, int, str, float]]) -> list[tuple[str, s
 
 
 def tuned(trials: list[tuple[str, str, int, str, float]]) -> str:
-    """What tuned.yaml is to hold: a choice for each entry, of the values that did best."""
+    """Content of tuned.yaml: a choice for each entry, with its best values."""
     best = {row[:2]: row for row in best_of(trials)}
     options: dict[str, Any] = {}
     for entry in entries():

@@ -42,7 +42,7 @@ TITLES = {
 }
 PUBLISHED_PARTICIPANTS = 51
 RULE = "interior"
-"""Whose runs the figures show, and the paper's numbers are beside first."""
+"""Rule of the runs that the figures show, and that stand first beside the paper's numbers."""
 OVER_SIZE = {"ellipses": 25.0, "wisdm_walk_jog": 100.0, "wisdm_write_type": 150.0}
 """gamma of Figures 2, 3 and 4."""
 OVER_GAMMA = 10
@@ -254,7 +254,7 @@ def _accuracy(run: FinishedRun) -> "pd.Series[float]":
 
 
 def _sent_percent(pair: Pair) -> "pd.Series[float]":
-    """Samples that the agents of the federated learner send, of those of the centralized one, a replicate."""
+    """Samples sent by the federated learner's agents, in per cent of the centralized learner's, for each replicate."""
     return 100 * pair[FEDERATED].run.summary["sent_samples"] / pair[CENTRALIZED].run.summary["sent_samples"]
 
 
