@@ -11,6 +11,7 @@ import yaml
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep, Transformer
 from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
@@ -113,15 +114,19 @@ class Search(Sweeper):
             trials = [study.ask(space) for _ in range(min(self.n_jobs, self.n_trials - begun))]
             words = [[*(f"{key}={value}" for key, value in one.params.items()), *shared] for one in trials]
             for trial, ended in zip(trials, self.launcher.launch(words, initial_job_idx=begun), strict=True):
-                # A run that failed, or that a cluster ended, is infinitely bad
-                try:
-                    value = float(ended.return_value)
-                except Exception as error:  # whatever ended it: the search goes on, as sweeps do
-                    print(f"fkl: {printable(' '.join(f'{type(error).__name__}: {error}'.split()))}", file=sys.stderr)
-                    value = worst
-                study.tell(trial, value if math.isfinite(value) else worst)
+                study.tell(trial, _value_of_run(ended, worst))
         best = {"name": "optuna", "best_params": study.best_trial.params, "best_value": study.best_value}
         write_text(folder / BEST, yaml.safe_dump(best, sort_keys=False))
+
+
+def _value_of_run(ended: JobReturn, worst: float) -> float:
+    """What came of a run; one that failed, or that a cluster ended, is infinitely bad."""
+    try:
+        value = float(ended.return_value)
+    except Exception as error:  # whatever ended it: the search goes on, as sweeps do
+        print(f"fkl: {printable(' '.join(f'{type(error).__name__}: {error}'.split()))}", file=sys.stderr)
+        return worst
+    return value if math.isfinite(value) else worst
 
 
 def merged(params: Mapping[str, str] | None, words: Sequence[str]) -> list[Override]:
