@@ -20,7 +20,7 @@ from fkl.basics.random_streams import Role, Streams
 from fkl.bench import coke, graph_omkl, parsimonious
 from fkl.bench import pof_mkl as bench_pof_mkl
 from fkl.bench.case import Case
-from fkl.bench.floor import seconds
+from fkl.bench.floor import random_stream, seconds
 from fkl.engines.experiment import make_world
 
 Timed = tuple[Case, Callable[[], float]]
@@ -30,7 +30,7 @@ Timed = tuple[Case, Callable[[], float]]
 def of_pof_mkl(rounds: int = 2) -> Iterator[Timed]:
     """Loops over clients and kernels, as in the paper."""
     K, T, R = bench_pof_mkl.K, bench_pof_mkl.T, bench_pof_mkl.R
-    problem, method = bench_pof_mkl.make_problem(), bench_pof_mkl.ALGORITHM
+    problem, method = random_stream(T, K, bench_pof_mkl.DIMENSION), bench_pof_mkl.ALGORITHM
     streams = Streams(0, tuple(range(R)))
     bank = bench_pof_mkl.DICTIONARY.bank(bench_pof_mkl.DIMENSION, streams, "float64")
     uniform = np.stack([streams.uniform(Role.SELECTION, t, K)[0] for t in range(rounds)])
@@ -40,13 +40,14 @@ def of_pof_mkl(rounds: int = 2) -> Iterator[Timed]:
     def play() -> None:
         pof_mkl.run(*samples, bank.rho[0], bank.scale, uniform, M=method.M, xi=method.xi, **keys)
 
-    yield bench_pof_mkl.case(problem), lambda: seconds(play) * R * T / rounds
+    [case] = bench_pof_mkl.cases()
+    yield case, lambda: seconds(play) * R * T / rounds
 
 
 def of_graph_omkl() -> Iterator[Timed]:
     """Loops over kernels, one sample after another."""
     T, R = graph_omkl.T, graph_omkl.R
-    problem = graph_omkl.make_problem(T, graph_omkl.DIMENSION)
+    problem = random_stream(T, 1, graph_omkl.DIMENSION)
     x, y = problem.x[:, 0].astype(float), problem.y[:, 0]
     streams = Streams(0, tuple(range(R)))
     bank = graph_omkl.FEATURES.bank(graph_omkl.DIMENSION, streams, "float64")
@@ -60,20 +61,18 @@ def of_graph_omkl() -> Iterator[Timed]:
 
 def of_dkla(iterations: int = 5) -> Iterator[Timed]:
     """One agent after another, with a system of equations solved in every iteration."""
-    graph = coke.graph()
-    experiment = coke.make_experiment(Dkla(), graph, coke.SIZE, coke.DIMENSION, coke.DICTIONARY, coke.R)
-    world, _ = make_world(experiment, (0,))
+    world, _ = make_world(coke.make_experiment(Dkla()), (0,))
     x, y, client = world.problem.part(True)
     phi = world.bank.features(x)[0, 0].astype(float)
     mine = [client == k for k in range(coke.K)]
-    samples = [phi[k] for k in mine], [y[k] for k in mine], [sorted(graph[k]) for k in range(coke.K)]
+    samples = [phi[k] for k in mine], [y[k] for k in mine], [sorted(coke.GRAPH[k]) for k in range(coke.K)]
     whole = coke.T * coke.R / iterations
     yield coke.cases()[0], lambda: whole * seconds(lambda: decentralized.dkla(*samples, 1e-3, 1e-2, iterations))
 
 
 def of_parsimonious(steps: int = 10) -> Iterator[Timed]:
     """Eqs. (8) to (12) with the whole kernel of one agent after another, in one thread."""
-    for words, problem in (parsimonious.ellipses() | parsimonious.three_features()).items():
+    for words, problem in parsimonious.problems().items():
         yield parsimonious.case(words, problem), literal_ascent(problem, steps)
 
 

@@ -18,15 +18,16 @@ from tabulate import tabulate
 from fkl import __version__
 from fkl.basics.errors import FklError, requires_extra
 from fkl.bench.case import Case
+from fkl.results.folder import processor_name
 
 BENCHES = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
 ON_REQUEST = ("gpu",)
-"""Needs JAX."""
+"""Benchmarks that run only when they are named; they need JAX."""
 LIBRARIES = ("numpy", "scipy", "numba")
 
 
 def bench(names: Iterable[str]) -> str:
-    """Measure and tell, in Markdown.
+    """Measure, and return a table in Markdown.
 
     Parameters
     ----------
@@ -42,7 +43,13 @@ def bench(names: Iterable[str]) -> str:
             import jax  # noqa: F401
     rows = [_row(case) for name in wanted for case in import_module(f"fkl.bench.{name}").cases()]
     heads = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "the floor")
-    return f"{_machine()}\n\n{tabulate(rows, heads, tablefmt='github', disable_numparse=True)}"
+    # One line about the machine, and the table
+    versions = ", ".join(f"{library} {metadata.version(library)}" for library in LIBRARIES)
+    today = datetime.now(UTC).strftime("%-d %B %Y")
+    software = f"fkl {__version__}, Python {platform.python_version()}, {versions}"
+    processor = processor_name() or platform.processor() or platform.machine()
+    table = tabulate(rows, heads, tablefmt="github", disable_numparse=True)
+    return f"{today}: {software}; {processor}, {os.cpu_count()} cores.\n\n{table}"
 
 
 def _row(case: Case) -> tuple[str, ...]:
@@ -54,21 +61,3 @@ def _row(case: Case) -> tuple[str, ...]:
     ours, floor = np.transpose(turns)
     figures = f"{np.median(ours):.3g}", f"{np.median(floor):.3g}", f"{np.median(ours / floor):.2f}"
     return case.name, case.shape, *figures, f"{case.goal:g}" if case.goal else "", case.floor_is
-
-
-def _machine() -> str:
-    """One line: when, what and where."""
-    versions = ", ".join(f"{library} {metadata.version(library)}" for library in LIBRARIES)
-    python = f"Python {platform.python_version()}"
-    today = datetime.now(UTC).strftime("%-d %B %Y")
-    return f"{today}: fkl {__version__}, {python}, {versions}; {_processor()}, {os.cpu_count()} cores."
-
-
-def _processor() -> str:
-    """Its name, where the system tells it."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123  a file of the system
-            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()

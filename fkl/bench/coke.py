@@ -5,6 +5,7 @@ of Phi'Phi in CTA (numpy, one BLAS thread, replicates in chunks as in the run). 
 methods read one, as these are symmetric.
 """
 
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -27,21 +28,18 @@ DICTIONARY = Dictionary(N=1, D=L, bandwidth_convention="deviation", smallest=1.0
 CHUNK = 4
 
 
-def graph() -> nx.Graph:
-    """Which agents exchange."""
-    return nx.gnm_random_graph(K, EDGES, seed=2)
+GRAPH = nx.gnm_random_graph(K, EDGES, seed=2)
+"""Which agents exchange."""
 
 
-def make_experiment(
-    algorithm: Any, graph: nx.Graph, size: int, dimension: int, features: Dictionary, replicates: int
-) -> Experiment:
-    """Agents with `size` random samples each."""
+def make_experiment(algorithm: Any) -> Experiment:
+    """Agents with random samples."""
     generator = np.random.default_rng(0)
-    x = generator.uniform(0, 1, (size, len(graph), dimension))
+    x = generator.uniform(0, 1, (SIZE, K, DIMENSION))
     y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1))
-    stream = Problem(x, y, np.ones((size, len(graph)), np.bool_), np.zeros(len(graph), np.int64))
+    stream = Problem(x, y, np.ones((SIZE, K), np.bool_), np.zeros(K, np.int64))
     batch = Batch.from_problem(stream, algorithm.iterations, algorithm.test_share, None, generator)
-    return Experiment(batch, features, Network(), algorithm, 0, replicates, "float32", connected(graph))
+    return Experiment(batch, DICTIONARY, Network(), algorithm, 0, R, "float32", connected(GRAPH))
 
 
 def floor_seconds() -> float:
@@ -61,10 +59,9 @@ def floor_seconds() -> float:
 def cases() -> list[Case]:
     """DKLA, COKE and CTA."""
     shape = f"{T} iterations, {K} agents, L={L} R={R}"
-
-    def case(method: Any) -> Case:
-        experiment = make_experiment(method, graph(), SIZE, DIMENSION, DICTIONARY, R)
-        words = "a product of matrix and vector an agent and iteration"
-        return Case(method.label, shape, words, lambda: run_seconds(experiment), floor_seconds, 1.5, 3)
-
-    return [case(Dkla()), case(Coke(censored="squared_norm")), case(Cta())]
+    words = "a product of matrix and vector an agent and iteration"
+    methods: list[Any] = [Dkla(), Coke(censored="squared_norm"), Cta()]
+    return [
+        Case(method.label, shape, words, partial(run_seconds, make_experiment(method)), floor_seconds, 1.5, 3)
+        for method in methods
+    ]

@@ -1,4 +1,4 @@
-"""What the benchmarks share: clocks, and the floor of sine and cosine."""
+"""What the benchmarks share: clocks, random samples, and the floor of sine and cosine."""
 
 import os
 import time
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit, prange
 
+from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
 from fkl.kernels.compiled_bank import sincos
@@ -25,6 +26,15 @@ def seconds(work: Callable[[], object]) -> float:
 def run_seconds(experiment: Experiment) -> float:
     """Time that a run spends in its algorithm."""
     return sum(chunk.seconds for chunk in simulate(experiment, None, None, lambda _: None))
+
+
+def random_stream(T: int, K: int, dimension: int, noise: float = 0.0) -> Problem:
+    """Random samples of K clients in T rounds, norms at most 1, in place of a data set of this shape."""
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((T, K, dimension))
+    x /= np.linalg.norm(x, axis=-1).max()
+    y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1)) + noise * generator.standard_normal((T, K))
+    return Problem(x.astype(np.float32), y, np.ones((T, K), bool), np.zeros(K, np.int64))
 
 
 def sincos_seconds(elements: int, precision: type[np.floating], width: int = 0, learning: bool = False) -> float:

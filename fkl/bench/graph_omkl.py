@@ -15,8 +15,7 @@ from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.raker import Raker
 from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
-from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
-from fkl.data.problem import Problem
+from fkl.bench.floor import THREADS, random_stream, run_seconds, seconds, sincos_seconds
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
@@ -25,18 +24,9 @@ T, DIMENSION, R = 1503, 5, 20
 FEATURES = Dictionary(N=76, laplacians=25, D=50)
 
 
-def make_problem(T: int, dimension: int) -> Problem:
-    """Random samples of one learner's stream, norms at most 1."""
-    generator = np.random.default_rng(0)
-    x = generator.standard_normal((T, 1, dimension))
-    x /= np.linalg.norm(x, axis=-1).max()
-    y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1))
-    return Problem(x.astype(np.float32), y, np.ones((T, 1), bool), np.zeros(1, np.int64))
-
-
 def cases() -> list[Case]:
-    """Both."""
-    problem = make_problem(T, DIMENSION)
+    """Raker and OMKL-GF."""
+    problem = random_stream(T, 1, DIMENSION)
     draws = FEATURES.bank(DIMENSION, Streams(0, tuple(range(R))), "float32").draws
     flat = [np.ascontiguousarray(omega.transpose(0, 2, 1, 3)).reshape(R, DIMENSION, -1) for omega in draws]
     samples = [problem.x[:, 0].astype(omega.dtype) for omega in flat]

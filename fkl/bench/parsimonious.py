@@ -21,23 +21,19 @@ FLOOR_STEPS = 10
 GAMMA, EPS = 25.0, 0.01
 
 
-def ellipses() -> dict[str, Dual]:
-    """Problems of the simulated set at its largest: the nine agents', and the centralized learner's."""
+def problems() -> dict[str, Dual]:
+    """Those of the simulated set at its largest, and one of the size of WISDM's with all participants at hand."""
     table = Ellipses(rows=900, test_rows=0).load(Store(Path()), np.random.default_rng(0))
     quadrature = Quadrature.over_box(BOX, 576, (1.0, 2.0, 4.0))
-    return {
-        "9 agents, 100 samples each": Dual.of_agents(quadrature, table.x, table.y, table.site, GAMMA, EPS),
-        "one learner, 900 samples": Dual.single(quadrature, table.x, table.y, GAMMA, EPS),
-    }
-
-
-def three_features() -> dict[str, Dual]:
-    """One problem of the size of WISDM's with all participants at hand."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1100, 3))
     y = np.where(x[:, 0] + np.sin(3 * x[:, 1]) > 0, 1.0, -1.0)
-    quadrature = Quadrature.over_box(smallest_box(x), 1728, (0.25, 0.5, 1.0))
-    return {"one learner, 1100 samples of 3 features": Dual.single(quadrature, x, y, 100.0, 0.5)}
+    of_wisdm = Quadrature.over_box(smallest_box(x), 1728, (0.25, 0.5, 1.0))
+    return {
+        "9 agents, 100 samples each": Dual.of_agents(quadrature, table.x, table.y, table.site, GAMMA, EPS),
+        "one learner, 900 samples": Dual.single(quadrature, table.x, table.y, GAMMA, EPS),
+        "one learner, 1100 samples of 3 features": Dual.single(of_wisdm, x, y, 100.0, 0.5),
+    }
 
 
 def case(words: str, problem: Dual) -> Case:
@@ -66,4 +62,4 @@ def case(words: str, problem: Dual) -> Case:
 
 def cases() -> list[Case]:
     """Agents, one learner, and three features."""
-    return [case(words, problem) for words, problem in (ellipses() | three_features()).items()]
+    return [case(words, problem) for words, problem in problems().items()]

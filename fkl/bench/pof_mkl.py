@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
-from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
-from fkl.data.problem import Problem
+from fkl.bench.floor import THREADS, random_stream, run_seconds, seconds, sincos_seconds
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
@@ -24,17 +23,9 @@ ALGORITHM: Any = PofMkl(M=1)
 DICTIONARY = Dictionary(N=N, D=D)
 
 
-def make_problem() -> Problem:
-    """Random samples of the air data's shape, norms at most 1."""
-    generator = np.random.default_rng(0)
-    x = generator.standard_normal((T, K, DIMENSION))
-    x /= np.linalg.norm(x, axis=-1).max()
-    y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1))
-    return Problem(x.astype(np.float32), y, np.ones((T, K), bool), np.zeros(K, np.int64))
-
-
-def case(problem: Problem) -> Case:
-    """The run of these samples."""
+def cases() -> list[Case]:
+    """The run, and its floor."""
+    problem = random_stream(T, K, DIMENSION)
     experiment = Experiment(problem, DICTIONARY, Network(), ALGORITHM, 0, R, "float32")
     rho = DICTIONARY.bank(DIMENSION, Streams(0, tuple(range(R))), "float32").rho
     wide = [np.ascontiguousarray(frequencies.transpose(1, 0, 2).reshape(DIMENSION, N * D)) for frequencies in rho]
@@ -51,11 +42,5 @@ def case(problem: Problem) -> Case:
         return (multiply + sincos_seconds(R * K * N * D * FLOOR_ROUNDS, np.float32, D)) * T / FLOOR_ROUNDS
 
     shape = f"K={K} T={T} N={N} D={D} R={R} d={DIMENSION}"
-    return Case(
-        "POF-MKL", shape, "projections, sines and cosines, inner products", lambda: run_seconds(experiment), floor, 1.3
-    )
-
-
-def cases() -> list[Case]:
-    """One."""
-    return [case(make_problem())]
+    words = "projections, sines and cosines, inner products"
+    return [Case("POF-MKL", shape, words, lambda: run_seconds(experiment), floor, 1.3)]

@@ -16,8 +16,7 @@ from threadpoolctl import threadpool_limits
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
-from fkl.bench.floor import THREADS, run_seconds, seconds, sincos_seconds
-from fkl.data.problem import Problem
+from fkl.bench.floor import THREADS, random_stream, run_seconds, seconds, sincos_seconds
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
@@ -27,28 +26,15 @@ FLOOR_ROUNDS = 50
 DICTIONARY = Dictionary(N=N, D=D)
 
 
-def make_problem() -> Problem:
-    """Random samples of the air data's shape, norms at most 1."""
-    generator = np.random.default_rng(0)
-    x = generator.standard_normal((T, K, DIMENSION))
-    x /= np.linalg.norm(x, axis=-1).max()
-    y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1)) + 0.05 * generator.standard_normal((T, K))
-    return Problem(x.astype(np.float32), y, np.ones((T, K), bool), np.zeros(K, np.int64))
-
-
-def make_experiment() -> Experiment:
-    """The run."""
-    algorithm: Any = RfGp()
-    return Experiment(make_problem(), DICTIONARY, Network(), algorithm, 0, R, "float32")
-
-
 def cases() -> list[Case]:
-    """One."""
-    experiment = make_experiment()
+    """The run, and its floor."""
+    problem = random_stream(T, K, DIMENSION, noise=0.05)
+    algorithm: Any = RfGp()
+    experiment = Experiment(problem, DICTIONARY, Network(), algorithm, 0, R, "float32")
     rho = DICTIONARY.bank(DIMENSION, Streams(0, tuple(range(R))), "float32").rho
     generator = np.random.default_rng(1)
     z, root = generator.standard_normal((R, N, K, 2 * D)), generator.standard_normal((R, N, 2 * D, 2 * D))
-    x = make_problem().x[0]
+    x = problem.x[0]
 
     def products(some: slice) -> None:
         for _ in range(FLOOR_ROUNDS):

@@ -10,7 +10,7 @@ from fkl.estimators.stream import StreamRegressor
 from fkl.kernels import Dictionary
 
 FORESEEN = 1000
-"""Samples of a stream of which nobody knows how long it is."""
+"""Samples to foresee for a stream of unknown length."""
 
 
 class RakerRegressor(StreamRegressor):

@@ -50,78 +50,6 @@ class Window:
         return self.x[rows], self.y[rows]
 
 
-class Stream:
-    """A method in a world of one client and one replicate, after the samples that it has seen.
-
-    Parameters
-    ----------
-    method : fkl.algorithms.online.learner.Learner
-    dictionary : Dictionary
-    dimension : int
-        Features d of a sample.
-    seed : int
-    precision : {"float32", "float64"}
-    rounds : int
-        How many there will be, as far as can be foreseen.
-    keeps : bool
-        Whether the method needs the samples that it has seen.
-    """
-
-    def __init__(
-        self,
-        method: Any,
-        dictionary: Dictionary,
-        dimension: int,
-        seed: int,
-        precision: str,
-        rounds: int,
-        keeps: bool,
-    ) -> None:
-        self.method, self.keeps, self.t = method, keeps, 0
-        nothing = Window(np.zeros((0, dimension), precision), np.zeros(0), 0, rounds)
-        self.world = World(nothing, dictionary, None, Streams(seed, (0,)), precision)  # type: ignore[arg-type]
-        self.state = method.init(self.world)
-
-    def learn(self, x: Array, y: NDArray[np.float64]) -> None:
-        """Predict each sample, see its target, and learn.
-
-        Raises
-        ------
-        fkl.basics.errors.FklError
-            If the method diverges, which leaves nothing to go on from.
-        """
-        # The world when these samples have come, too; the features are those that were drawn at first.
-        before, end, x = self.world.problem, self.t + len(y), x.astype(self.world.precision)
-        if self.keeps:
-            x, y = np.concatenate([before.x, x]), np.concatenate([before.y, y])
-        foreseen = before.rounds if end <= before.rounds else max(end, 2 * before.rounds)
-        world, state = replace(self.world, problem=Window(x, y, end - len(y), foreseen)), self.state
-        vars(world).update({name: value for name, value in vars(self.world).items() if name == "bank"})
-        if world.problem.rounds > self.world.problem.rounds:
-            state = self.method.lengthened(world, state)
-        for start in range(self.t, end, self.method.block):
-            rounds = slice(start, min(start + self.method.block, end))
-            with np.errstate(all="ignore"):  # whatever grows too large is seen below
-                state = self.method.play(world, state, rounds)
-            if not np.isfinite(state.played.y_hat).all():
-                mend = blame(self.method, rounds.stop).replace("algo.", "")
-                raise FklError(f"{self.method.label} diverged by sample {rounds.stop} {mend}")
-        self.world, self.state, self.t = world, state, end
-
-    def predict(self, x: Array) -> NDArray[np.float64]:
-        """Values of samples (n, d), by the function that the next one would be predicted with, in float64.
-
-        In float32 a sample's last digits would depend on how many others stand before it.
-        """
-        [function] = self.method.functions(self.world, self.state, self.t)
-        arrays = {
-            name: getattr(function, name) for name, (numbers, _) in function.arrays.items() if numbers == "floats"
-        }
-        function = replace(function, **{name: array.astype(np.float64) for name, array in arrays.items()})
-        values: NDArray[np.float64] = function.predict(x.astype(self.world.precision))[0]
-        return values
-
-
 class StreamRegressor(IncrementalRegressor):
     """A learner of one stream; a subclass says in `_method` which.
 
@@ -135,10 +63,9 @@ class StreamRegressor(IncrementalRegressor):
     random_state: Any = 0
 
     _kernels: ClassVar[Dictionary]
-    """Where none are given."""
+    """Kernels where none are given."""
     _keeps: ClassVar[bool] = False
-
-    _stream: Stream
+    """Whether the method needs the samples that it has seen."""
 
     def _method(self) -> Any:
         raise NotImplementedError
@@ -155,12 +82,40 @@ class StreamRegressor(IncrementalRegressor):
     def _begin(self, x: NDArray[np.float64], whole: bool) -> None:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
         kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of_random_state(self.random_state)
-        rounds = self._rounds(len(x), whole)
-        self._stream = Stream(self._method(), kernels, x.shape[1], seed, self.precision, rounds, self._keeps)
+        # A world of one client and one replicate; `_seen` counts the samples that the method has learned from
+        nothing = Window(np.zeros((0, x.shape[1]), self.precision), np.zeros(0), 0, self._rounds(len(x), whole))
+        learner = self._method()
+        world = World(nothing, kernels, None, Streams(seed, (0,)), self.precision)  # type: ignore[arg-type]
+        self._state, self._world, self._learner, self._seen = learner.init(world), world, learner, 0
 
     def _learn(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
-        self._stream.learn(x, y)
-        return self._stream.t
+        """Predict each sample, see its target, and learn."""
+        # The world when these samples have come, too; the features are those that were drawn at first.
+        before, end, samples = self._world.problem, self._seen + len(y), x.astype(self._world.precision)
+        if self._keeps:
+            samples, y = np.concatenate([before.x, samples]), np.concatenate([before.y, y])
+        foreseen = before.rounds if end <= before.rounds else max(end, 2 * before.rounds)
+        world, state = replace(self._world, problem=Window(samples, y, end - len(y), foreseen)), self._state
+        vars(world).update({name: value for name, value in vars(self._world).items() if name == "bank"})
+        if foreseen > before.rounds:
+            state = self._learner.lengthened(world, state)
+        for start in range(self._seen, end, self._learner.block):
+            rounds = slice(start, min(start + self._learner.block, end))
+            with np.errstate(all="ignore"):  # whatever grows too large is seen below
+                state = self._learner.play(world, state, rounds)
+            if not np.isfinite(state.played.y_hat).all():
+                mend = blame(self._learner, rounds.stop).replace("algo.", "")
+                raise FklError(f"{self._learner.label} diverged by sample {rounds.stop} {mend}")
+        self._world, self._state, self._seen = world, state, end
+        return end
 
     def _predict(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._stream.predict(x)
+        """Values by the function that the next sample would be predicted with, in float64.
+
+        In float32 a sample's last digits would depend on how many others stand before it.
+        """
+        [function] = self._learner.functions(self._world, self._state, self._seen)
+        floats = [name for name, (numbers, _) in function.arrays.items() if numbers == "floats"]
+        function = replace(function, **{name: getattr(function, name).astype(np.float64) for name in floats})
+        values: NDArray[np.float64] = function.predict(x.astype(self._world.precision))[0]
+        return values

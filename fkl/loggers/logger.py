@@ -36,7 +36,7 @@ class Logger(Protocol):
 
 
 def group(replicates: Sequence[int], run: Run) -> str:
-    """Words for some replicates; none for all of the run's."""
+    """Name of a group of replicates; empty where the group is all of the run's."""
     if len(replicates) == run.settings.replicates:
         return ""
     ends = dict.fromkeys((replicates[0], replicates[-1]))

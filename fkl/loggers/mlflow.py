@@ -15,7 +15,7 @@ from fkl.config import Run, decisive
 from fkl.loggers.logger import group
 
 MOST_METRICS, MOST_PARAMETERS = 1000, 100
-"""Of one call."""
+"""Most that one call to MLflow may send."""
 TAG = "fkl.run"
 
 
@@ -85,7 +85,7 @@ class MLflow:
         self._client.set_terminated(self._id, "FINISHED")
 
     def fail(self, why: str) -> None:
-        """Say why."""
+        """Tell MLflow why the run ended."""
         self._send()
         self._client.set_tag(self._id, "fkl.error", why)
         self._client.set_terminated(self._id, "FAILED")

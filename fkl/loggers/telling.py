@@ -18,7 +18,7 @@ from fkl.results.tables import Tables, rounds_so_far
 from fkl.screen.messages import warning
 
 EVERY_S = 2.0
-"""Least pause between two times that loggers are told, and the most of a run's time that telling may take."""
+"""Least pause between two calls of the loggers, and the largest share of a run's time that they may take."""
 SHARE = 0.1
 
 

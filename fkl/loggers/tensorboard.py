@@ -59,7 +59,7 @@ class TensorBoard:
         self._close()
 
     def _writer(self, name: str) -> Any:
-        """Of a folder; what an interrupted run has written there is written again, and then hidden by TensorBoard."""
+        """The writer of a folder. TensorBoard hides what an interrupted run wrote there, since it is written again."""
         from tensorboardX import SummaryWriter
 
         if name not in self._writers:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
@@ -36,21 +36,15 @@ def write_table(paper: str, number: str, outputs: Path) -> str:
     """
     found = collect(outputs)
     try:
-        table = make_table(paper, number, found)
+        table = as_table(paper, number, make_frame(paper, number, found))
     finally:
         found.warn()
     return f"{table.markdown}\nfiles: {', '.join(map(str, save_table(table, paper, number, outputs)))}"
 
 
-def make_table(paper: str, number: str, found: Collected) -> Table:
-    """Make a paper's table from these runs; parameters and errors as for `write_table`."""
-    return as_table(paper, number, make_frame(paper, number, found))
-
-
 def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
     """A paper's table with the columns that it does not show; parameters and errors as for `write_table`."""
-    module = paper_module(paper)
-    require(number in module.TABLES, "table", f"{paper}/{number}", _choices(paper, module.TABLES))
+    module = _module_with(paper, number, "table", "TABLES")
     return made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
 
 
@@ -82,9 +76,20 @@ def write_figure(paper: str, number: str, outputs: Path) -> str:
 
 def draw_figure(paper: str, number: str, found: Collected) -> dict[str, bytes]:
     """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves."""
-    module = paper_module(paper)
-    require(number in module.FIGURES, "figure", f"{paper}/{number}", _choices(paper, module.FIGURES))
-    return made_of(f"{paper}/{number}", lambda runs: _drawn(*module.figure(number, runs)), found)
+    module = _module_with(paper, number, "figure", "FIGURES")
+
+    def draw(runs: list[FinishedRun]) -> dict[str, bytes]:
+        figure, replicates = module.figure(number, runs)
+        curves = [
+            {"panel": axes.get_title(), "curve": line.get_label(), "x": x, "y": y}
+            for axes in figure.axes
+            for line in axes.lines
+            for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
+        ]
+        numbers = pd.DataFrame(curves).to_csv(index=False, float_format="%.6g")
+        return {**rendered(figure, replicates), ".csv": numbers.encode()}
+
+    return made_of(f"{paper}/{number}", draw, found)
 
 
 def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Path) -> list[Path]:
@@ -97,58 +102,45 @@ def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Pa
     return files
 
 
-def _drawn(figure: Any, replicates: int | str) -> dict[str, bytes]:
-    """Draw a figure, and write down its curves: contents of files by suffix."""
-    curves = [
-        {"panel": axes.get_title(), "curve": line.get_label(), "x": x, "y": y}
-        for axes in figure.axes
-        for line in axes.lines
-        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
-    ]
-    numbers = pd.DataFrame(curves).to_csv(index=False, float_format="%.6g")
-    return {**rendered(figure, replicates), ".csv": numbers.encode()}
-
-
 def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:
-    """What is made of all runs that it can be made of.
+    """Make something of all runs that it can be made of.
 
-    A run that holds what its checksums promise, and yet not what `make` reads, is counted among the broken ones.
+    A run whose checksums are right, but which lacks what `make` reads, is counted among the broken runs.
     """
     try:
         return make(found.runs)
     except (FklError, MemoryError):
         raise
     except Exception:
-        trouble = [(run, _trouble(make, run)) for run in found.runs]
-        if not any(words for _, words in trouble):
+        troubles = []
+        for run in found.runs:
+            try:
+                make([run])
+            except FklError:  # it takes other runs beside it
+                pass
+            except Exception as error:
+                troubles.append((run, f"{type(error).__name__}: {in_one_line(error)}"))
+        if not troubles:
             raise
-    for run, words in trouble:
-        if words:
-            found.leave_out(run, f"{what} cannot be made with it ({words})")
+    for run, words in troubles:
+        found.leave_out(run, f"{what} cannot be made with it ({words})")
     return made_of(what, make, found)
 
 
-def _trouble(make: Callable[[list[FinishedRun]], object], run: FinishedRun) -> str | None:
-    """Tell why something cannot be made of one run; None where it can, or where that takes other runs beside it."""
-    try:
-        make([run])
-    except FklError:
-        return None
-    except Exception as error:
-        return f"{type(error).__name__}: {in_one_line(error)}"
-    return None
-
-
 def differences(module: ModuleType) -> str:
-    """What of a paper comes out and what does not, in Markdown."""
+    """The paper's differences.md: which of its numbers fkl reproduces and which not."""
     return (Path(str(module.__file__)).parent / "differences.md").read_text(encoding="utf-8")
 
 
 def paper_module(paper: str) -> ModuleType:
-    """Module of a paper, with TITLE, TABLES, FIGURES, `table` and `figure`."""
+    """Module of a paper, with TITLE, TABLES, FIGURES, `table`, and `figure` where there is one."""
     require(paper in PAPERS, "paper", paper, f"one of {', '.join(PAPERS)}")
     return import_module(f"fkl.papers.{paper}")
 
 
-def _choices(paper: str, numbers: dict[str, str]) -> str:
-    return "one of " + ", ".join(f"{paper}/{number}" for number in numbers)
+def _module_with(paper: str, number: str, what: str, numbers: str) -> ModuleType:
+    """Module of a paper that has this table or figure."""
+    module = paper_module(paper)
+    choices = getattr(module, numbers)
+    require(number in choices, what, f"{paper}/{number}", "one of " + ", ".join(f"{paper}/{one}" for one in choices))
+    return module

@@ -121,15 +121,12 @@ class Equivalence:
             words = f"to within {self.within:.1f} %" + f", though not the same, {self.off}" * (self.l > 0)
         else:
             words = self.off if self.outcome == DIFFERS else f"{self.off}; {self.needed}"
-        return words + f"; spreads differ, theirs {self.s_p:.3g}, ours {self.s:.3g}" * self.spreads_differ
-
-    @property
-    def spreads_differ(self) -> bool:
-        """Whether the ratio of both variances lies outside its 95 % range; it is told and decides nothing."""
         if np.isnan(self.s_p) or min(self.n, self.R) < 2:
-            return False
+            return words
+        # That the ratio of both variances lies outside its 95 % range is told, and decides nothing
         low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], self.R - 1, self.n - 1)
-        return not low * self.s_p**2 <= self.s**2 <= high * self.s_p**2
+        differ = not low * self.s_p**2 <= self.s**2 <= high * self.s_p**2
+        return words + f"; spreads differ, theirs {self.s_p:.3g}, ours {self.s:.3g}" * differ
 
     @property
     def needed(self) -> str:

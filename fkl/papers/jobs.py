@@ -36,7 +36,17 @@ class Job:
 def jobs(experiment: str) -> tuple[Job, ...]:
     """All jobs of an experiment, named PAPER/NAME."""
     [chosen] = read_words([f"+{experiments.GROUP}={experiment}"])
-    return tuple(_job([chosen, *words]) for words in product(*_swept(experiment)))
+    found = []
+    for words in product(*_swept(experiment)):
+        composed = compose_read([chosen, *words])
+        del composed.config["paths"]
+        config = resolved(composed.config)
+        # A cell has values of the configuration that it names, for example ``M={algo[M]}``
+        cell = {
+            key: value.format(**config) if isinstance(value, str) else value for key, value in composed.cell.items()
+        }
+        found.append(Job(tuple(word.text for word in (chosen, *words)), config, cell))
+    return tuple(found)
 
 
 def count(experiment: str) -> int:
@@ -48,12 +58,3 @@ def _swept(experiment: str) -> list[list[Word]]:
     """What jobs differ in, a word for each value, and what they share."""
     node: Any = experiments.choice(f"{experiments.GROUP}/{experiment}")
     return [read_words(each_value(f"{key}={value}", Choices().names)) for key, value in node["sweep"].items()]
-
-
-def _job(words: list[Word]) -> Job:
-    """A job whose cell has the values that it names, for example ``M={algo[M]}``."""
-    composed = compose_read(words)
-    del composed.config["paths"]
-    config = resolved(composed.config)
-    cell = {key: value.format(**config) if isinstance(value, str) else value for key, value in composed.cell.items()}
-    return Job(tuple(word.text for word in words), config, cell)

@@ -12,17 +12,21 @@ told, untold
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fkl.basics.errors import FklError
 from fkl.config import identity
 from fkl.config.experiments import experiments, variants
 from fkl.papers.jobs import Job, jobs
-from fkl.papers.published import AS_STATED
+from fkl.papers.published import AS_STATED, Answer, Cell
 from fkl.results.finished_runs import EndedRun, FinishedRun
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REPLICATES = ("replicates",)
 FREE = REPLICATES
@@ -65,12 +69,43 @@ class Found:
     def switch(self) -> str:
         """How it was set where the paper can be read in more than one way, as key=value pairs."""
         untold = self.job.cell.get("untold", ())
-        values = {key: _value(self.run.config, key) for key in self.job.cell.get("told", ()) if key not in untold}
-        words = {key: json.dumps(value).strip('"') for key, value in values.items() if value is not _ABSENT}
-        return "; ".join(f"{key}={word}" for key, word in words.items())
+        words = []
+        for key in self.job.cell.get("told", ()):
+            value: Any = self.run.config
+            for name in key.split("."):
+                value = value.get(name, _ABSENT) if isinstance(value, dict) else _ABSENT
+            if key not in untold and value is not _ABSENT:
+                word = json.dumps(value).strip('"')
+                words.append(f"{key}={word}")
+        return "; ".join(words)
+
+    def answer(self, values: "pd.Series[float]", of: int | None = None) -> Answer:
+        """Our answer to a published cell; parameters as for `Answer.from_values`."""
+        return Answer.from_values(self.switch, values, self.variant, self.replicates, of)
 
 
 _ABSENT = object()
+
+
+def of_cell(found: Iterable[Found], cell: Cell) -> list[Found]:
+    """The runs that answer a published cell."""
+    return [one for one in found if one.key == (cell["dataset"], cell["algorithm"], cell["setting"])]
+
+
+def require_found(found: Sized, what: str, first: str = "") -> None:
+    """Refuse to make a table or figure of no runs.
+
+    Parameters
+    ----------
+    found : sized
+        What it would be made of.
+    what : {"table", "figure"}
+    first : str
+        The experiment to run first; nothing where several would do.
+    """
+    if not len(found):
+        hint = f"first fkl run -m +experiment={first}" if first else "see `fkl list` for the paper's experiments"
+        raise FklError(f"{what}: no finished run belongs to it; {hint}")
 
 
 def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
@@ -93,36 +128,36 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
         if name not in best or run.replicates >= best[name].replicates:
             best[name] = run
     # nothing is composed where nothing was run
-    wanted = _wanted(names or tuple(experiments(paper)), FREE) if best else {}
+    wanted = _jobs_by_identity(names or tuple(experiments(paper)), FREE) if best else {}
     order = [AS_STATED, *variants(paper), ""]
-    named = [(run, _name(run.config, FREE)) for run in best.values()]
+    named = [(run, _identity(run.config, FREE)) for run in best.values()]
     found = [Found(run, *wanted[name]) for run, name in named if name in wanted]
     return sorted(found, key=lambda one: order.index(one.variant))
 
 
 def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:
     """Whether a run is one of an experiment of these papers, whatever its replicates."""
-    return any(_name(run.config, FREE) in _wanted(tuple(experiments(paper)), FREE) for paper in papers)
+    return any(_identity(run.config, FREE) in _jobs_by_identity(tuple(experiments(paper)), FREE) for paper in papers)
 
 
 @cache
-def _wanted(names: tuple[str, ...], free: tuple[str, ...]) -> dict[str, tuple[str, Job]]:
+def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...]) -> dict[str, tuple[str, Job]]:
     """The jobs of some experiments by their identity."""
     wanted: dict[str, tuple[str, Job]] = {}
     for name in names:
         for job in jobs(name):
-            wanted.setdefault(_name(job.config, free), (name, job))
+            wanted.setdefault(_identity(job.config, free), (name, job))
     return wanted
 
 
-def _name(config: dict[str, Any], free: tuple[str, ...]) -> str:
-    """What a run and its job have in common, whatever the free keys are."""
-    return identity(config, (*free, *_idle(str(config["algo"].get("_target_")))))
+def _identity(config: dict[str, Any], free: tuple[str, ...]) -> str:
+    """Identity that a run shares with its job, whatever the values of the free keys."""
+    return identity(config, (*free, *_idle_keys(str(config["algo"].get("_target_")))))
 
 
 @cache
-def _idle(target: str) -> tuple[str, ...]:
-    """Keys that a method of fkl's has no use for; of another one nothing is asked, since importing is running."""
+def _idle_keys(target: str) -> tuple[str, ...]:
+    """Keys that one of fkl's methods does not use. Other modules are not imported, since importing runs their code."""
     module, _, name = target.rpartition(".")
     if not module.startswith("fkl.algorithms."):
         return ()
@@ -130,13 +165,3 @@ def _idle(target: str) -> tuple[str, ...]:
         return tuple(getattr(import_module(module), name).idle)
     except (ImportError, AttributeError):  # also a class that is not there any more
         return ()
-
-
-def _value(config: dict[str, Any], key: str) -> Any:
-    """Value of a key, nodes joined by dots."""
-    value: Any = config
-    for name in key.split("."):
-        if not isinstance(value, dict) or name not in value:
-            return _ABSENT
-        value = value[name]
-    return value

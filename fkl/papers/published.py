@@ -1,7 +1,7 @@
 """Published cells beside ours."""
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,23 +25,23 @@ follows_from
     What a cell follows from that is no evidence of its own.
 """
 HIDDEN = ["values", "sd", "curve", "exact"]
-"""Columns that verdicts are made of and no table shows."""
+"""Columns that the verdicts need and that no table shows."""
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
-"""Columns that name a published cell; its rows follow each other, first that of the paper's text."""
+"""Columns that name a published cell. Its rows stand together, and the first is the reading of the paper's text."""
 ONE_CURVE = ["dataset", "algorithm", "metric", "curve"]
 """Columns that name a curve, whose points are cells."""
 
 TIMES = ("s", "min")
-"""Units without a verdict: on another machine and another implementation, a time is nothing to reproduce."""
+"""Units of times. They get no verdict, since a time depends on the machine and the implementation."""
 
 AS_STATED, AS_PUBLISHED = "as stated", "as published"
-"""Readings of a paper: its text, and all that its numbers are known to need instead."""
+"""Readings of a paper: its text as it stands, and its text with every change that its numbers are known to need."""
 PREVIEW = "preview, "
-"""What stands before the reading of a run with fewer replicates than the paper's own: shown, and no evidence."""
+"""Prefix of the reading of a run with fewer replicates than the paper's. It is shown, but is no evidence."""
 
 NOT_RUN = "not run"
-"""What the switch of a row begins with where nothing was run."""
+"""How the switch of a row begins where nothing was run."""
 
 Cell = dict[str, Any]
 """A row of a published.csv: paper, table, dataset, algorithm, setting, metric, unit, value, spread.
@@ -113,17 +113,13 @@ def published(paper_file: str, number: str) -> list[Cell]:
     dtype = {"table": str, "value": str}
     table = pd.read_csv(Path(paper_file).parent / "published.csv", dtype=dtype, keep_default_na=False)
     table["rounding"] = [rounding(str(value)) for value in table["value"]]
-    table["value"] = [_bound_or_number(value) for value in table["value"]]
-    table["spread"] = pd.to_numeric(table["spread"])
-    return [
-        {str(key): value for key, value in row.items()} for row in table[table["table"] == number].to_dict("records")
+    # A bound, for example ``>900``, stays as it is printed
+    table["value"] = [
+        value if value.startswith(("<", ">")) else float(pd.to_numeric(value)) for value in table["value"]
     ]
-
-
-def _bound_or_number(value: object) -> str | float:
-    """A published value: a number, or as it is printed where it is only a bound, for example ``>900``."""
-    is_bound = isinstance(value, str) and value.startswith(("<", ">"))
-    return str(value) if is_bound else float(pd.to_numeric(value))  # type: ignore[call-overload]
+    table["spread"] = pd.to_numeric(table["spread"])
+    records: list[Any] = table[table["table"] == number].to_dict("records")
+    return records
 
 
 def rounding(printed: str) -> float:
@@ -170,7 +166,16 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried
 def tested(table: pd.DataFrame, tried: int) -> pd.DataFrame:
     """A table of published cells with the verdict on each row: "" for run times, bounds and what was not run."""
     rows = dict(zip(table.index, table.to_dict("records"), strict=True))
-    points = {at: point for at, row in rows.items() if (point := _point(row, tried)) is not None}
+    points = {}
+    for at, row in rows.items():
+        values, printed = np.array(row["values"]), row["published"]
+        if not len(values) or isinstance(printed, str) or row["unit"] in TIMES:
+            continue
+        deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0 if row["exact"] else np.nan
+        whole = 100 - printed if (row["metric"], row["unit"]) == ("accuracy", "%") else None  # the share of errors
+        theirs = printed, row["rounding"], row["published_n"], row["sd"]
+        ours = float(values.mean()), deviation, len(values)
+        points[at] = Equivalence(*theirs, *ours, tried, whole, row["of"] - row["n"])
     verdict = {at: point.outcome for at, point in points.items()}
     why = {at: point.why for at, point in points.items()}
     curves = table[table["curve"] != ""].groupby([*ONE_CURVE, "reading", "switch"], sort=False)
@@ -184,19 +189,6 @@ def tested(table: pd.DataFrame, tried: int) -> pd.DataFrame:
         within_percent=[points[at].within if at in points else np.nan for at in table.index],
         why=[why.get(at, "") for at in table.index],
     )
-
-
-def _point(row: dict[Hashable, Any], tried: int) -> Equivalence | None:
-    """A row's number beside its printed one; None where they are not compared."""
-    values, m = np.array(row["values"]), row["published"]
-    if not len(values) or isinstance(m, str) or row["unit"] in TIMES:
-        return None
-    s = float(values.std(ddof=1)) if len(values) > 1 else 0.0 if row["exact"] else np.nan
-    of_error = 100 - m if (row["metric"], row["unit"]) == ("accuracy", "%") else None
-    ours = float(values.mean()), s, len(values)
-    return Equivalence(
-        m, row["rounding"], row["published_n"], row["sd"], *ours, tried, of_error, row["of"] - row["n"]
-    )  # fmt: skip
 
 
 Layout = tuple[tuple[str, ...], tuple[str, ...]]

@@ -10,10 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from joblib import cpu_count
@@ -28,7 +28,7 @@ from fkl.papers.jobs import count
 AT_ONCE = min(2, cpu_count())
 """Sweeps side by side, so that no core waits while one begins or ends."""
 LONGEST = ("fdskl/svm_part", "fdskl/bank", "fdskl/svm", "fdskl/nystroem", "fdskl/ridge")
-"""Sweeps of few runs that begin first, as one that is left at the end would have one core wait for minutes.
+"""Sweeps of few, long runs. They begin first: left to the end, each would keep the other core waiting for minutes.
 
 They took 218, 207, 198, 184 and 137 s of 5267 in all, in a run of everything on two cores of an AMD EPYC.
 """
@@ -77,37 +77,15 @@ def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: boo
     return played.failed
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """One experiment of a paper, named PAPER/EXPERIMENT."""
+class Sweep(NamedTuple):
+    """One experiment of a paper, named PAPER/EXPERIMENT, and how many runs it has."""
 
     name: str
-
-    @property
-    def paper(self) -> str:
-        """What its name begins with."""
-        return self.name.partition("/")[0]
-
-    @property
-    def command(self) -> list[str]:
-        """What `fkl` is called with; each run has one core."""
-        workers = cpu_count() // AT_ONCE
-        launcher = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={workers}"] if workers > 1 else []
-        return ["run", "-m", f"+experiment={self.name}", "threads=1", *launcher]
-
-    @cached_property
-    def runs(self) -> int:
-        """How many it has."""
-        return count(self.name)
-
-    @property
-    def about(self) -> str:
-        """Its name, and which tables it is for."""
-        return f"{self.name}: {experiments.experiments(self.paper)[self.name]['about']}"
+    runs: int
 
 
 class Played:
-    """What was done so far.
+    """Runs sweeps, and keeps count of what is done.
 
     Parameters
     ----------
@@ -131,9 +109,14 @@ class Played:
         gone = (time.perf_counter() - self.start) / 60
         # No guess of the time left: the longest runs go first, and it would be ten times too long until they are done.
         left = f"{self.runs - self.done} of {self.runs} runs left after {gone:.0f} min" if self.done else ""
-        said = f"{' '.join(sweep.command)} ({left or f'{self.runs} runs in all'})"
-        print(f"== {number} of {self.of}: fkl {said}", flush=True)
-        self.call(sweep.paper, sweep.about, [*sweep.command, *["--fail-fast"] * fail_fast])
+        workers = cpu_count() // AT_ONCE  # each run has one core
+        launcher = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={workers}"] if workers > 1 else []
+        command = ["run", "-m", f"+experiment={sweep.name}", "threads=1", *launcher]
+        words = f"{' '.join(command)} ({left or f'{self.runs} runs in all'})"
+        print(f"== {number} of {self.of}: fkl {words}", flush=True)
+        paper = sweep.name.partition("/")[0]
+        about = f"{sweep.name}: {experiments.experiments(paper)[sweep.name]['about']}"
+        self.call(paper, about, [*command, *["--fail-fast"] * fail_fast])
         self.done += sweep.runs
 
     def call(self, paper: str, words: str, command: list[str]) -> None:
@@ -159,7 +142,7 @@ class Played:
 
 
 def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
-    """All sweeps but some, papers in turn, so that what a paper runs twice is hardly run twice at the same time.
+    """All sweeps but `left_out`, one of each paper in turn, so that sweeps which share runs rarely run side by side.
 
     The longest go first, and then those with the most runs: what is left at the end, when a core may have nothing to
     do, is then short.
@@ -167,7 +150,8 @@ def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
     by_paper = []
     for paper in papers:
         names = {name for name in experiments.experiments(paper) if name.startswith(f"{paper}/")} - {*left_out}
-        by_paper.append(sorted(map(Sweep, names), key=lambda sweep: (-sweep.runs, sweep.name)))
+        sweeps = [Sweep(name, count(name)) for name in names]
+        by_paper.append(sorted(sweeps, key=lambda sweep: (-sweep.runs, sweep.name)))
     in_turn = [sweep for turn in zip_longest(*by_paper) for sweep in turn if sweep is not None]
     return sorted(in_turn, key=lambda sweep: [*LONGEST, sweep.name].index(sweep.name))
 

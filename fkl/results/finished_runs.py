@@ -47,12 +47,12 @@ LONGEST_HEADER = 2**16
 MOST_NAMED = 5
 
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""What a terminal would obey, what turns words around, and what no file of text can hold."""
+"""Control characters, marks that reverse the direction of text, and code points that no text file can hold."""
 
 
 @dataclass(frozen=True)
 class EndedRun:
-    """One run that ended: `FinishedRun` or `DivergedRun`.
+    """One run that ended: `FinishedRun`, or `DivergedRun`, which has no table of a whole replicate.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ class EndedRun:
 
     @property
     def diverged(self) -> NDArray[np.bool_]:
-        """(R,) Which replicates diverged."""
-        raise NotImplementedError
+        """(R,) Which replicates diverged: all where none is whole."""
+        return np.ones(self.replicates, dtype=bool)
 
     def values(self, metric: str, worst: float) -> NDArray[np.float64]:
         """(R,) A column of the summary, and `worst` of replicates that diverged."""
-        raise NotImplementedError
+        return np.full(self.replicates, worst)
 
     @cached_property
     def ended(self) -> datetime:
@@ -110,15 +110,6 @@ class EndedRun:
 
 class DivergedRun(EndedRun):
     """A run whose numbers grew without end."""
-
-    @property
-    def diverged(self) -> NDArray[np.bool_]:
-        """(R,) All of its replicates, since none is whole."""
-        return np.ones(self.replicates, dtype=bool)
-
-    def values(self, metric: str, worst: float) -> NDArray[np.float64]:
-        """(R,) The worst there is."""
-        return np.full(self.replicates, worst)
 
 
 @dataclass(frozen=True)
@@ -150,7 +141,7 @@ class FinishedRun(EndedRun):
         return pd.read_csv(self.folder / "rounds.csv")
 
     def forget(self) -> None:
-        """Let go of the tables that may be large; they are read again when they are asked for."""
+        """Drop the tables that may be large; they are read again when they are needed."""
         for name in ("clients", "rounds"):
             self.__dict__.pop(name, None)
 
@@ -242,7 +233,7 @@ def collect(outputs: Path) -> Collected:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What lies in a folder and is not hidden, each thing once though links lead there too."""
+    """What lies in a folder and is not hidden; a thing that links lead to counts once."""
     try:
         paths = [path for path in folder.iterdir() if not path.name.startswith(".")]
     except FileNotFoundError:
@@ -256,7 +247,7 @@ def entries(folder: Path) -> list[Path]:
 
 
 def legible(words: str) -> str:
-    """Text without what is no letter, sign or space."""
+    """Text with a replacement character for each one in `UNSEEN`."""
     return UNSEEN.sub("\ufffd", words)
 
 
@@ -361,7 +352,7 @@ def _require_shallow(text: str, loader: Any) -> None:
 
 
 def _require_types(values: Any, types: dict[str, type]) -> None:
-    """Refuse what is no mapping of plain values, or has not these types."""
+    """Refuse anything but a mapping of plain values whose keys have these types."""
     if not (isinstance(values, dict) and _is_plain(values)):
         raise FklError("is not keys with plain values")
     for key, wanted in types.items():

@@ -33,7 +33,7 @@ LAST_FILE = "provenance.json"
 FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
 """What provenance.json says of a folder under `state`."""
 DIVERGED = "diverged"
-"""Key of provenance.json that is true where a run failed since its numbers grew without end."""
+"""Key of provenance.json that is true where a run failed because its numbers grew without bound."""
 HALF_WRITTEN = ".*.partial-*"
 LEFT_BY_A_FAILURE = ("config.yaml", "error.txt", "rounds.csv", LAST_FILE)
 PACKAGES = (
@@ -53,7 +53,7 @@ PACKAGES = (
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the only process that works at a run's folder; wait for another that does, which is said.
+    """Be the only process that works at a run's folder; wait, and say so, while another process does.
 
     Folders above it that are made for that, and stay empty, are taken away again.
     """
@@ -74,7 +74,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def release(lock: BaseFileLock) -> None:
-    """Release a lock, and take its file away unless something is in it, which is not ours."""
+    """Release a lock, and delete its file, unless somebody else has written something into it."""
     file = Path(lock.lock_file)
     with suppress(OSError):
         if file.stat().st_size == 0:  # while it is held: who waits for it notices, and makes another
@@ -84,7 +84,7 @@ def release(lock: BaseFileLock) -> None:
 
 @contextmanager
 def created(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it; those that are new, and are empty when the block ends, go again."""
+    """Make a folder and those above it; new ones that are empty when the block ends are deleted."""
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         with writing(folder):
@@ -213,8 +213,23 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
         for file in files:
             with file.open("rb+") as stream:
                 flush_to_disk(stream)
+        # Versions and the machine that numbers come from, with the commit where fkl runs from a checkout
+        commit = ""
+        with suppress(OSError):  # no git
+            command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
+            commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+        environment = {
+            "fkl": __version__,
+            "commit": commit or None,
+            "python": platform.python_version(),
+            "packages": {name: version(name) for name in PACKAGES},
+            "machine": platform.platform(),
+            "processor": processor_name(),
+            "cores": os.cpu_count(),
+            "blas": sorted({f"{pool['internal_api']} {pool.get('version')}" for pool in threadpool_info()}),
+        }
         hashes = {file.name: sha256_of(file) for file in files}
-        _write_provenance(folder, FINISHED, run.digest, {**notes, **_environment(), "files": hashes})
+        _write_provenance(folder, FINISHED, run.digest, {**notes, **environment, "files": hashes})
         _move_to_place(folder, run)
     forget_failed(run.failed_folder, run.digest)
 
@@ -305,7 +320,7 @@ def write_failed(
 
 
 def forget_failed(folder: Path, digest: str) -> None:
-    """Take away what this same run left when it failed, and nothing else."""
+    """Delete what this same run left when it failed, and nothing else."""
     if {"state": FAILED, "digest": digest}.items() <= provenance(folder).items() and not folder.is_symlink():
         with suppress(OSError):
             for name in LEFT_BY_A_FAILURE:
@@ -338,24 +353,10 @@ def _write_provenance(folder: Path, state: str, digest: str, more: dict[str, Any
     write_text(folder / LAST_FILE, json.dumps(told, indent=2) + "\n")
 
 
-def _environment() -> dict[str, Any]:
-    """Versions and the machine that numbers come from, with the commit where fkl runs from a checkout."""
-    commit = ""
-    with suppress(OSError):  # no git
-        command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
-        commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+def processor_name() -> str:
+    """Name of the processor, where the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
     except OSError:
-        processor = platform.processor()
-    return {
-        "fkl": __version__,
-        "commit": commit or None,
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
-        "machine": platform.platform(),
-        "processor": processor,
-        "cores": os.cpu_count(),
-        "blas": sorted({f"{pool['internal_api']} {pool.get('version')}" for pool in threadpool_info()}),
-    }
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")

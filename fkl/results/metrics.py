@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fkl.basics.errors import FklError, require
 
 MAIN = ("mse", "test_mse", "test_error", "train_mse", "train_error")
-"""Errors that fkl's own tasks judge by, the first that a run has being its metric."""
+"""Errors of fkl's own tasks; the first that a run has is its main metric."""
 NOT_ERRORS = ("replicate", "round", "runtime_s", "runtime_per_client_s", "communication_s")
 LARGER_IS_BETTER = ("r2",)
 WORDS = {
@@ -15,7 +15,7 @@ WORDS = {
     "test_error": "share of test samples\non the wrong side",
     "train_error": "share of training samples\non the wrong side",
 }
-"""What a metric is, with its unit; others go by their names."""
+"""Labels of metrics with their units; other metrics are labelled by their names."""
 
 
 def main_metric(columns: Iterable[object]) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FILE = "model.npz"
 FORMAT = 1
-"""Of the file; another one is refused."""
+"""Version of the file's format; files of another one are refused."""
 ABOUT = "about"
 """Name of the array that holds the JSON."""
 BAD_JSON = ValueError, KeyError, TypeError, AttributeError, RecursionError
@@ -260,7 +260,7 @@ def load(path: str | Path) -> Model:
 
 
 def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
-    """A model of a file's arrays, each of which is looked at."""
+    """Build a model from a file's arrays, and check each of them."""
     try:
         told = json.loads(arrays.pop(ABOUT).tobytes())
         if told["format"] != FORMAT:

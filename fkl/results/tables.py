@@ -80,7 +80,7 @@ class Tables:
 
     @property
     def position(self) -> dict[str, Any]:
-        """Where the tables are, to `truncate_to` to."""
+        """Where the tables end, for `truncate_to`."""
         kept = {"curves": self.curves, "kinds": self.kinds, "learned": self.learned}
         return {"sizes": dict(self._sizes), **kept}
 
@@ -174,7 +174,7 @@ class Curves:
 
 
 def csv_rows(table: pd.DataFrame) -> Iterator[str]:
-    """A table as `to_csv` writes it below the heading; where all are numbers row by row, in a third of the time."""
+    """The rows that `to_csv` would write. Tables of numbers are written row by row, which takes a third of its time."""
     numbers = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in table.dtypes)
     for start in range(0, len(table), ROWS_AT_A_TIME):
         some = table[start : start + ROWS_AT_A_TIME]

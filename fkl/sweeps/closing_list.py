@@ -24,10 +24,10 @@ NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.y
 """In a sweep's folder: what its jobs tell while it is under way, the plan too, the closing list, and Hydra's own."""
 FIRST_COLUMNS = ["job", "state", "seconds", "overrides", "folder", "message"]
 COLUMNS = [*FIRST_COLUMNS, "metric", "mean"]
-"""Of the closing list; the first, which older lists have too, tell that it is fkl's."""
+"""Columns of the closing list. Older lists have the first ones too, and these tell that a list is fkl's."""
 FINISHED, SKIPPED, DIVERGED, FAILED, NOT_RUN = "finished", "finished already", "diverged", "failed", "not run"
 DONE, WRONG = (FINISHED, SKIPPED, DIVERGED), (DIVERGED, FAILED)
-"""States of jobs that are compared, and of those for which a sweep ends with exit code 2."""
+"""States of jobs that are compared, and states with which a sweep ends with exit code 2."""
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def _require_finite(word: str, *numbers: Any) -> None:
 
 
 def _require_search(sweeper: DictConfig, overrides: list[Override], names: Callable[[str], list[str]]) -> None:
-    """Make what a search begins with: where it cannot be made, the sweeper has no line to tell."""
+    """Refuse a search that cannot begin, by making what it begins with: the sweeper's errors take many lines."""
     from hydra.utils import instantiate
 
     with requires_extra("sweeps", "hydra/sweeper=optuna"):

@@ -74,13 +74,12 @@ class JobLoader(ConfigLoader):
 
 
 class NoCallbacks:
-    """What Hydra tells of a job's beginning and end, and fkl has no use for."""
+    """Callbacks for the beginning and end of a job, which fkl does not use."""
 
     def on_job_start(self, **_: Any) -> None:
         """Do nothing."""
 
-    def on_job_end(self, **_: Any) -> None:
-        """Do nothing."""
+    on_job_end = on_job_start
 
 
 def sweep(

@@ -49,7 +49,15 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
     except Exception as error:
         if not isinstance(error, FklError):
             folder = write_traceback(error, run.failed_folder, config, run.digest)
-            if frames := _own_frames(error):
+            # Lines of the user's own modules: not fkl's, Python's or an installed library's
+            installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib", "scripts"))
+            others = [place.resolve() for place in (Path(fkl.__file__).parent, *map(Path, installed))]
+            frames = [
+                frame
+                for frame in traceback.extract_tb(error.__traceback__)
+                if (file := Path(frame.filename)).is_file() and not any(map(file.resolve().is_relative_to, others))
+            ]
+            if frames:
                 said = traceback.format_list(frames) + traceback.format_exception_only(error)
                 print("".join([*said, f"the whole traceback: {folder / 'error.txt'}"]), file=sys.stderr)
                 sys.exit(1)
@@ -71,18 +79,6 @@ def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
     if not quiet:
         lines = blocks(run.folder, told, run.resolved, summary, waited)
         say(*lines, *(["", all_columns(summary, TIMING_COLUMNS)] if verbose else []))
-
-
-def _own_frames(error: Exception) -> list[traceback.FrameSummary]:
-    """Lines of a traceback that are of the user's own modules: not fkl's, Python's or an installed library's."""
-    installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib", "scripts"))
-    others = [Path(fkl.__file__).parent, *map(Path, installed)]
-
-    def is_own(frame: traceback.FrameSummary) -> bool:
-        file = Path(frame.filename)
-        return file.is_file() and not any(file.resolve().is_relative_to(folder.resolve()) for folder in others)
-
-    return [frame for frame in traceback.extract_tb(error.__traceback__) if is_own(frame)]
 
 
 def _execute(run: Run, progress: bool = True) -> bool:
@@ -107,7 +103,7 @@ def _objective(run: Run) -> float | None:
     return float(summary[name].mean())
 
 
-def _main_result(run: Run) -> dict[str, Any]:
+def _metric_and_mean(run: Run) -> dict[str, Any]:
     """The metric of a finished run, that of a search or else its main one, and its mean; and whether it diverged."""
     from fkl.data.baselines import BLOWN_UP, blown_up
     from fkl.results.folder import read_summary
@@ -148,7 +144,7 @@ def run_job(config: DictConfig) -> float | None:
             run = load(plain, words)
             note |= {"state": FINISHED if _execute(run, plan["progress"]) else SKIPPED, "folder": str(run.folder)}
             value = _objective(run)
-            note |= _main_result(run)
+            note |= _metric_and_mean(run)
         except Exception as error:  # the sweep goes on past whatever it is
             state = DIVERGED if isinstance(error, DivergedError) else FAILED
             if run is not None:

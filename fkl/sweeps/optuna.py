@@ -29,7 +29,7 @@ BEST = "optimization_results.yaml"
 
 @dataclass
 class Sampler:
-    """Who proposes values: the class, and what all of Optuna's have."""
+    """The sampler that proposes values: its class, and the key that all of Optuna's samplers have."""
 
     _target_: str = MISSING
     seed: int | None = None
@@ -129,7 +129,7 @@ def _value_of_run(ended: JobReturn, worst: float) -> float:
 
 
 def merged(params: Mapping[str, str] | None, words: Sequence[str]) -> list[Override]:
-    """What jobs differ in, and what they share; the last word about a key holds, as in Hydra."""
+    """Overrides of all jobs: the last word about a key counts, as in Hydra."""
     every = parsed([*(f"{key}={value}" for key, value in (params or {}).items()), *words])
     return list({override.get_key_element(): override for override in every}.values())
 
@@ -159,7 +159,7 @@ def distribution(override: Override) -> "BaseDistribution":
 
 
 def count(values: RangeSweep) -> int:
-    """Numbers of a range, whose end is not one of them."""
+    """How many numbers a range has, without its end."""
     return max(0, math.ceil((values.stop - values.start) / values.step))  # type: ignore[operator]
 
 

@@ -124,8 +124,8 @@ def fresh(name: str) -> object:
 def test_numbers_beyond_the_horizon_are_those_that_follow() -> None:
     """The nodes of samples within it are those of a stream that ends there, and later ones are no copies of them."""
     x, y = make_friedman1(100, random_state=0)
-    longer = fresh("omkl_gf").partial_fit(x, y / 30)._stream.state.node_draws[0]
-    within = fresh("omkl_gf").partial_fit(x[:60], y[:60] / 30)._stream.state.node_draws[0]
+    longer = fresh("omkl_gf").partial_fit(x, y / 30)._state.node_draws[0]
+    within = fresh("omkl_gf").partial_fit(x[:60], y[:60] / 30)._state.node_draws[0]
     assert longer.size == 121
     assert within.size == 61
     assert (longer[:61] == within).all()

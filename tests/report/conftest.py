@@ -57,9 +57,9 @@ def each_alone(finished: Path) -> Callable:
         runs = collect(finished / "outputs").runs
         assert runs
         for run in runs:
-            for make, numbers in ((module.table, module.TABLES), (module.figure, module.FIGURES)):
+            for make, numbers in (("table", module.TABLES), ("figure", module.FIGURES)):
                 for number in numbers:
                     with suppress(FklError):  # the line that says what to run first
-                        make(number, [run])
+                        getattr(module, make)(number, [run])
 
     return each_alone

@@ -110,7 +110,7 @@ def test_a_run_of_a_class_that_is_not_there_is_no_paper_s() -> None:
 def test_keys_that_a_method_has_no_use_for_do_not_matter() -> None:
     """OMKR draws no features."""
     config = next(job.config for job in jobs("graph_omkl/exact") if job.config["algo"]["_target_"].endswith("Omkr"))
-    assert "kernels.D" in found._idle(config["algo"]["_target_"])
+    assert "kernels.D" in found._idle_keys(config["algo"]["_target_"])
     assert len(find("graph_omkl", [as_run(config, kernels={**config["kernels"], "D": 7})])) == 1
     assert find("graph_omkl", [as_run(config, kernels={**config["kernels"], "N": 7})]) == []
 

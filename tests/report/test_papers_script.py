@@ -59,5 +59,3 @@ def test_without_a_run_the_experiment_is_named() -> None:
     for module, name in ((fed_poe, "fed_poe/air"), (fomd_oms, "fomd_oms/kernels")):
         with pytest.raises(FklError, match=rf"first fkl run -m \+experiment={name}"):
             module.table("1", [])
-        with pytest.raises(FklError, match="there is none of"):
-            module.figure("1", [])

@@ -1,17 +1,16 @@
 """Xu, Wang, Chen and Tian, COKE: Communication-Censored Decentralized Kernel Learning, JMLR 22 (2021)."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fkl.basics.errors import FklError
 from fkl.config.experiments import experiments, readings_tried
-from fkl.papers.our_runs import Found, find
+from fkl.papers.our_runs import Found, find, require_found
+from fkl.papers.panels import dataset_panels
 from fkl.papers.published import (
     AS_PUBLISHED,
     AS_STATED,
@@ -21,7 +20,7 @@ from fkl.papers.published import (
     published,
     rounding,
 )
-from fkl.report.figures import COLOURS, band, canvas, spread_over
+from fkl.report.figures import COLOURS, band, spread_over
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "COKE (Xu et al. 2021)"
@@ -44,9 +43,9 @@ FIGURES = {
     "3": "mean squared error over transmissions",
 }
 AS_FAR = "as far above the optimum"
-"""A variant of how Tables 3 and 6 are read, of the runs as published."""
+"""A reading of Tables 3 and 6, of the runs as published."""
 EXPERIMENTS = tuple(name for name in experiments("coke") if name != "coke/bandwidth")
-"""Those that the tables and figures are made of."""
+"""Experiments of the tables and figures."""
 REPLICATES = 1
 """The paper prints one run of each method."""
 UNOBTAINABLE = {
@@ -55,7 +54,7 @@ UNOBTAINABLE = {
 ALGORITHMS = ("CTA", "DKLA", "COKE")
 RATIO = "COKE / DKLA"
 EVERY_ITERATION, TWO_CELLS = "each agent transmits in every iteration", "COKE's cell and DKLA's"
-"""What cells follow from that are no evidence of their own: transmissions of CTA and DKLA after k; ratios."""
+"""Why cells are no evidence of their own: those of CTA's and DKLA's transmissions after k, and ratios."""
 SHOWN = ("synthetic", "twitter")
 # where DKLA's printed training error ends, to four digits
 PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}
@@ -78,23 +77,26 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         agrees only where all do. The cells of a method in a column of a table are the points of one curve.
     """
     found = find("coke", runs, *EXPERIMENTS)
-    if not found:
-        raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=coke/uncensored")
-    tried = readings_tried("coke")
-    printed = published(__file__, number)
-    cells = [{**cell, "follows_from": _follows_from(cell), "curve": f"table {number}"} for cell in printed]
-    if number in ("3", "6"):
-        return beside([*cells, *_ratios(cells)], lambda cell: _reaching(cell, found), tried)
-    return beside(cells, lambda cell: _over_iterations(cell, found), tried)
+    require_found(found, "table", "coke/uncensored")
+    cells = []
+    for cell in published(__file__, number):
+        counted = cell["metric"] == "transmissions" and cell["setting"].startswith("k=") and cell["algorithm"] != "COKE"
+        cells.append({**cell, "follows_from": EVERY_ITERATION if counted else "", "curve": f"table {number}"})
+    if number not in ("3", "6"):
+        return beside(cells, partial(_after_iterations, found), readings_tried("coke"))
+    # The published transmissions of COKE as a share of those of DKLA
+    printed = {(cell["dataset"], cell["algorithm"], cell["setting"]): cell for cell in cells}
+    for (dataset, algorithm, setting), cell in printed.items():
+        if algorithm == "COKE":
+            of_dkla = printed[dataset, "DKLA", setting]["value"]
+            ratio = {"value": cell["value"] / of_dkla, "rounding": cell["rounding"] / of_dkla}
+            ratio |= {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS, "curve": ""}
+            cells.append({**cell, **ratio})
+    return beside(cells, partial(_until_error, found), readings_tried("coke"))
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw a figure of the paper, one panel a data set.
-
-    Parameters
-    ----------
-    number : {"1", "2", "3"}
-    runs : list of FinishedRun
+    """Draw a figure of the paper, one panel a data set; CTA is in Figure 2 alone, as in the paper.
 
     Returns
     -------
@@ -102,85 +104,84 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         That the curves are over.
     """
-    draw: Callable[[Axes, dict[str, FinishedRun]], None]
-    draw, drawn = {
-        "1": (_distances, ("COKE",)),
-        "2": (_errors, ALGORITHMS),
-        "3": (_errors_over_transmissions, ("DKLA", "COKE")),
-    }[number]
-    found = [one for one in find("coke", runs, *EXPERIMENTS) if one.run.algorithm in drawn]
+    algorithms = {"1": ("COKE",), "2": ALGORITHMS, "3": ("DKLA", "COKE")}[number]
+    found = [one for one in find("coke", runs, *EXPERIMENTS) if one.run.algorithm in algorithms]
     by_key = {
         (one.run.dataset, one.run.algorithm): one.run
         for among in (AS_STATED, AS_PUBLISHED)  # the latter where there is one
         for one in found
         if one.variant == among
     }
-    shown = [name for name in SHOWN if any(key[0] == name for key in by_key)]
-    if not shown:
-        raise FklError("figure: no finished run belongs to it; first fkl run -m +experiment=coke/censored")
-    figure, panels = canvas(len(shown))
-    for axes, dataset in zip(panels, shown, strict=True):
-        draw(axes, {name: by_key[dataset, name] for name in ALGORITHMS if (dataset, name) in by_key})
-        axes.set_title(dataset)
+    figure, panels = dataset_panels(SHOWN, {dataset for dataset, _ in by_key}, "coke/censored")
+    for dataset, axes in panels.items():
+        for name in algorithms:
+            if (dataset, name) not in by_key:
+                continue
+            rounds, colour = by_key[dataset, name].rounds, ALGORITHMS.index(name)
+            if number == "1":
+                band(axes, rounds, "functional_distance", "COKE, root mean square", 0)
+                band(axes, rounds, "functional_distance_worst", "COKE, worst agent", 1)
+            elif number == "2":
+                band(axes, rounds, "train_mse", name, colour)
+            else:
+                # Means over replicates after each iteration
+                by_round: Any = rounds.groupby("round")[["transmissions", "train_mse"]]
+                means, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)["train_mse"]
+                begun = means["transmissions"] >= 1
+                sent, error, deviation = means["transmissions"][begun], means["train_mse"][begun], deviation[begun]
+                axes.plot(sent, error, color=COLOURS[colour], label=name)
+                low, high = error - deviation, error + deviation
+                axes.fill_between(sent, low, high, color=COLOURS[colour], alpha=0.2, linewidth=0)
+        axes.set_xlabel("transmissions so far, all agents" if number == "3" else "iteration k")
+        if number != "1":
+            axes.set_xscale("log")
         axes.set_yscale("log")
-    panels[0].set_ylabel("distance of f from the optimum" if number == "1" else "mean squared error, training samples")
-    return figure, spread_over(run.replicates for (dataset, _), run in by_key.items() if dataset in shown)
+    distance = "distance of f from the optimum"
+    panels[next(iter(panels))].set_ylabel(distance if number == "1" else "mean squared error, training samples")
+    return figure, spread_over(run.replicates for (dataset, _), run in by_key.items() if dataset in panels)
 
 
-def _of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:
+def _runs_of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:
     return [one for one in found if (one.run.dataset, one.run.algorithm) == (dataset, algorithm)]
 
 
-def _follows_from(cell: Cell) -> str:
-    """What a published cell follows from, nothing where it is evidence."""
-    counted = cell["metric"] == "transmissions" and cell["setting"].startswith("k=")
-    return EVERY_ITERATION if counted and cell["algorithm"] != "COKE" else ""
-
-
-def _over_iterations(cell: Cell, found: list[Found]) -> list[Answer]:
-    """Errors, or transmissions, after so many iterations."""
+def _after_iterations(found: list[Found], cell: Cell) -> list[Answer]:
+    """Errors, or transmissions, after as many iterations as the cell names."""
     iteration = int(cell["setting"].removeprefix("k="))
     answers = []
-    for one in _of(found, cell["dataset"], cell["algorithm"]):
+    for one in _runs_of(found, cell["dataset"], cell["algorithm"]):
         then: Any = one.run.rounds[one.run.rounds["round"] == iteration]
         answers.append(Answer.from_values(one.switch, then[cell["metric"]], one.variant, REPLICATES))
     return answers
 
 
-def _ratios(cells: list[Cell]) -> list[Cell]:
-    """What the published transmissions of COKE are of those of DKLA."""
-    printed = {(cell["dataset"], cell["algorithm"], cell["setting"]): cell for cell in cells}
-    ratios = []
-    for (dataset, algorithm, setting), cell in printed.items():
-        if algorithm == "COKE":
-            of_dkla = printed[dataset, "DKLA", setting]["value"]
-            ratio = {"value": cell["value"] / of_dkla, "rounding": cell["rounding"] / of_dkla}
-            ratio |= {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS, "curve": ""}
-            ratios.append({**cell, **ratio})
-    return ratios
+def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
+    """Transmissions until the training error is printed as this small, of the replicates that reach it.
 
-
-def _reaching(cell: Cell, found: list[Found]) -> list[Answer]:
-    """Transmissions until the training error is printed as this small, of the replicates that come so far.
-
-    One that does not come so far has sent more than all that it sent, which is what `Answer.values` has of it.
+    A replicate that does not reach it would need more than all that it sent; `Answer.values` has that number of it.
     """
     dataset, algorithm = cell["dataset"], cell["algorithm"]
     error = largest_printed_as(cell["setting"].removeprefix("train_mse<="), dataset in ONE_DECIMAL)
     answers = []
-    for one in _of(found, dataset, "COKE" if algorithm == RATIO else algorithm):
-        ways = {one.variant: (error, False)}
+    for one in _runs_of(found, dataset, "COKE" if algorithm == RATIO else algorithm):
+        limits = {one.variant: (error, False)}
         if one.variant == AS_PUBLISHED and error > PRINTED_OPTIMUM.get(dataset, np.inf):
-            ways[AS_FAR] = (error - PRINTED_OPTIMUM[dataset], True)
-        for name, way in ways.items():
-            sent: Any = _sent_until(one.run, *way)
+            limits[AS_FAR] = (error - PRINTED_OPTIMUM[dataset], True)
+        for reading, limit in limits.items():
+            sent: Any = _sent_until(one.run, *limit)
             values = sent.fillna(one.run.summary.set_index("replicate")["transmissions"])
             if algorithm == RATIO:
-                peers = [peer.run for peer in _of(found, dataset, "DKLA") if _alike(one, peer)]
-                values = sent = sent / _sent_until(peers[0], *way) if peers else sent * np.nan
+                # DKLA's run of the same reading, splits and graphs
+                same = [
+                    other.run
+                    for other in _runs_of(found, dataset, "DKLA")
+                    if other.variant == one.variant
+                    and all(one.run.config[key] == other.run.config[key] for key in ("seed", "topology", "partition"))
+                ]
+                values = sent = sent / _sent_until(same[0], *limit) if same else sent * np.nan
                 values = values.dropna()
-            words = f"{one.switch}; {name}" if name == AS_FAR else one.switch
-            answer = Answer.from_values(words, sent.dropna(), name, REPLICATES, one.run.replicates)
+            words = f"{one.switch}; {reading}" if reading == AS_FAR else one.switch
+            answer = Answer.from_values(words, sent.dropna(), reading, REPLICATES, one.run.replicates)
             answers.append(replace(answer, values=tuple(map(float, values)), replicates=one.run.replicates))
     return answers
 
@@ -192,44 +193,9 @@ def largest_printed_as(words: str, one_decimal: bool) -> float:
     return (float(digits) + (min(half, 0.05) if one_decimal else half)) * 10.0 ** int(exponent)
 
 
-def _alike(one: Found, other: Found) -> bool:
-    """Whether two runs have the same reading, splits and graphs."""
-    same = all(one.run.config[key] == other.run.config[key] for key in ("seed", "topology", "partition"))
-    return same and one.variant == other.variant
-
-
 def _sent_until(run: FinishedRun, error: float, above_optimum: bool) -> "pd.Series[float]":
     """Transmissions of each replicate until its training error, or that above its optimum, is at most `error`."""
     best = run.summary.set_index("replicate")["train_mse_at_optimum"] if above_optimum else 0.0
     rounds = run.rounds.set_index("replicate")
     reached = rounds[rounds["train_mse"] - best <= error]
     return reached.groupby("replicate")["transmissions"].first().reindex(run.summary["replicate"])
-
-
-def _distances(axes: Axes, runs: dict[str, FinishedRun]) -> None:
-    """How far COKE's functions are from the optimum, on training samples."""
-    curves = {"functional_distance": "COKE, root mean square", "functional_distance_worst": "COKE, worst agent"}
-    for colour, (column, words) in enumerate(curves.items()):
-        band(axes, runs["COKE"].rounds, column, words, colour)
-    axes.set_xlabel("iteration k")
-
-
-def _errors(axes: Axes, runs: dict[str, FinishedRun]) -> None:
-    for name, run in runs.items():
-        band(axes, run.rounds, "train_mse", name, ALGORITHMS.index(name))
-    axes.set_xlabel("iteration k")
-    axes.set_xscale("log")
-
-
-def _errors_over_transmissions(axes: Axes, runs: dict[str, FinishedRun]) -> None:
-    """Means over replicates after each iteration, without CTA, which the paper leaves out too."""
-    for name, run in runs.items():
-        by_round: Any = run.rounds.groupby("round")[["transmissions", "train_mse"]]
-        means, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)["train_mse"]
-        begun = means["transmissions"] >= 1
-        sent, error, deviation = means["transmissions"][begun], means["train_mse"][begun], deviation[begun]
-        colour = COLOURS[ALGORITHMS.index(name)]
-        axes.plot(sent, error, color=colour, label=name)
-        axes.fill_between(sent, error - deviation, error + deviation, color=colour, alpha=0.2, linewidth=0)
-    axes.set_xlabel("transmissions so far, all agents")
-    axes.set_xscale("log")

@@ -1,15 +1,13 @@
 """Yang, He, He, Yang and Huang, Decentralized Kernel Ridge Regression Based on Data-Dependent Random Feature (2024)."""
 
-from typing import Any
-
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.basics.errors import FklError
 from fkl.config.experiments import readings_tried
-from fkl.papers.our_runs import Found, find
-from fkl.papers.published import AS_STATED, Answer, Cell, beside, published
-from fkl.report.figures import COLOURS, canvas, spread_over
+from fkl.papers.our_runs import find, of_cell, require_found
+from fkl.papers.panels import dataset_panels
+from fkl.papers.published import AS_STATED, beside, published
+from fkl.report.figures import COLOURS, spread_over
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "DeKRR-DDRF (Yang et al. 2024)"
@@ -25,36 +23,19 @@ SHOWN = ("airquality", "energy")
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     """Cells of the authors' stored results beside ours.
 
-    Parameters
-    ----------
-    number : {"1"}
-    runs : list of FinishedRun
-
-    Returns
-    -------
-    DataFrame
-        Spread and n: over replicates, which draw other features for one split.
+    Spread and n are over replicates, which draw other features for one split.
     """
-    found = _found(runs)
-
-    def answers(cell: Cell) -> list[Answer]:
-        key = cell["dataset"], cell["algorithm"], cell["setting"]
-        return [
-            Answer.from_values(one.switch, _rse(one.run), one.variant, one.replicates)
-            for one in found
-            if one.key == key
-        ]
-
-    return beside(published(__file__, number), answers, readings_tried("dekrr"))
+    found = find("dekrr", runs)
+    require_found(found, "table", "dekrr/airquality")
+    return beside(
+        published(__file__, number),
+        lambda cell: [one.answer(_relative_error(one.run)) for one in of_cell(found, cell)],
+        readings_tried("dekrr"),
+    )
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Errors over D, one panel a data set, published ones as crosses.
-
-    Parameters
-    ----------
-    number : {"1"}
-    runs : list of FinishedRun
+    """Draw errors over D, one panel a data set, published ones as crosses.
 
     Returns
     -------
@@ -62,37 +43,29 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         That the points are over.
     """
-    ours = {one.key: one.run for one in _found(runs) if one.variant == AS_STATED}
-    shown = [name for name in SHOWN if any(key[0] == name for key in ours)]
-    if not shown:
-        raise FklError("figure: no finished run belongs to it; first fkl run -m +experiment=dekrr/airquality")
-    figure, panels = canvas(len(shown))
-    for axes, dataset in zip(panels, shown, strict=True):
-        for colour, algorithm in enumerate(ALGORITHMS):
-            of_one = {int(key[2][2:]): _rse(run) for key, run in ours.items() if key[:2] == (dataset, algorithm)}
-            D = sorted(of_one)
-            error = [[of_one[d].mean() for d in D], [of_one[d].std(ddof=1) for d in D]]
-            axes.errorbar(D, error[0], error[1], fmt="o-", color=COLOURS[colour], label=algorithm)
-            cells = [cell for cell in published(__file__, number) if _of(cell, dataset, algorithm)]
-            printed = [(int(cell["setting"][2:]), cell["value"]) for cell in cells]
-            axes.plot(*zip(*printed, strict=True), "x", color=COLOURS[colour], label=f"{algorithm}, published")
+    ours = {one.key: one.run for one in find("dekrr", runs) if one.variant == AS_STATED}
+    figure, panels = dataset_panels(SHOWN, {dataset for dataset, *_ in ours}, "dekrr/airquality")
+    for dataset, axes in panels.items():
+        for colour, algorithm in zip(COLOURS, ALGORITHMS, strict=False):
+            errors = {
+                int(setting[2:]): _relative_error(run)
+                for (of, by, setting), run in ours.items()
+                if (of, by) == (dataset, algorithm)
+            }
+            D = sorted(errors)
+            mean, deviation = [errors[d].mean() for d in D], [errors[d].std(ddof=1) for d in D]
+            axes.errorbar(D, mean, deviation, fmt="o-", color=colour, label=algorithm)
+            printed = [
+                (int(cell["setting"][2:]), cell["value"])
+                for cell in published(__file__, number)
+                if (cell["dataset"], cell["algorithm"]) == (dataset, algorithm)
+            ]
+            axes.plot(*zip(*printed, strict=True), "x", color=colour, label=f"{algorithm}, published")
         axes.set_xlabel("D, features of a node")
-        axes.set_title(dataset)
-    panels[0].set_ylabel("relative squared error, test samples")
+    panels[next(iter(panels))].set_ylabel("relative squared error, test samples")
     return figure, spread_over(run.replicates for run in ours.values())
 
 
-def _found(runs: list[FinishedRun]) -> list[Found]:
-    found = find("dekrr", runs)
-    if not found:
-        raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=dekrr/airquality")
-    return found
-
-
-def _of(cell: Cell, dataset: str, algorithm: str) -> bool:
-    return (cell["dataset"], cell["algorithm"]) == (dataset, algorithm)
-
-
-def _rse(run: FinishedRun) -> Any:
-    """Squared error over that of the test targets' own mean."""
+def _relative_error(run: FinishedRun) -> "pd.Series[float]":
+    """Squared error, as a share of that of the test targets' own mean."""
     return 1 - run.summary["r2"]

@@ -3,12 +3,11 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.basics.errors import FklError
 from fkl.papers.fdskl import figures
-from fkl.papers.fdskl.chosen import SHARE, Key, answering
+from fkl.papers.fdskl.chosen import SHARE, answering
 from fkl.papers.fdskl.errors import errors_table
 from fkl.papers.fdskl.search import search_table
-from fkl.papers.our_runs import Found
+from fkl.papers.our_runs import require_found
 from fkl.papers.published import Answer, Cell, beside, published
 from fkl.results.finished_runs import FinishedRun
 
@@ -33,36 +32,36 @@ DRAWN = {"3": figures.over_time, "4": figures.sums, "5": figures.over_samples, "
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     """Published training times beside ours, test errors, or the search.
 
-    Parameters
-    ----------
-    number : {"4", "errors", "search"}
-    runs : list of FinishedRun
-
-    Returns
-    -------
-    DataFrame
-        Spread and n: over replicates, each with a split of its own; in the search over folds.
+    Spread and n are over replicates, each with a split of its own; in the search over folds.
     """
-    found = answering(runs) if number != "search" else {}
     if number == "search":
         made = search_table(runs)
-    elif number == "errors":
+        require_found(made, "table", "fdskl_search/linear")
+        return made
+    found = answering(runs)
+    require_found(found, "table", "fdskl/kernel")
+    if number == "errors":
         made = errors_table({key: one.run for key, one in found.items()})
-    else:
-        made = _times(found) if found else pd.DataFrame()
-    if made.empty:
-        experiment = "fdskl_search/linear" if number == "search" else "fdskl/kernel"
-        raise FklError(f"table: no finished run belongs to it; first fkl run -m +experiment={experiment}")
-    return made
+        require_found(made, "table", "fdskl/kernel")
+        return made
+
+    def minutes(cell: Cell) -> list[Answer]:
+        """Minutes that a training takes, without and with the simulated time of the links."""
+        one = found.get((cell["dataset"], cell["algorithm"], SHARE))
+        if one is None:
+            return []
+        summary = one.run.summary
+        readings = {COMPUTE: summary["runtime_s"], WITH_LINKS: summary["runtime_s"] + summary["communication_s"]}
+        return [
+            Answer.from_values(f"{words}; {one.switch}", seconds / 60, one.variant, one.replicates)
+            for words, seconds in readings.items()
+        ]
+
+    return beside(published(__file__, "4"), minutes)
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """Draw a figure of the paper.
-
-    Parameters
-    ----------
-    number : {"3", "4", "5", "6"}
-    runs : list of FinishedRun
 
     Returns
     -------
@@ -71,23 +70,5 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         How many the means are over, or what else is shown.
     """
     by_key = {key: one.run for key, one in answering(runs).items()}
-    if not by_key:
-        raise FklError("figure: no finished run belongs to it; first fkl run -m +experiment=fdskl/kernel")
+    require_found(by_key, "figure", "fdskl/kernel")
     return DRAWN[number](by_key)
-
-
-def _times(found: dict[Key, Found]) -> pd.DataFrame:
-    return beside(published(__file__, "4"), lambda cell: _minutes(cell, found))
-
-
-def _minutes(cell: Cell, found: dict[Key, Found]) -> list[Answer]:
-    """Minutes that a training takes, without and with the simulated time of the links."""
-    one = found.get((cell["dataset"], cell["algorithm"], SHARE))
-    if one is None:
-        return []
-    summary = one.run.summary
-    readings = {COMPUTE: summary["runtime_s"], WITH_LINKS: summary["runtime_s"] + summary["communication_s"]}
-    return [
-        Answer.from_values(f"{words}; {one.switch}", seconds / 60, one.variant, one.replicates)
-        for words, seconds in readings.items()
-    ]

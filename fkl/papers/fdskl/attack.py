@@ -20,7 +20,7 @@ from fkl.algorithms.vertical.dsg import TURN, Dsg
 from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.algorithms.vertical.fdskl_letters import FACTOR, MASK, MASKED
 from fkl.algorithms.vertical.fdskl_split import SplitWorker, Whole, angle_of, factor_of
-from fkl.algorithms.vertical.fdskl_worker import Holder, Worker
+from fkl.algorithms.vertical.fdskl_worker import Worker
 from fkl.algorithms.vertical.sums import Part
 from fkl.conformance.isolated_vertical import ActorInSight, Heard, Mail
 from fkl.contract.parties import Actor, Wire
@@ -31,9 +31,9 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ENOUGH = 40
-"""Equations for each unknown of a sum, after which more are left aside."""
+"""Equations for each unknown of a sum; more are left out."""
 STEPS = 30
-"""Times that turns and phases are guessed anew."""
+"""How often turns and phases are guessed again."""
 FITS = 0.5
 """Radians, root mean square, below which a row fits; angles that have nothing to do with it leave 1.8."""
 
@@ -159,7 +159,8 @@ class Overheard:
         _, holders = method.dealt(common, problem)
         learner = Dsg.learner(method, common, problem)
         rows = learner.batches[-1]
-        workers = [_listener(split, method, holder, rows) for holder in holders]  # type: ignore[arg-type]
+        kind = SplitListener if split else Listener
+        workers: list[Listener] = [kind(method, holder, Wire(), rows=rows) for holder in holders]  # type: ignore[arg-type]
         if split:
             method.advance(common, problem, learner, method.iterations)
             for s, alpha in enumerate(learner.alpha):
@@ -170,14 +171,6 @@ class Overheard:
         """Workers l and l' of an iteration, as all know them."""
         root, apart = self.workers[0].own.duties[s].tolist()
         return root, apart
-
-    def directions(self, s: int) -> Array:
-        """Public w of an iteration, (D, d)."""
-        return self.method.directions(self.common, s)
-
-
-def _listener(split: bool, method: Fdskl, holder: Holder, rows: Integers) -> Listener:
-    return (SplitListener if split else Listener)(method, holder, Wire(), rows=rows)
 
 
 def listen(workers: Iterable[Worker]) -> list[Heard]:
@@ -195,16 +188,16 @@ def equations(play: Overheard, attackers: Iterable[int] | None, s: int) -> list[
     """
     members = () if attackers is None else tuple(attackers)
     heard = [one for one in play.letters if one.about[0] == s and (attackers is None or one.receiver in members)]
-    received = _own(play, _combinations(play, heard, s), members, s, heard)
-    if received is None:
+    if not heard:
         return []
+    received = _less_own_parts(play, heard, members, s)
     everything = np.column_stack([received.masks, received.stays])
     changing = received.masks[:, : len(play.workers) * (play.method.masks == "fresh")]
-    blocks = _blocks(play, *_without(everything, received), s, exact=True)
+    blocks = _blocks(play, *_without_unknowns(everything, received), s, exact=True)
     covered = np.zeros(play.problem.dimension, bool)
     for block in blocks:
         covered |= block.w.any(axis=0)
-    relative = _blocks(play, *_without(changing, received), s, exact=False)
+    relative = _blocks(play, *_without_unknowns(changing, received), s, exact=False)
     return blocks + [one for one in relative if (one.w.any(axis=0) & ~covered).any()]
 
 
@@ -241,16 +234,16 @@ def solve(blocks: list[Block], turned: bool, binary: bool) -> Found:
     floats = ~(w[~relative] != 0).any(axis=0)  # only differences between rows are known: [0, 1] tells the rest
     x = np.full((len(angle), w.shape[1]), 0.5)
     for _ in range(STEPS if turned else 2):
-        x = x + _left(angle - x @ w.T, relative, turned) @ inverse.T
+        x = x + _residuals(angle - x @ w.T, relative, turned) @ inverse.T
         x -= np.where(floats, (x.min(axis=0) + x.max(axis=0) - 1) / 2, 0)
         x = np.clip(x, 0, 1) if turned else x
     x = np.round(x).clip(0, 1) if binary else x
-    left = _left(angle - x @ w.T, relative, turned)
+    left = _residuals(angle - x @ w.T, relative, turned)
     fits = np.sqrt((left**2).mean(axis=1)) < FITS
     return Found(x, fits[:, None] & determined)
 
 
-def _left(left: Array, relative: NDArray[np.bool_], turned: bool) -> Array:
+def _residuals(left: Array, relative: NDArray[np.bool_], turned: bool) -> Array:
     """What the features leave unexplained, less the phase that all rows share and whole turns."""
     if not turned:
         return left - np.where(relative, left.mean(axis=0), 0)
@@ -259,7 +252,7 @@ def _left(left: Array, relative: NDArray[np.bool_], turned: bool) -> Array:
 
 
 def gathered(blocks: Iterable[Block]) -> list[Block]:
-    """Enough of the equations for every feature: exact ones first, and then those of few workers."""
+    """Enough equations for every feature: exact ones first, then those that involve few workers."""
     chosen: list[Block] = []
     have = np.zeros(1)
     for block in sorted(blocks, key=lambda one: (not one.exact, one.w.any(axis=0).sum())):
@@ -271,46 +264,32 @@ def gathered(blocks: Iterable[Block]) -> list[Block]:
     return chosen
 
 
-def _combinations(play: Overheard, heard: list[Heard], s: int) -> list[tuple[Integers, Integers, int]]:
-    """Unknowns of each message, from the trees that all workers know."""
+def _less_own_parts(play: Overheard, heard: list[Heard], members: tuple[int, ...], s: int) -> Received:
+    """Messages less what the attackers themselves have put into them."""
+    # Unknowns of each message, from the trees that all workers know
     root, apart = play.duties(s)
     trees = dict(zip((MASKED, MASK), play.workers[root].trees(root, apart), strict=True))
     leaves = {
         (kind, link): under for kind, tree in trees.items() for under, link in zip(tree.sent, tree.links, strict=True)
     }
-    fresh, found = play.method.masks == "fresh", []
-    for message in heard:
-        under = leaves[message.kind, (message.sender, message.receiver)]
-        members = np.array([worker in under for worker in range(len(play.workers))], np.int64)
-        masked = message.kind == MASKED
-        found.append((members * masked, members, int(masked and fresh and apart in under)))
-    return found
-
-
-def _own(
-    play: Overheard,
-    combinations: list[tuple[Integers, Integers, int]],
-    members: tuple[int, ...],
-    s: int,
-    heard: list[Heard],
-) -> Received | None:
-    """Messages less what the attackers themselves have put into them."""
-    if not heard:
-        return None
-    values, masks, stays = (np.array(part) for part in zip(*combinations, strict=True))
+    under = [leaves[message.kind, (message.sender, message.receiver)] for message in heard]
+    masked = np.array([message.kind == MASKED for message in heard], np.int64)
+    masks = np.array([[worker in those for worker in range(len(play.workers))] for those in under], np.int64)
+    values = masks * masked[:, None]
+    stays = masked * np.array([play.method.masks == "fresh" and apart in those for those in under])
     payload = np.stack([message.values for message in heard])
     for member in members:
         worker = play.workers[member]
         payload = payload - values[:, member, None, None] * worker.partial(s, play.rows)
         payload = payload - masks[:, member, None, None] * worker.mask(s, payload.shape[1:])
         values[:, member] = masks[:, member] = 0
-        if member == play.duties(s)[1]:
+        if member == apart:
             payload = payload - stays[:, None, None] * worker.phases(s)
             stays = np.zeros_like(stays)
     return Received(values, masks, stays, payload)
 
 
-def _without(nuisance: Integers, received: Received) -> tuple[Integers, Array]:
+def _without_unknowns(nuisance: Integers, received: Received) -> tuple[Integers, Array]:
     """Combinations of messages in which none of these unknowns is left, of as few workers as can be.
 
     Trees are nested sets, so that whole multiples of messages do, and whole turns stay whole.
@@ -335,7 +314,7 @@ def _without(nuisance: Integers, received: Received) -> tuple[Integers, Array]:
 
 
 def _blocks(play: Overheard, values: Integers, angle: Array, s: int, exact: bool) -> list[Block]:
-    w, groups = play.directions(s), play.problem.groups
+    w, groups = play.method.directions(play.common, s), play.problem.groups
     blocks = []
     for combination, one in zip(values, angle, strict=True):
         if combination.any():
@@ -359,28 +338,28 @@ def split_equations(play: Overheard, attackers: tuple[int, ...] | None, s: int) 
     factors = {one.sender: one.values for one in play.letters if one.kind == FACTOR and one.about == (s,)}
     if members >= {root, apart}:
         angle = angle_of(asking.angles[s] + other.angles[s]) - other.phases(s)
-        return [_less_own(play, members, s, angle, exact=True)]
+        return [_angles_of_others(play, members, s, angle, exact=True)]
     if members >= {root, dealer.own.number}:
         cosine, sine = np.split(factor_of(factors[apart] - dealer.second[s]), 2, axis=1)
-        return [_less_own(play, members, s, angle_of(asking.angles[s]) + np.arctan2(sine, cosine), exact=False)]
+        return [_angles_of_others(play, members, s, angle_of(asking.angles[s]) + np.arctan2(sine, cosine), exact=False)]
     if members >= {apart, dealer.own.number}:
         cosine, sine = np.split(factor_of(factors[root] - dealer.first[s]), 2, axis=1)
-        return [_less_own(play, members, s, angle_of(other.angles[s]) + np.arctan2(-sine, cosine), exact=False)]
+        return [_angles_of_others(play, members, s, angle_of(other.angles[s]) + np.arctan2(-sine, cosine), exact=False)]
     return []
 
 
 def split_guesses(play: Overheard, attackers: tuple[int, ...] | None, s: int) -> list[Block]:
-    """Shares of l or l', and sums behind masks of pairs, taken for angles, for want of anything to remove."""
+    """Shares of l or l', and sums under pair masks, taken for angles, since nothing can be removed from them."""
     members = frozenset(attackers or ())
     held = [play.workers[worker].angles[s] for worker in play.duties(s) if worker in members]
     if attackers is None:
         held = [one.values for one in play.letters if one.kind == MASKED and one.about[0] == s]
-    return [_less_own(play, members, s, angle_of(share), exact=False) for share in held]
+    return [_angles_of_others(play, members, s, angle_of(share), exact=False) for share in held]
 
 
-def _less_own(play: Overheard, members: frozenset[int], s: int, angle: Array, exact: bool) -> Block:
+def _angles_of_others(play: Overheard, members: frozenset[int], s: int, angle: Array, exact: bool) -> Block:
     """Equations of the sum of all workers, less the attackers' own parts."""
-    w = play.directions(s)
+    w = play.method.directions(play.common, s)
     for member in members:
         worker = play.workers[member]
         angle = angle - worker.partial(s, play.rows)

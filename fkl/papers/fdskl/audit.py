@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
-from fkl.config import Run, load
+from fkl.config import load
 from fkl.config.compose import compose
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
@@ -92,7 +92,9 @@ def write_audit(words: list[str], outputs: Path) -> str:
     """
     method, *overrides = words or [""]
     require(method == "fdskl", "audit", method or None, "fdskl, the one method whose messages there are attacks on")
-    run = _composed(overrides)
+    own_data = any(word.startswith(("dataset=", "+fdskl/")) for word in overrides)
+    run = load(compose("algo=fdskl", *(() if own_data else ("+fdskl/kernel=phishing",)), *SHORT, *overrides))
+    require(isinstance(run.algo, Fdskl), "algo", run.algo.label, "fdskl")
     experiment = prepare(run)
     T, B = run.algo.iterations, run.algo.batch
     room = 2 * T * B * run.algo.features * experiment.problem.parties * 8 * 2
@@ -103,15 +105,6 @@ def write_audit(words: list[str], outputs: Path) -> str:
     title = f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations"
     table = Table(frame, title)
     return f"{table.markdown}\nfiles: {', '.join(map(str, table.write(outputs / 'tables' / 'audit' / 'fdskl')))}"
-
-
-def _composed(words: list[str]) -> Run:
-    """The configuration of these words upon FDSKL's."""
-    own_data = any(word.startswith(("dataset=", "+fdskl/")) for word in words)
-    upon = ["algo=fdskl", *([] if own_data else ["+fdskl/kernel=phishing"]), *SHORT, *words]
-    run = load(compose(*upon))
-    require(isinstance(run.algo, Fdskl), "algo", run.algo.label, "fdskl")
-    return run
 
 
 def audit(method: Fdskl, common: Common, problem: Vertical, masks: tuple[str, ...] = MASKS) -> pd.DataFrame:
@@ -141,17 +134,13 @@ def _rows(played: Played) -> Iterator[dict[str, object]]:
         truth = problem.x[np.ix_(played.rows, others)]
         found = played.attack(attackers, turned=method.masks != "paper")
         row: dict[str, object] = {"masks": method.masks, "attacker": name, "entries": truth.size}
-        yield row | _measured(truth, found, others) | {"run_scalars": scalars}
-
-
-def _measured(truth: Array, found: Found | None, others: NDArray[np.int64]) -> dict[str, object]:
-    mean: dict[str, object] = {"rms_of_means": _rms(truth - truth.mean(axis=0))}
-    if found is None:
-        return {"recovered_percent": 0.0, "but_for_a_shift_percent": 0.0, "rms_error": np.nan} | mean
-    claimed, errors = found.claimed[:, others], found.x[:, others] - truth
-    shift = np.median(errors, axis=0)
-    right = [100 * float((claimed & (np.abs(one) <= RECOVERED)).mean()) for one in (errors, errors - shift)]
-    return {"recovered_percent": right[0], "but_for_a_shift_percent": right[1], "rms_error": _rms(errors)} | mean
+        row |= {"recovered_percent": 0.0, "but_for_a_shift_percent": 0.0, "rms_error": np.nan}
+        if found is not None:
+            claimed, errors = found.claimed[:, others], found.x[:, others] - truth
+            for key, one in (("recovered", errors), ("but_for_a_shift", errors - np.median(errors, axis=0))):
+                row[f"{key}_percent"] = 100 * float((claimed & (np.abs(one) <= RECOVERED)).mean())
+            row["rms_error"] = _rms(errors)
+        yield row | {"rms_of_means": _rms(truth - truth.mean(axis=0)), "run_scalars": scalars}
 
 
 def _rms(errors: Array) -> float:

@@ -9,7 +9,7 @@ from fkl.results.finished_runs import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
 BANK = "FDSKL, bank"
-"""FDSKL whose features are used again."""
+"""FDSKL with a bank of features that it uses again and again."""
 FOLDERS = {
     "FDSKL": "kernel",
     "DSG": "kernel",
@@ -23,7 +23,7 @@ FOLDERS = {
 }
 """The paper's six systems and three of ours, and which of fdskl's groups has their hyper-parameters."""
 SHARE = 0.25
-"""Of the rows, tested on; a larger share leaves fewer to learn from."""
+"""Share of the rows that is tested on. A larger share leaves fewer rows to learn from."""
 
 Key = tuple[str, str, float]
 """Data set, system, share of the rows that is tested on."""
@@ -32,20 +32,11 @@ Key = tuple[str, str, float]
 def answering(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
     """One run for each data set, system and share; of those alike the one with the most replicates, then the newest."""
     best: dict[Key, Found] = {}
-    for one in find("fdskl", runs, *_named("fdskl/")):
+    for one in find("fdskl", runs, *(name for name in experiments("fdskl") if name.startswith("fdskl/"))):
         key = one.run.dataset, system(one), share(one)
         if key not in best or one.run.replicates >= best[key].run.replicates:
             best[key] = one
     return best
-
-
-def searched(runs: Iterable[FinishedRun]) -> list[Found]:
-    """Runs of the searches for hyper-parameters."""
-    return find("fdskl", runs, *_named("fdskl_search/"))
-
-
-def _named(start: str) -> list[str]:
-    return [name for name in experiments("fdskl") if name.startswith(start)]
 
 
 def system(one: Found) -> str:
@@ -59,7 +50,7 @@ def recorded(folder: str, dataset: str) -> dict[str, Any]:
 
 
 def hyper_parameters(config: dict[str, Any]) -> dict[str, Any]:
-    """Those of a configuration by their key under algo, with the bandwidth of its kernel as sigma."""
+    """Hyper-parameters of a configuration by their keys under algo, with the bandwidth of its kernel as sigma."""
     kernels = config.get("kernels") or {}
     return {**config.get("algo", {}), **({"sigma": kernels["smallest"]} if "smallest" in kernels else {})}
 

@@ -4,7 +4,6 @@ import multiprocessing
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ def _work(
     entries: int,
     repeats: int,
 ) -> None:
-    """One worker: it sends, or adds what it receives, as the plan has it; the root tells how long it took."""
+    """One worker. It sends, or adds what it receives, as the plan says; the root reports how long that took."""
     own, came = np.full(entries, float(number)), np.empty(entries)
     seconds = []
     for _ in range(repeats):
@@ -69,20 +68,12 @@ def _work(
         start = perf_counter()
         for sender, receiver in plan.links:
             if sender == number:
-                _send(pipes[sender, receiver][1], gathered)
+                pipes[sender, receiver][1].send_bytes(gathered.data)
             elif receiver == number:
-                pipes[sender, receiver][0].recv_bytes_into(_bytes(came))
+                pipes[sender, receiver][0].recv_bytes_into(came)
                 gathered += came
         seconds.append(perf_counter() - start)
     if number == plan.root:
         if gathered[0] != sum(range(len(plan.workers))):
             raise AssertionError("the sum is wrong")
         answer.send(seconds)
-
-
-def _send(connection: Connection, array: "np.ndarray[Any, Any]") -> None:
-    connection.send_bytes(_bytes(array))
-
-
-def _bytes(array: "np.ndarray[Any, Any]") -> memoryview:
-    return array.data.cast("B")

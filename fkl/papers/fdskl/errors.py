@@ -11,6 +11,14 @@ from fkl.results.finished_runs import FinishedRun
 
 LEVEL = 10.0
 """Per cent of LIBSVM's error within which a system is called level with it."""
+NO_DIFFERENCE = {
+    "above_libsvm_points": np.nan,
+    "above_libsvm_percent": np.nan,
+    "interval_95_percent": "",
+    "libsvm_samples": "",
+    "statement": "",
+}
+"""Columns of a system without LIBSVM beside it, and of LIBSVM itself."""
 
 
 def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
@@ -27,16 +35,34 @@ def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
     for dataset in DATASETS:
         sizes = {SHARE, *(key[2] for key in by_key if key[:2] == (dataset, "LIBSVM"))}
         mine = {key: run for key, run in by_key.items() if key[0] == dataset and key[2] in sizes}
+        machines = {share: run for (_, name, share), run in mine.items() if name == "LIBSVM"}
+        of_fdskl = {samples(run): _scalars_sent(run) for (_, name, _), run in mine.items() if name == "FDSKL"}
         for name in FOLDERS:
-            found = [run for (_, of, _), run in sorted(mine.items(), key=lambda item: item[0][2]) if of == name]
-            rows += [_row(name, run, _reference(run, mine), _scalars(mine)) for run in found]
-            if name == "PP-SVMV" and (dataset, name, SHARE) not in mine and mine:
-                rows += _refused(dataset, mine)
+            for (_, of, _), run in sorted(mine.items(), key=lambda item: item[0][2]):
+                if of != name:
+                    continue
+                errors, sent, beside = 100 * run.summary["test_error"], _scalars_sent(run), of_fdskl.get(samples(run))
+                row = {"dataset": run.dataset, "system": name, "training_samples": samples(run), "n": len(errors)}
+                row |= {"test_error_percent": errors.mean(), "sd_points": errors.std(ddof=1), "scalars_sent": sent}
+                row |= {"scalars_to_fdskl": sent / beside if sent and beside is not None else np.nan}
+                # LIBSVM on the same splits, else on the most samples
+                share = float(run.config["partition"]["test_share"])
+                reference = machines.get(share) or (machines[min(machines)] if machines else run)
+                rows.append(row | (NO_DIFFERENCE if reference is run else _difference(run, reference)))
+            if name == "PP-SVMV" and (dataset, name, SHARE) not in mine:
+                full = [samples(run) for key, run in mine.items() if key[2] == SHARE]
+                words = refusal(max(full)) if full else None
+                if words is not None:  # a row for the size that PP-SVMV refuses
+                    row = {"dataset": dataset, "system": name, "training_samples": max(full), "n": 0}
+                    row |= dict.fromkeys(
+                        ("test_error_percent", "sd_points", "scalars_sent", "scalars_to_fdskl"), np.nan
+                    )
+                    rows.append(row | NO_DIFFERENCE | {"statement": f"refused: {words}"})
     return pd.DataFrame(rows)
 
 
 def refusal(count: int) -> str | None:
-    """What PP-SVMV says to so many training samples, None where it takes them."""
+    """PP-SVMV's error message for this many training samples; None where it accepts them."""
     try:
         PpSvmv().require_room(count)
     except FklError as error:
@@ -58,32 +84,12 @@ def statement(percent: float, low: float, high: float) -> str:
     return f"{side} LIBSVM, and whether within {LEVEL:g} % is open"
 
 
-def _row(name: str, run: FinishedRun, reference: FinishedRun | None, of_fdskl: dict[int, float]) -> dict[str, object]:
-    errors = 100 * run.summary["test_error"]
-    row = _named(run.dataset, name, samples(run))
-    row |= {"n": len(errors), "test_error_percent": errors.mean(), "sd_points": errors.std(ddof=1)}
-    sent, beside = float(run.summary["link_scalars"].mean()), of_fdskl.get(samples(run), np.nan)
-    row |= {"scalars_sent": sent, "scalars_to_fdskl": sent / beside if sent else np.nan}
-    return row | (_difference(run, reference) if reference is not None and reference is not run else _nothing())
-
-
-def _scalars(mine: dict[Key, FinishedRun]) -> dict[int, float]:
-    """What FDSKL sent, by its number of samples."""
-    found = [run for (_, name, _), run in mine.items() if name == "FDSKL"]
-    return {samples(run): float(run.summary["link_scalars"].mean()) for run in found}
-
-
-def _named(dataset: str, name: str, count: int) -> dict[str, object]:
-    return {"dataset": dataset, "system": name, "training_samples": count}
-
-
-def _nothing() -> dict[str, object]:
-    differences = {"above_libsvm_points": np.nan, "above_libsvm_percent": np.nan}
-    return differences | {"interval_95_percent": "", "libsvm_samples": "", "statement": ""}
+def _scalars_sent(run: FinishedRun) -> float:
+    return float(run.summary["link_scalars"].mean())
 
 
 def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
-    """Pairs are of the same split, as many as both ran on."""
+    """Columns that compare a run with LIBSVM's, paired by split where both ran on the same splits."""
     mine, other = 100 * run.summary["test_error"], 100 * reference.summary["test_error"]
     paired = samples(run) == samples(reference) and run.config["seed"] == reference.config["seed"]
     count = min(len(mine), len(other))
@@ -96,23 +102,4 @@ def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
     }
     ends = f"{low:.1f} to {high:.1f}" if np.isfinite(low) else ""
     words = statement(percent, low, high) if paired else f"{percent:+.0f} %, though LIBSVM had other samples"
-    told = {"interval_95_percent": ends, "libsvm_samples": f"{samples(reference):,}", "statement": words}
-    return row | told
-
-
-def _reference(run: FinishedRun, mine: dict[Key, FinishedRun]) -> FinishedRun | None:
-    """LIBSVM on the same splits, else on the most samples."""
-    machines = {key[2]: other for key, other in mine.items() if key[1] == "LIBSVM"}
-    share = float(run.config["partition"]["test_share"])
-    return machines.get(share) or (machines[min(machines)] if machines else None)
-
-
-def _refused(dataset: str, mine: dict[Key, FinishedRun]) -> list[dict[str, object]]:
-    """A row for the size that PP-SVMV refuses."""
-    full = [samples(run) for key, run in mine.items() if key[2] == SHARE]
-    words = refusal(max(full)) if full else None
-    if words is None:
-        return []
-    unknown = dict.fromkeys(("test_error_percent", "sd_points", "scalars_sent", "scalars_to_fdskl"), np.nan)
-    row = _named(dataset, "PP-SVMV", max(full)) | {"n": 0} | unknown
-    return [row | _nothing() | {"statement": f"refused: {words}"}]
+    return row | {"interval_95_percent": ends, "libsvm_samples": f"{samples(reference):,}", "statement": words}

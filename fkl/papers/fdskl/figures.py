@@ -1,7 +1,9 @@
 """Figures 3 to 6."""
 
 import os
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -9,28 +11,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.algorithms.vertical.sum_trees import STRUCTURES, seconds_of_sum
-from fkl.basics.errors import FklError
 from fkl.network.response_times import CostModel
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.papers.fdskl.elapsed import measured
 from fkl.papers.fdskl.errors import refusal
+from fkl.papers.our_runs import require_found
+from fkl.papers.panels import dataset_panels
 from fkl.report.figures import COLOURS, canvas, spread_over
 from fkl.results.finished_runs import FinishedRun
 
 COLOUR = dict(zip(FOLDERS, (*COLOURS, "#7F7F7F", "#882255"), strict=True))
 COLUMNS = 4
 SUMMED = ("phishing", "a9a", "ijcnn1", "cod_rna")
-"""Data sets of Figure 4: the paper's gisette is not at hand, cod_rna is shown in its place."""
+"""Data sets of Figure 4, with cod_rna in place of the paper's gisette, which fkl does not have."""
 SCALED = ("phishing", "a9a", "cod_rna", "w8a")
 """Data sets of Figure 5."""
 WORKERS = (2, 4, 8, 16, 32, 64)
 PROCESSES = (2, 4, 8, 16)
-"""Workers that are real processes: a few times the cores of a small machine."""
+"""Numbers of workers that are real processes, up to a few times the cores of a small machine."""
 SIDE = 1024
-"""Of the square matrix that the real processes sum."""
+"""Side of the square matrix that the real processes sum."""
 REPEATS = 7
 MOST_SAMPLES = 1 << 17
-"""Where the search for the smallest refused matrix ends."""
+"""Upper end of the search for the smallest number of samples that PP-SVMV refuses."""
 
 Drawn = tuple[Figure, int | str]
 
@@ -38,7 +41,7 @@ Drawn = tuple[Figure, int | str]
 def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 3, all systems: in the first row against compute, in the second with the cost model's links."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
-    _require(shown)
+    require_found(shown, "figure", "fdskl/kernel")
     figure = Figure(figsize=(1.4 + 3.4 * len(shown), 7.6), layout="constrained")
     panels = figure.subplots(2, len(shown), squeeze=False, sharey="col")
     drawn: list[int] = []
@@ -48,7 +51,20 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
         for row, links in enumerate((False, True)):
             axes = panels[row, column]
             for system, run in runs.items():
-                (_curve if run.provenance["rounds"] > 1 else _point)(axes, system, run, links)
+                if run.provenance["rounds"] > 1:
+                    # Mean error after each round against the mean time until then
+                    frame = run.rounds.assign(
+                        seconds=_seconds(run.rounds, links), percent=100 * run.rounds["test_error"]
+                    )
+                    by_round: Any = frame.groupby("round")[["seconds", "percent"]]
+                    mean, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)["percent"]
+                    x, y = mean["seconds"], mean["percent"]
+                    axes.plot(x, y, color=COLOUR[system], linestyle="--" if system == "DSG" else "-", label=system)
+                    axes.fill_between(x, y - deviation, y + deviation, color=COLOUR[system], alpha=0.2, linewidth=0)
+                else:  # a method that has one model, when it is done
+                    seconds, percent = _seconds(run.summary, links), 100 * run.summary["test_error"]
+                    style = "o" if system == "LIBSVM" else "s"
+                    _plot_with_bars(axes, [seconds.mean()], [percent], style, system, system)
             axes.set_xscale("log")
             axes.set_title(dataset + (", with links" if links else ""))
             axes.set_xlabel("training time, s: compute" + (" and links" if links else ""))
@@ -61,7 +77,7 @@ def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 4: by the cost model of the runs for their training samples' matrix, and by real processes here."""
     full = {key[0]: run for key, run in by_key.items() if key[2] == SHARE}
     shown = [name for name in SUMMED if name in full]
-    _require(shown)
+    require_found(shown, "figure", "fdskl/kernel")
     figure, panels = canvas(len(shown) + 1)
     for axes, dataset in zip(panels, shown, strict=False):
         network = full[dataset].config["network"]
@@ -82,34 +98,48 @@ def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
 def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 5: compute, and with the cost model's time of the links."""
     systems = ("FDSKL", "PP-SVMV")
-    shown = [name for name in SCALED if any(key[0] == name and key[1] in systems for key in by_key)]
-    _require(shown)
-    figure, panels = canvas(len(shown))
-    limit = _first_refused()
-    for axes, dataset in zip(panels, shown, strict=True):
-        for system in systems:
-            _growth(axes, system, [run for key, run in by_key.items() if key[:2] == (dataset, system)])
+    found = {dataset for dataset, system, _ in by_key if system in systems}
+    figure, panels = dataset_panels(SCALED, found, "fdskl/kernel")
+    # Fewest training samples that PP-SVMV refuses
+    limit = bisect_left(range(MOST_SAMPLES), True, lo=1, key=lambda count: refusal(count) is not None)
+    for dataset, axes in panels.items():
+        for system, links in product(systems, (False, True)):
+            runs = sorted((run for key, run in by_key.items() if key[:2] == (dataset, system)), key=samples)
+            times = [_seconds(run.summary, links) for run in runs]
+            label = f"{system}, compute" + (" and links" if links else "")
+            _plot_with_bars(axes, [samples(run) for run in runs], times, "^--" if links else "o-", label, system)
         largest = max(samples(run) for key, run in by_key.items() if key[0] == dataset)
         if largest >= limit:
             axes.axvspan(limit, largest, color=COLOUR["PP-SVMV"], alpha=0.12, linewidth=0, label="PP-SVMV refuses")
         axes.set_yscale("log")
-        axes.set_title(dataset)
         axes.set_xlabel("training samples")
-    panels[0].set_ylabel("training time, s")
+    panels[next(iter(panels))].set_ylabel("training time, s")
     return figure, "mean ± 1 sd over the splits of each point"
 
 
 def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 6: quartiles, whiskers to the last value within 1.5 times their distance, and all values."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
-    _require(shown)
-    figure, panels = _grid(len(shown))
+    require_found(shown, "figure", "fdskl/kernel")
+    # Panels in rows of `COLUMNS`, those that are left over taken away
+    columns = min(len(shown), COLUMNS)
+    rows = -(-len(shown) // columns)
+    figure = Figure(figsize=(1.4 + 4.2 * columns, 1 + 3.4 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    for empty in panels[len(shown) :]:
+        empty.remove()
     splits = set()
     for axes, dataset in zip(panels, shown, strict=False):
         runs = _most_samples(dataset, by_key)
         splits |= {run.replicates for run in runs.values()}
         for place, (system, run) in enumerate(runs.items()):
-            _box(axes, place, 100 * run.summary["test_error"], system)
+            values = 100 * run.summary["test_error"]
+            drawn = axes.boxplot([values], positions=[place], widths=0.6, patch_artist=True, showfliers=False)
+            for box in drawn["boxes"]:
+                box.set(facecolor=COLOUR[system], alpha=0.4)
+            for line in drawn["medians"]:
+                line.set(color="black")
+            axes.plot([place] * len(values), values, "o", color=COLOUR[system], markersize=3, label=system)
         words = [f"{system}\n{samples(run):,}" for system, run in runs.items()]
         axes.set_xticks(range(len(runs)), words, fontsize="x-small")
         axes.set_title(dataset)
@@ -117,17 +147,6 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
         axes.set_ylabel("test error, %")
     number = " to ".join(map(str, dict.fromkeys((min(splits), max(splits)))))
     return figure, f"a point a split, {number} of them; quartiles, whiskers to 1.5 times their distance"
-
-
-def _grid(panels: int) -> tuple[Figure, Sequence[Axes]]:
-    """Panels in rows of `COLUMNS`, those that are left over taken away."""
-    columns = min(panels, COLUMNS)
-    rows = -(-panels // columns)
-    figure = Figure(figsize=(1.4 + 4.2 * columns, 1 + 3.4 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for empty in axes.flat[panels:]:
-        empty.remove()
-    return figure, list(axes.flat[:panels])
 
 
 def _most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, FinishedRun]:
@@ -142,22 +161,6 @@ def _most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, Fin
 
 def _seconds(frame: pd.DataFrame, links: bool) -> "pd.Series[float]":
     return frame["runtime_s"] + frame["communication_s"] if links else frame["runtime_s"]
-
-
-def _curve(axes: Axes, system: str, run: FinishedRun, links: bool) -> None:
-    """Mean error after each round against the mean time until then."""
-    frame = run.rounds.assign(seconds=_seconds(run.rounds, links), percent=100 * run.rounds["test_error"])
-    by_round: Any = frame.groupby("round")[["seconds", "percent"]]
-    mean, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)["percent"]
-    x, y = mean["seconds"], mean["percent"]
-    axes.plot(x, y, color=COLOUR[system], linestyle="--" if system == "DSG" else "-", label=system)
-    axes.fill_between(x, y - deviation, y + deviation, color=COLOUR[system], alpha=0.2, linewidth=0)
-
-
-def _point(axes: Axes, system: str, run: FinishedRun, links: bool) -> None:
-    """A method that has one model, when it is done."""
-    seconds, percent = _seconds(run.summary, links), 100 * run.summary["test_error"]
-    _with_bars(axes, [seconds.mean()], [percent], "o" if system == "LIBSVM" else "s", system, system)
 
 
 def _sum_curve(axes: Axes, structure: str, workers: Sequence[int], seconds: list[float]) -> None:
@@ -179,16 +182,7 @@ def _sum_curve(axes: Axes, structure: str, workers: Sequence[int], seconds: list
     axes.set_xlabel("workers")
 
 
-def _growth(axes: Axes, system: str, runs: Iterable[FinishedRun]) -> None:
-    """Time against training samples, with and without the links."""
-    in_order = sorted(runs, key=samples)
-    for links, style in ((False, "o-"), (True, "^--")):
-        times = [_seconds(run.summary, links) for run in in_order]
-        label = f"{system}, compute" + (" and links" if links else "")
-        _with_bars(axes, [samples(run) for run in in_order], times, style, label, system)
-
-
-def _with_bars(
+def _plot_with_bars(
     axes: Axes, x: Sequence[float], values: "Sequence[pd.Series[float]]", style: str, label: str, system: str
 ) -> None:
     """Means, each with one standard deviation on either side."""
@@ -196,27 +190,3 @@ def _with_bars(
     deviations = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in values]
     axes.plot(x, means, style, color=COLOUR[system], label=label)
     axes.errorbar(x, means, deviations, fmt="none", ecolor=COLOUR[system], capsize=3)
-
-
-def _box(axes: Axes, place: int, values: "pd.Series[float]", system: str) -> None:
-    """Quartiles behind a point for each split."""
-    drawn = axes.boxplot([values], positions=[place], widths=0.6, patch_artist=True, showfliers=False)
-    for box in drawn["boxes"]:
-        box.set(facecolor=COLOUR[system], alpha=0.4)
-    for line in drawn["medians"]:
-        line.set(color="black")
-    axes.plot([place] * len(values), values, "o", color=COLOUR[system], markersize=3, label=system)
-
-
-def _first_refused() -> int:
-    """Fewest training samples that PP-SVMV refuses."""
-    low, high = 1, MOST_SAMPLES
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if refusal(middle) else (middle + 1, high)
-    return low
-
-
-def _require(shown: list[str]) -> None:
-    if not shown:
-        raise FklError("figure: no finished run belongs to it; first fkl run -m +experiment=fdskl/kernel")

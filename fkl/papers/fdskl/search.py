@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fkl.config.experiments import experiments
 from fkl.papers.fdskl.chosen import (
     BANK,
     DATASETS,
@@ -13,11 +14,10 @@ from fkl.papers.fdskl.chosen import (
     hyper_parameters,
     recorded,
     samples,
-    searched,
     share,
     system,
 )
-from fkl.papers.our_runs import Found
+from fkl.papers.our_runs import Found, find
 from fkl.results.finished_runs import FinishedRun
 
 SEARCHED = {
@@ -33,9 +33,9 @@ SEARCHED = {
 LENGTH = {"FDSKL": "iterations", BANK: "iterations", "SecureBoost": "trees"}
 """Keys that tell when a method stops: all shorter runs are read off one."""
 ENOUGH = 0.001
-"""A shorter run is taken where its error is no more than this above the lowest."""
+"""A shorter run is chosen where its error exceeds the lowest by no more than this."""
 WINDOW = 5
-"""Lengths in a row whose errors are averaged, so that no lucky moment is taken for a good length."""
+"""Errors of this many successive lengths are averaged, so that one lucky length is not chosen."""
 CHOSEN, RECORDED = "chosen", "as recorded"
 
 Candidate = tuple[str, str, str]
@@ -54,10 +54,13 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
         with what is recorded in the paper's experiments.yaml.
     """
     folds: dict[tuple[Candidate, float], dict[int, Found]] = {}
-    for one in searched(runs):
+    for one in find("fdskl", runs, *(name for name in experiments("fdskl") if name.startswith("fdskl_search/"))):
         name, run = system(one), one.run
         keys = hyper_parameters(run.config)
-        words = "; ".join(_word(key, keys[key]) for key in SEARCHED[name] if key in keys)
+        values = {key: keys[key] for key in SEARCHED[name] if key in keys}
+        words = "; ".join(
+            f"{key}={value:g}" if isinstance(value, int | float) else f"{key}={value}" for key, value in values.items()
+        )
         about = f"{words}; seed={run.config['seed']}" if run.config["seed"] else words  # another first split
         folds.setdefault(((run.dataset, name, about), share(one)), {})[keys["fold"]] = one
     rows = [_row(candidate, [by_fold[fold] for fold in sorted(by_fold)]) for (candidate, _), by_fold in folds.items()]
@@ -74,10 +77,6 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     table["choice"] = np.where(chosen, CHOSEN, "")
     table["conf_fdskl"] = np.where(chosen, table["conf_fdskl"], "")
     return table
-
-
-def _word(key: str, value: object) -> str:
-    return f"{key}={value:g}" if isinstance(value, int | float) else f"{key}={value}"
 
 
 def _row(candidate: Candidate, found: list[Found]) -> dict[str, Any]:

@@ -1,11 +1,8 @@
 """Li, Wu, Xu and King, On the Necessity of Collaboration for Online Model Selection with Decentralized Data, 2024."""
 
-import pandas as pd
-from matplotlib.figure import Figure
+from functools import partial
 
-from fkl.basics.errors import FklError
-from fkl.papers import script_output as script
-from fkl.results.finished_runs import FinishedRun
+from fkl.papers import script_output
 
 TITLE = "FOMD-OMS (Li, Wu, Xu and King 2024)"
 TABLES = {"4": "errors of methods with kernels, beside what the authors' scripts print"}
@@ -14,12 +11,4 @@ UNOBTAINABLE = {
     "elevators, bank, slice, Year, ailerons, calhousing": "the authors' files are not at hand, nor how they scaled them"
 }
 
-
-def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Every run of the paper's experiments beside the scripts; see `fkl.papers.script_output.table`."""
-    return script.table(__file__, number, runs)
-
-
-def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int]:
-    """There is none."""
-    raise FklError(f"figure {number}: there is none of {TITLE}")
+table = partial(script_output.table, __file__)

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.basics.errors import FklError
-from fkl.papers.frontier.entries import ALONE, POOLED, Entry, by_seed, difference, entries_of, not_worse
+from fkl.papers.frontier.entries import ALONE, POOLED, Entry, by_seed, difference, entries_of, not_worse, unit_of
 from fkl.papers.frontier.questions import answers
 from fkl.papers.frontier.trials import EPSILONS
 from fkl.report.compare.figures import front
@@ -31,7 +31,7 @@ FIGURES = {
     "4": "error against epsilon",
 }
 BUDGETS = {"1 kB": 1e3, "10 kB": 1e4, "100 kB": 1e5, "1 MB": 1e6, "any": np.inf}
-"""Of a client, over the whole run."""
+"""Budgets of a client over the whole run."""
 ON_LINKS = {"bytes": "all links", "sent": "sent by a client"}
 AXES = {
     "1": ("bytes", "bytes a client, on all links"),
@@ -39,33 +39,22 @@ AXES = {
     "3": ("seconds", "simulated seconds"),
 }
 TRUST = {"central": ("central", "local"), "local": ("local",)}
-"""Whose noise will do: whoever trusts the server may have clients add their own all the same."""
-CLASSES = ("ellipses", "phishing")
+"""Which noise satisfies each trust model. Who trusts the server may also let clients add their own noise."""
 MARKERS = {"federated": "o", "decentralized": "s", "parties": "D", ALONE: "*", POOLED: "x"}
 FILLED: tuple[dict[str, str], ...] = (
     {},
     {"markerfacecolor": "white"},
     {"fillstyle": "left", "markerfacecoloralt": "white"},
 )
-"""Of markers: the first seven of a kind are full, the next seven hollow, the others half."""
+"""Styles of markers: the first seven of a kind are full, the next seven hollow, the others half full."""
 LEAST = {"bytes": 100.0, "sent": 100.0, "seconds": 0.1}
-"""Where the logarithmic axis begins: who sends nothing stands at its left end."""
+"""Left ends of the logarithmic axes, where methods that send nothing are drawn."""
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """What the finished runs tell, each data set by itself.
-
-    Parameters
-    ----------
-    number : {"1", "2", "3", "4"}
-    runs : list of FinishedRun
-
-    Returns
-    -------
-    DataFrame
-    """
+    """A table of the finished runs, for each data set separately."""
     found = entries_of(runs)
-    make = {"1": _for_bytes, "2": _for_epsilon, "3": _all, "4": _of_pairs}[number]
+    make = {"1": _for_bytes, "2": _for_epsilon, "3": _all_methods, "4": answers}[number]
     rows = [row for of_dataset in found.values() for row in make(of_dataset)]
     if not rows:
         raise FklError(
@@ -76,11 +65,6 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
     """Draw a figure, one panel a data set.
-
-    Parameters
-    ----------
-    number : {"1", "2", "3", "4"}
-    runs : list of FinishedRun
 
     Returns
     -------
@@ -93,7 +77,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
         return _against_epsilon(found)
     column, words = AXES[number]
     figure, panels = canvas(len(found), across=2)
-    looks = _looks(found)
+    looks = _marker_styles(found)
     for axes, (dataset, of_dataset) in zip(panels, found.items(), strict=True):
         plain = [entry for entry in of_dataset if not entry.privacy]
         at = {entry: max(entry.mean(column), LEAST[column]) for entry in plain}
@@ -101,20 +85,22 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
         if open_to_all:
             front(axes, *(np.array(list(of)) for of in ([at[one] for one in open_to_all], map(_error, open_to_all))))
         for entry in plain:
-            axes.errorbar(at[entry], _error(entry), _half(entry), elinewidth=1, label=entry.name, **looks[entry.name])
-        axes.set(title=dataset, xlabel=words, xscale="log", yscale="log", ylabel=f"error ({_unit(dataset)[0]})")
-    return figure, _told(found)
+            axes.errorbar(
+                at[entry], _error(entry), _half_width(entry), elinewidth=1, label=entry.name, **looks[entry.name]
+            )
+        axes.set(title=dataset, xlabel=words, xscale="log", yscale="log", ylabel=f"error ({unit_of(dataset)[0]})")
+    return figure, _caption(found)
 
 
 def _against_epsilon(found: dict[str, list[Entry]]) -> tuple[Figure, str]:
-    """A panel for each data set and for whom is trusted, the same methods in the same colours."""
+    """Draw a panel for each data set and trust model; a method has the same colour in all of them."""
     private = {dataset: some for dataset, of in found.items() if (some := [entry for entry in of if entry.privacy])}
     if not private:
         raise FklError(
             "figure: no finished run of the frontier has noise; first fkl run -m +experiment=frontier/judged"
         )
     figure, panels = canvas(2 * len(private), across=2)
-    looks = _looks(private)
+    looks = _marker_styles(private)
     places = [(dataset, trust) for dataset in private for trust in TRUST]
     for axes, (dataset, trust) in zip(panels, places, strict=True):
         of_method: dict[str, list[Entry]] = {}
@@ -124,14 +110,14 @@ def _against_epsilon(found: dict[str, list[Entry]]) -> tuple[Figure, str]:
         for name, several in of_method.items():
             several.sort(key=lambda entry: entry.mean("epsilon"))
             x = [entry.mean("epsilon") for entry in several]
-            y, half = ([of(entry) for entry in several] for of in (_error, _half))
+            y, half = ([of(entry) for entry in several] for of in (_error, _half_width))
             axes.errorbar(x, y, half, elinewidth=1, label=name, **looks[name] | {"linestyle": "-"})
         for kind, style in ((ALONE, ":"), (POOLED, "--")):
             for entry in _anchors(found[dataset], kind)[:1]:
                 axes.axhline(_error(entry), color="0.4", linestyle=style, label=f"{entry.name}, no noise")
         axes.set(title=f"{dataset}, {trust}", xscale="log", yscale="log")
-        axes.set(xlabel="epsilon of a sample, delta = 1e-5", ylabel=f"error ({_unit(dataset)[0]})")
-    return figure, _told(private)
+        axes.set(xlabel="epsilon of a sample, delta = 1e-5", ylabel=f"error ({unit_of(dataset)[0]})")
+    return figure, _caption(private)
 
 
 def _for_bytes(found: list[Entry]) -> Iterator[dict[str, Any]]:
@@ -148,7 +134,7 @@ def _for_bytes(found: list[Entry]) -> Iterator[dict[str, Any]]:
 
 
 def _for_epsilon(found: list[Entry]) -> Iterator[dict[str, Any]]:
-    """Table 2 of one data set: who sends something, beside who keeps to itself."""
+    """Table 2 of one data set."""
     for trust, enough in TRUST.items():
         for epsilon in EPSILONS:
             candidates = [entry for entry in _on_all_seeds(found) if entry.privacy in enough]
@@ -158,7 +144,7 @@ def _for_epsilon(found: list[Entry]) -> Iterator[dict[str, Any]]:
 
 
 def _on_all_seeds(found: list[Entry]) -> list[Entry]:
-    """Without those that diverged on some of the seeds, whose mean over the others would flatter them."""
+    """Entries that finished on all seeds: the mean over the others would flatter one that diverged on some."""
     most = max(len(entry.values) for entry in found)
     return [entry for entry in found if len(entry.values) == most]
 
@@ -166,7 +152,7 @@ def _on_all_seeds(found: list[Entry]) -> list[Entry]:
 def _answer(within: list[Entry], found: list[Entry]) -> dict[str, Any]:
     """The entry of least error, those that are not worse by their interval, and the anchors beside."""
     best = min(within, key=lambda entry: entry.mean("error"))
-    unit, scale = _unit(best.dataset)
+    unit, scale = unit_of(best.dataset)
     anchors = {}
     for kind in (ALONE, POOLED):
         others = [entry for entry in _anchors(found, kind) if entry is not best]
@@ -177,7 +163,7 @@ def _answer(within: list[Entry], found: list[Entry]) -> dict[str, Any]:
         "run": best.name,
         "unit": unit,
         "error": _error(best),
-        "half_95": _half(best),
+        "half_95": _half_width(best),
         "bytes": round(best.mean("bytes")),
         "not_worse": ", ".join(dict.fromkeys(entry.name for entry in not_worse(within, best))) or "-",
         "candidates": len(within),
@@ -188,9 +174,9 @@ def _answer(within: list[Entry], found: list[Entry]) -> dict[str, Any]:
     }
 
 
-def _all(found: list[Entry]) -> Iterator[dict[str, Any]]:
+def _all_methods(found: list[Entry]) -> Iterator[dict[str, Any]]:
     """Table 3 of one data set, from few bytes to many; those with noise last."""
-    unit, scale = _unit(found[0].dataset)
+    unit, scale = unit_of(found[0].dataset)
     for entry in sorted(found, key=lambda one: (one.privacy, one.budget or 0, one.mean("bytes"))):
         yield {
             "dataset": entry.dataset,
@@ -200,7 +186,7 @@ def _all(found: list[Entry]) -> Iterator[dict[str, Any]]:
             "epsilon": entry.mean("epsilon"),
             "unit": unit,
             "error": _error(entry),
-            "half_95": _half(entry),
+            "half_95": _half_width(entry),
             "searched": entry.searched / scale,
             "bytes": round(entry.mean("bytes")),
             "sent": round(entry.mean("sent")),
@@ -210,32 +196,22 @@ def _all(found: list[Entry]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _of_pairs(found: list[Entry]) -> Iterator[dict[str, Any]]:
-    """Table 4 of one data set."""
-    return answers(found, *_unit(found[0].dataset))
-
-
 def _anchors(found: Iterable[Entry], kind: str) -> list[Entry]:
-    """Those of a kind, without noise, least error first."""
+    """Entries of a kind without noise, least error first."""
     return sorted((one for one in found if one.kind == kind and not one.privacy), key=lambda one: one.mean("error"))
 
 
-def _unit(dataset: str) -> tuple[str, float]:
-    """Of errors, and what it is."""
-    return ("%", 1e-2) if dataset in CLASSES else ("1e-3", 1e-3)
-
-
 def _error(entry: Entry) -> float:
-    return entry.mean("error") / _unit(entry.dataset)[1]
+    return entry.mean("error") / unit_of(entry.dataset)[1]
 
 
-def _half(entry: Entry) -> float:
+def _half_width(entry: Entry) -> float:
     """Half of the interval over seeds."""
-    return half_width(by_seed(entry.values["error"])) / _unit(entry.dataset)[1]
+    return half_width(by_seed(entry.values["error"])) / unit_of(entry.dataset)[1]
 
 
-def _looks(found: dict[str, list[Entry]]) -> dict[str, dict[str, Any]]:
-    """How each method looks, in all panels alike: the marker is its kind's, the colour and how full it is its own."""
+def _marker_styles(found: dict[str, list[Entry]]) -> dict[str, dict[str, Any]]:
+    """Each method's marker, the same in all panels: its shape tells the kind, its colour and filling the method."""
     kinds = {entry.name: entry.kind for of_dataset in found.values() for entry in of_dataset}
     number = {kind: count() for kind in MARKERS}
     looks: dict[str, dict[str, Any]] = {}
@@ -246,6 +222,6 @@ def _looks(found: dict[str, list[Entry]]) -> dict[str, dict[str, Any]]:
     return looks
 
 
-def _told(found: dict[str, list[Entry]]) -> str:
+def _caption(found: dict[str, list[Entry]]) -> str:
     seeds = {len(by_seed(entry.values["error"])) for of_dataset in found.values() for entry in of_dataset}
     return f"mean over {max(seeds)} seeds of data, bars: 95 % interval over seeds"

@@ -15,7 +15,8 @@ from fkl.results.finished_runs import FinishedRun
 
 PAIR = ["seed", "replicate"]
 POOLED, ALONE = "pooled", "alone"
-"""Kinds that are no answer to what to send: samples as they are, and nothing."""
+"""Kinds that are shown for comparison only: one sends the samples themselves, the other sends nothing."""
+CLASSES = ("ellipses", "phishing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,25 +69,33 @@ def entries_of(runs: Iterable[FinishedRun]) -> dict[str, list[Entry]]:
         words = next(word for word in one.job.words if word.startswith("+frontier/tuned="))
         of_entry.setdefault((str(one.job.cell["dataset"]), words), []).append(one)
     found: dict[str, list[Entry]] = {}
-    for (dataset, words), several in of_entry.items():
-        found.setdefault(dataset, []).append(_entry(dataset, words, several))
+    for (dataset, _), several in of_entry.items():
+        run, cell = several[0].run, several[0].job.cell
+        values = [measured(one.run, cell).assign(seed=one.run.config["seed"]) for one in several]
+        entry = Entry(
+            dataset=dataset,
+            name=str(cell["name"]),
+            kind=str(cell["kind"]),
+            privacy=str(cell.get("privacy", "")),
+            budget=cell.get("epsilon"),
+            values=pd.concat(values).reset_index().set_index(PAIR).sort_index(),
+            searched=float(cell["searched"]),
+            tuned=str(cell["tuned"]),
+            stream="mse" in run.summary,
+        )
+        found.setdefault(dataset, []).append(entry)
     if not found:
         raise FklError("frontier: no finished run belongs to it; first fkl run -m +experiment=frontier/judged")
     return found
 
 
-def _entry(dataset: str, words: str, several: list[Found]) -> Entry:
-    cell = several[0].job.cell
-    values = [measured(one.run, cell).assign(seed=one.run.config["seed"]) for one in several]
-    table = pd.concat(values).reset_index().set_index(PAIR).sort_index()
-    privacy, budget = str(cell.get("privacy", "")), cell.get("epsilon")
-    name = str(cell["name"])
-    searched, tuned, stream = float(cell["searched"]), str(cell["tuned"]), "mse" in several[0].run.summary
-    return Entry(dataset, name, str(cell["kind"]), privacy, budget, table, searched, tuned, stream)
+def unit_of(dataset: str) -> tuple[str, float]:
+    """Unit of a data set's errors, and its size."""
+    return ("%", 1e-2) if dataset in CLASSES else ("1e-3", 1e-3)
 
 
 def by_seed(values: "pd.Series[float]") -> NDArray[np.float64]:
-    """Mean over replicates of each seed: seeds are other data, replicates of one seed the same data once more."""
+    """Mean over replicates of each seed. Each seed draws other data; replicates of one seed share theirs."""
     return np.asarray(values.groupby("seed").mean(), np.float64)
 
 
@@ -109,6 +118,6 @@ def difference(entry: Entry, best: Entry) -> tuple[float, float, float]:
 
 
 def not_worse(candidates: Iterable[Entry], best: Entry) -> list[Entry]:
-    """Those other entries whose interval of the difference to the best one holds 0, least error first."""
+    """Other entries whose difference to the best one has an interval that holds 0, least error first."""
     others = [entry for entry in candidates if entry is not best and not difference(entry, best)[1] > 0]
     return sorted(others, key=lambda entry: entry.mean("error"))

@@ -7,7 +7,7 @@ import pandas as pd
 from fkl.results.finished_runs import FinishedRun
 
 TEST_SHARE = 0.3
-"""Of each client's samples, the last, that are judged: a stream predicts them before it learns from them."""
+"""Share of each client's samples, the last ones, that errors are measured on. A stream predicts them first."""
 COMPUTE_S = 0.1
 """Seconds that a client or agent computes in each exchange of a round, all at once."""
 
@@ -64,8 +64,12 @@ def measured(run: FinishedRun, cell: dict[str, Any]) -> pd.DataFrame:
     at_optimum = cell.get("at_optimum", False)
     error, seconds = error_of(run.rounds, run.summary, at_optimum), end["communication_s"]
     if at_optimum:
-        sent, back = _sent_as_they_are(run)
-        total = sent + back
+        # A client's training samples, features and target, as they are, and the theta that comes back. The fit that the
+        # run's judge makes of them is no method, and passes no channel.
+        scalar = {"float32": 4, "float64": 8}[run.config["precision"]]
+        samples = run.clients.groupby("replicate")["training_samples"].mean()
+        sent = samples * (run.provenance["features"] + 1) * scalar
+        total = sent + 2 * run.config["kernels"]["D"] * scalar
         seconds = _exchanged(run, 1, total)
     elif "uplink_bytes" in end:
         sent = end["uplink_bytes"] / clients
@@ -89,13 +93,3 @@ def _exchanged(run: FinishedRun, times: int, total: "pd.Series[float]") -> "pd.S
     """
     network = run.config["network"]
     return times * (2 * network["latency_s"] + COMPUTE_S) + total / network["bandwidth_bytes_per_s"]
-
-
-def _sent_as_they_are(run: FinishedRun) -> tuple["pd.Series[float]", int]:
-    """Bytes of a client's training samples, features and target, and of the theta that comes back.
-
-    The fit that the run's judge makes of them is no method, and passes no channel.
-    """
-    samples = run.clients.groupby("replicate")["training_samples"].mean()
-    scalar = {"float32": 4, "float64": 8}[run.config["precision"]]
-    return samples * (run.provenance["features"] + 1) * scalar, 2 * run.config["kernels"]["D"] * scalar

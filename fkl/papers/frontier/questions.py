@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fkl.papers.frontier.entries import Entry, difference
+from fkl.papers.frontier.entries import Entry, difference, unit_of
 
 QUESTIONS: dict[str, tuple[str, str]] = {
     "statistics in place of gradients": ("RF-GP", "POF-MKL, all kernels"),
@@ -23,21 +23,12 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "samples as centres": ("FALKON, k=20", "One-shot ridge, D=100"),
     "steps together by averages of solutions": ("DKRR-NY-CM, k=20", "FALKON, k=20"),
 }
-"""What is asked, and the two methods, by their names: with it, and without."""
+"""Questions, each with the names of two methods: with the idea, and without it."""
 
 
-def answers(found: list[Entry], unit: str, scale: float) -> Iterator[dict[str, Any]]:
-    """Table 4 of one data set: by how much a method errs more than another, paired by seed and replicate.
-
-    Parameters
-    ----------
-    found : list of Entry
-        Of one data set.
-    unit : str
-        Of errors.
-    scale : float
-        What it is.
-    """
+def answers(found: list[Entry]) -> Iterator[dict[str, Any]]:
+    """Table 4 of one data set: by how much a method errs more than another, paired by seed and replicate."""
+    unit, scale = unit_of(found[0].dataset)
     plain = {entry.name: entry for entry in found if not entry.privacy}
     most = max(len(entry.values) for entry in found)
     for question, names in QUESTIONS.items():

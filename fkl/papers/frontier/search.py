@@ -25,13 +25,13 @@ from fkl.tasks.run_samples import without_output
 STARTUP = 6
 """Trials that Optuna's TPE draws blindly before it proposes."""
 APART = ("rows=even", "seed=100", "replicates=3")
-"""What the search sees: the judged rows are the odd ones, and the judged seeds others."""
+"""The search has the even rows and this seed; methods are judged on the odd rows and other seeds."""
 DIGITS = 3
-"""Of a value that is tried: what is written down is what was tried."""
+"""Digits of a value that is tried, so that the file has exactly the value that was tried."""
 
 
 def main(datasets: Iterable[str]) -> None:
-    """Search for whatever has not all its trials yet, and write down what is best.
+    """Search for every entry that lacks trials, and write the best values to tuned.yaml.
 
     Parameters
     ----------
@@ -53,41 +53,33 @@ def main(datasets: Iterable[str]) -> None:
 def search(entry: Entry) -> list[tuple[Any, ...]]:
     """All trials of one entry, as rows of trials.csv; one that diverges is infinitely bad."""
     import optuna
+    from optuna.distributions import FloatDistribution, IntDistribution
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     words = (*(f"+{group}={choice}" for group, choice in entry.choices.items() if group != "privacy"), *APART)
     words += (f"privacy={entry.privacy}",) if entry.privacy else ()
     sampler = optuna.samplers.TPESampler(seed=0, n_startup_trials=STARTUP)
     study, rows = optuna.create_study(sampler=sampler), []
-    space = {key: _distribution(low, high) for key, (low, high) in entry.space.items()}
+    space: dict[str, Any] = {}
+    for key, (low, high) in entry.space.items():
+        whole = isinstance(low, int) and isinstance(high, int)
+        space[key] = IntDistribution(low, high) if whole else FloatDistribution(low, high, log=True)  # type: ignore[arg-type]
     for number in range(BUDGET):
         trial = study.ask(space)
-        values = {key: _rounded(value) for key, value in trial.params.items()}
-        error, more = _tried(words, entry, values)
+        values = {
+            key: value if isinstance(value, int) else float(f"{value:.{DIGITS}g}")
+            for key, value in trial.params.items()
+        }
+        with without_output():
+            error, noise = _error_and_noise((*words, *(f"{key}={value}" for key, value in values.items())), entry)
         study.tell(trial, error)
-        rows.append((entry.dataset, entry.setting, number, _words(values | more), float(f"{error:.6g}")))
+        tried = "; ".join(f"{key}={value:g}" for key, value in (values | noise).items())
+        rows.append((entry.dataset, entry.setting, number, tried, float(f"{error:.6g}")))
     return rows
 
 
-def _distribution(low: float, high: float) -> Any:
-    from optuna.distributions import FloatDistribution, IntDistribution
-
-    if isinstance(low, int) and isinstance(high, int):
-        return IntDistribution(low, high)
-    return FloatDistribution(low, high, log=True)
-
-
-def _rounded(value: float) -> float:
-    return value if isinstance(value, int) else float(f"{value:.{DIGITS}g}")
-
-
-def _tried(words: tuple[str, ...], entry: Entry, values: dict[str, Any]) -> tuple[float, dict[str, float]]:
-    """Error of a run with these values, and the noise that its epsilon takes."""
-    with without_output():
-        return _error((*words, *(f"{key}={value}" for key, value in values.items())), entry)
-
-
-def _error(words: tuple[str, ...], entry: Entry) -> tuple[float, dict[str, float]]:
+def _error_and_noise(words: tuple[str, ...], entry: Entry) -> tuple[float, dict[str, float]]:
+    """Error of a run of these words, and the noise that its epsilon takes."""
     more: dict[str, float] = {}
     if entry.epsilon is not None:
         more = {"privacy.noise": noise_for(prepare(load(compose(*words, "privacy.noise=1.0"))), entry.epsilon)}
@@ -102,7 +94,7 @@ def _error(words: tuple[str, ...], entry: Entry) -> tuple[float, dict[str, float
 
 
 def noise_for(experiment: Experiment, epsilon: float) -> float:
-    """The least noise, to a few digits, by which a sample's epsilon at the end is no more than this."""
+    """The least noise, to a few digits, with which a sample's epsilon at the end does not exceed `epsilon`."""
     if not INSTALLED:
         raise FklError(MISSING)
     method = experiment.algorithm
@@ -118,7 +110,3 @@ def noise_for(experiment: Experiment, epsilon: float) -> float:
         low, high = (low, middle) if told(middle) <= epsilon else (middle, high)
     power = 10 ** (DIGITS - 1 - math.floor(math.log10(high)))
     return math.ceil(high * power) / power
-
-
-def _words(values: dict[str, Any]) -> str:
-    return "; ".join(f"{key}={value:g}" for key, value in values.items())

@@ -22,7 +22,7 @@ HEADER = f"""\
 """
 PRIVATE_ON = ("wave_farm", "energy")
 EPSILONS = (1, 4, 16)
-"""Of a sample, for delta = 1e-5."""
+"""Epsilons of a sample, for delta = 1e-5."""
 CLIP = "privacy.clip"
 CLIPS = (0.03, 30.0)
 
@@ -75,7 +75,7 @@ def cell_of(method: str) -> dict[str, Any]:
 
 
 def entries() -> Iterator[Entry]:
-    """All of them, data set by data set; those with noise last."""
+    """All entries, data set by data set; those with noise last."""
     methods = list(of_paper("frontier")["options"]["frontier/method"])
     datasets = list(of_paper("frontier")["options"]["frontier/data"])
     for dataset in datasets:
@@ -104,19 +104,15 @@ def append(rows: list[tuple[Any, ...]]) -> None:
 
 
 def best_of(trials: list[tuple[str, str, int, str, float]]) -> list[tuple[str, str, int, str, float]]:
-    """The best trial of each entry that has all of them; where nothing ran, none."""
+    """The best trial of each entry that has all its trials."""
     of_entry: dict[tuple[str, str], list[tuple[str, str, int, str, float]]] = {}
     for row in trials:
         of_entry.setdefault(row[:2], []).append(row)
     return [min(rows, key=lambda row: row[-1]) for rows in of_entry.values() if len(rows) == BUDGET]
 
 
-def _flow(node: dict[str, Any]) -> str:
-    return str(yaml.safe_dump(node, default_flow_style=True, width=10_000, sort_keys=False))
-
-
 def tuned(trials: list[tuple[str, str, int, str, float]]) -> str:
-    """What tuned.yaml is to hold: a choice for each entry, of the values that did best."""
+    """Content of tuned.yaml: a choice for each entry, with its best values."""
     best = {row[:2]: row for row in best_of(trials)}
     options: dict[str, Any] = {}
     for entry in entries():
@@ -135,5 +131,8 @@ def tuned(trials: list[tuple[str, str, int, str, float]]) -> str:
         cell: dict[str, Any] = {"dataset": entry.dataset, "searched": row[-1], "tuned": row[3]}
         cell |= {"privacy": entry.privacy, "epsilon": entry.epsilon} if entry.privacy else {}
         options[entry.name] = {"defaults": [*parts, *over], **config, "cell": cell}
-    lines = [f"  {name}: {_flow(node)}" for name, node in options.items()]
+    lines = [
+        f"  {name}: {yaml.safe_dump(node, default_flow_style=True, width=10_000, sort_keys=False)}"
+        for name, node in options.items()
+    ]
     return HEADER + "frontier/tuned:\n" + "".join(lines)

@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fkl.basics.errors import FklError
 from fkl.config.experiments import readings_tried
 from fkl.data.ellipses import Ellipses, labels
-from fkl.papers.our_runs import Found, find
+from fkl.papers.our_runs import Found, find, require_found
+from fkl.papers.panels import mean_curve
 from fkl.papers.published import Answer, Cell, beside, published
 from fkl.report.compare.statistics import student_interval
 from fkl.report.figures import COLOURS, canvas, spread_over
@@ -43,7 +42,7 @@ TITLES = {
 }
 PUBLISHED_PARTICIPANTS = 51
 RULE = "interior"
-"""Whose runs the figures show, and the paper's numbers are beside first."""
+"""Rule of the runs that the figures show, and that stand first beside the paper's numbers."""
 OVER_SIZE = {"ellipses": 25.0, "wisdm_walk_jog": 100.0, "wisdm_write_type": 150.0}
 """gamma of Figures 2, 3 and 4."""
 OVER_GAMMA = 10
@@ -77,19 +76,10 @@ Pair = dict[str, Found]
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     """Published numbers beside ours, or both learners beside each other.
 
-    Parameters
-    ----------
-    number : {"text", "learners", "machines"}
-    runs : list of FinishedRun
-
-    Returns
-    -------
-    DataFrame
-        Spread and n: over replicates, each with a split of its own.
+    Spread and n are over replicates, each with a split of its own.
     """
     pairs = _pairs(runs)
-    if not pairs:
-        raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=parsimonious/sparsity")
+    require_found(pairs, "table", "parsimonious/sparsity")
     if number == "machines":
         return _machines(runs, pairs)
     if number == "learners":
@@ -100,11 +90,6 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """Draw a figure of the paper.
 
-    Parameters
-    ----------
-    number : {"1", "2", "3", "4", "5", "6"}
-    runs : list of FinishedRun
-
     Returns
     -------
     figure : Figure
@@ -114,13 +99,39 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     if number == "1":
         return _space(), "the paper's classes, without noise"
     dataset = {"2": "ellipses", "3": "wisdm_walk_jog", "5": "wisdm_walk_jog"}.get(number, "wisdm_write_type")
-    mine = {setting: pair for setting, pair in _pairs(runs).items() if setting.dataset == dataset}
     over_gamma = number in ("5", "6")
-    on_curve = {setting: pair for setting, pair in mine.items() if _on_curve(setting, over_gamma)}
-    if not on_curve:
-        raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
-    replicates = spread_over(one.run.replicates for pair in on_curve.values() for one in pair.values())
-    return (_over_gamma if over_gamma else _over_size)(dataset, on_curve), replicates
+    pairs = {
+        setting: pair
+        for setting, pair in _pairs(runs).items()
+        if setting.dataset == dataset and _on_curve(setting, over_gamma)
+    }
+    require_found(pairs, "figure")
+    curve = {setting.gamma if over_gamma else float(setting.size): pair for setting, pair in pairs.items()}
+    values: dict[str, Callable[[FinishedRun], pd.Series[float]]]
+    values = {"accuracy on test samples (%)": lambda run: 100 * _accuracy(run)}
+    if over_gamma:
+        values["nodes where alpha is not 0"] = lambda run: run.summary["active_nodes"]
+        values["samples sent to the server"] = lambda run: run.summary["sent_samples"]
+    figure, panels = canvas(len(values))
+    for axes, (label, value) in zip(panels, values.items(), strict=True):
+        for colour, (name, words) in zip(COLOURS, LEARNERS.items(), strict=False):
+            mean_curve(axes, sorted(curve), [value(curve[at][name].run) for at in sorted(curve)], colour, words)
+        axes.set_ylabel(label)
+    if over_gamma:
+        for axes in panels:
+            axes.set_xlabel("sparsity parameter gamma")
+            axes.margins(y=0.1)
+        panels[2].set_ylim(bottom=0)
+        panels[1].set_title(f"{TITLES[dataset]}: {OVER_GAMMA} of the {PUBLISHED_PARTICIPANTS} participants")
+    else:
+        (axes,), title = panels, TITLES[dataset]
+        if dataset != "ellipses":
+            most = max(setting.size for setting in pairs)
+            title += f": {most} of the {PUBLISHED_PARTICIPANTS} participants are at hand"
+            axes.set_xticks(sorted(curve))
+        axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, an agent each")
+        axes.set_title(f"{title}\ngamma = {OVER_SIZE[dataset]:g}", fontsize="medium")
+    return figure, spread_over(one.run.replicates for pair in pairs.values() for one in pair.values())
 
 
 def _on_curve(setting: Setting, over_gamma: bool) -> bool:
@@ -135,19 +146,19 @@ def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
     """Both learners' runs of each setting that has both on the same splits, sorted."""
     by_setting: dict[Setting, Pair] = {}
     for one in find("parsimonious", runs, *PAIRED):
-        by_setting.setdefault(_setting(one), {})[one.run.algorithm] = one
-    return {setting: pair for setting, pair in sorted(by_setting.items()) if len(pair) == 2 and _same_splits(pair)}
+        dataset, algo, name = one.run.config["dataset"], one.run.config["algo"], _data(one)
+        size = int(dataset["rows"] if name == "ellipses" else dataset["participants"])
+        setting = Setting(name, size, float(algo["gamma"]), str(algo["rule"]), int(algo["steps"]))
+        by_setting.setdefault(setting, {})[one.run.algorithm] = one
+    return {
+        setting: pair
+        for setting, pair in sorted(by_setting.items())
+        if len(pair) == 2 and _same_splits(*(one.run for one in pair.values()))
+    }
 
 
-def _same_splits(pair: Pair) -> bool:
-    one, other = (found.run for found in pair.values())
+def _same_splits(one: FinishedRun, other: FinishedRun) -> bool:
     return all(one.config[key] == other.config[key] for key in ("seed", "dataset", "replicates"))
-
-
-def _setting(one: Found) -> Setting:
-    dataset, algo = one.run.config["dataset"], one.run.config["algo"]
-    size = dataset["rows"] if _data(one) == "ellipses" else dataset["participants"]
-    return Setting(_data(one), int(size), float(algo["gamma"]), str(algo["rule"]), int(algo["steps"]))
 
 
 def _data(one: Found) -> str:
@@ -193,50 +204,40 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         learner = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
         one = curve[most][learner]
         # Of other participants than the paper's, and fewer: shown, and no evidence.
-        return [
-            Answer.from_values(
-                f"{most} participants at hand; {one.switch}", 100 * _accuracy(one.run), "", one.replicates
-            )
-        ]
+        words = f"{most} participants at hand; {one.switch}"
+        return [Answer.from_values(words, 100 * _accuracy(one.run), "", one.replicates)]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
     for setting in sorted(found, key=lambda setting: not _on_curve(setting, over_gamma=True)):
         share = _sent_percent(found[setting])
         values = share if cell["metric"] == "communication_cost_vs_centralized" else 100 - share
-        one = found[setting][FEDERATED]
-        answers.append(Answer.from_values(one.switch, values, one.variant, one.replicates))
+        answers.append(found[setting][FEDERATED].answer(values))
     return answers
 
 
 def _machines(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFrame:
     """Accuracy and samples sent of all four, on WISDM with as many participants; n replicates, each with a split."""
-    mine = find("parsimonious", runs, "parsimonious/machines")
+    machines = find("parsimonious", runs, "parsimonious/machines")
     rows = []
-    for one in mine:
+    for one in machines:
         sent, participants = one.run.summary["sent_samples"], one.run.config["dataset"]["participants"]
-        rows.append(_row(_data(one), participants, one.run, sent, _all_sent(one, mine)))
+        # Samples that there were, as the pooled machine on the same splits has them; NaN where it was not run
+        pooled = [
+            other.run for other in machines if other.run.algorithm == MACHINES[0] and _same_splits(one.run, other.run)
+        ]
+        everything = pooled[-1].summary["sent_samples"] if pooled else sent * np.nan
+        rows.append(_row(_data(one), participants, one.run, everything))
     for setting, pair in pairs.items():
         if setting.rule == RULE and setting.dataset != "ellipses":
             for one in pair.values():
                 everything = pair[CENTRALIZED].run.summary["sent_samples"]
-                row = _row(setting.dataset, setting.size, one.run, one.run.summary["sent_samples"], everything)
-                rows.append({**row, "gamma": setting.gamma})
-    if not rows:
-        raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=parsimonious/machines")
+                rows.append({**_row(setting.dataset, setting.size, one.run, everything), "gamma": setting.gamma})
+    require_found(rows, "table", "parsimonious/machines")
     return pd.DataFrame(rows).sort_values(["dataset", "participants", "algorithm"], kind="stable")
 
 
-def _all_sent(one: Found, machines: list[Found]) -> "pd.Series[float]":
-    """Samples that there were, as the pooled machine on the same splits has them; NaN where it was not run."""
-    pooled = [other for other in machines if other.run.algorithm == MACHINES[0]]
-    same = [other.run for other in pooled if _same_splits({"": one, " ": other})]
-    return same[-1].summary["sent_samples"] if same else one.run.summary["sent_samples"] * np.nan
-
-
-def _row(
-    dataset: str, participants: int, run: FinishedRun, sent: "pd.Series[float]", everything: "pd.Series[float]"
-) -> dict[str, object]:
-    accuracy = 100 * _accuracy(run)
+def _row(dataset: str, participants: int, run: FinishedRun, everything: "pd.Series[float]") -> dict[str, object]:
+    accuracy, sent = 100 * _accuracy(run), run.summary["sent_samples"]
     return {
         "dataset": dataset,
         "participants": participants,
@@ -253,56 +254,8 @@ def _accuracy(run: FinishedRun) -> "pd.Series[float]":
 
 
 def _sent_percent(pair: Pair) -> "pd.Series[float]":
-    """Samples that the agents of the federated learner send, of those of the centralized one, a replicate."""
+    """Samples sent by the federated learner's agents, in per cent of the centralized learner's, for each replicate."""
     return 100 * pair[FEDERATED].run.summary["sent_samples"] / pair[CENTRALIZED].run.summary["sent_samples"]
-
-
-def _curves(axes: Axes, curve: dict[float, Pair], value: Callable[[FinishedRun], "pd.Series[float]"]) -> None:
-    """Mean of both learners with a band of one standard deviation."""
-    x = sorted(curve)
-    for colour, (name, words) in enumerate(LEARNERS.items()):
-        values = [value(curve[at][name].run) for at in x]
-        mean = np.array([one.mean() for one in values])
-        deviation = np.array([one.std(ddof=1) for one in values])
-        axes.plot(x, mean, "o-", color=COLOURS[colour], label=words)
-        axes.fill_between(x, mean - deviation, mean + deviation, color=COLOURS[colour], alpha=0.2, linewidth=0)
-
-
-def _over_size(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
-    """Accuracy over samples, or over participants."""
-    gamma = OVER_SIZE[dataset]
-    figure, (axes,) = canvas(1)
-    most = max(setting.size for setting in pairs)
-    title = TITLES[dataset]
-    if dataset != "ellipses":
-        title += f": {most} of the {PUBLISHED_PARTICIPANTS} participants are at hand"
-    curve = {float(setting.size): pair for setting, pair in pairs.items()}
-    _curves(axes, curve, lambda run: 100 * _accuracy(run))
-    axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, an agent each")
-    axes.set_title(f"{title}\ngamma = {gamma:g}", fontsize="medium")
-    axes.set_ylabel("accuracy on test samples (%)")
-    if dataset != "ellipses":
-        axes.set_xticks(sorted(curve))
-    return figure
-
-
-def _over_gamma(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
-    curve = {setting.gamma: pair for setting, pair in pairs.items()}
-    figure, panels = canvas(3)
-    figures: tuple[tuple[str, Callable[[FinishedRun], pd.Series[float]]], ...] = (
-        ("accuracy on test samples (%)", lambda run: 100 * _accuracy(run)),
-        ("nodes where alpha is not 0", lambda run: run.summary["active_nodes"]),
-        ("samples sent to the server", lambda run: run.summary["sent_samples"]),
-    )
-    for axes, (words, value) in zip(panels, figures, strict=True):
-        _curves(axes, curve, value)
-        axes.set_ylabel(words)
-        axes.set_xlabel("sparsity parameter gamma")
-        axes.margins(y=0.1)
-    panels[2].set_ylim(bottom=0)
-    whom = f"{OVER_GAMMA} of the {PUBLISHED_PARTICIPANTS} participants"
-    panels[1].set_title(f"{TITLES[dataset]}: {whom}")
-    return figure
 
 
 def _space() -> Figure:

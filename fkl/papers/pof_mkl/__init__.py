@@ -1,17 +1,16 @@
 """Ghari and Shen, Personalized Online Federated Learning with Multiple Kernels, NeurIPS 2022."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.basics.errors import FklError
 from fkl.config.experiments import readings_tried, variants
-from fkl.papers.our_runs import Found, find
+from fkl.papers.our_runs import Found, find, of_cell, require_found
+from fkl.papers.panels import dataset_panels, mean_curve
 from fkl.papers.published import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, published
-from fkl.report.figures import COLOURS, band, canvas, spread_over
+from fkl.report.figures import COLOURS, band, spread_over
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "POF-MKL (Ghari and Shen 2022)"
@@ -28,34 +27,34 @@ TABLE = ("pof_mkl/table1", "pof_mkl/table1_as_published", "pof_mkl/switches")
 FIGURE = {"1": "pof_mkl/table1_as_published", "2": "pof_mkl/figure2"}
 """Experiments that they are made of."""
 ROUNDS = 500
+CURVES = (("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9"))
+"""Algorithms and settings of Figure 1."""
 DATASETS = ("naval", "uji", "air", "wec")
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     """Published cells beside ours, one row for each setting of the switches that was run.
 
-    Parameters
-    ----------
-    number : {"1", "2", "3"}
-    runs : list of FinishedRun
-
-    Returns
-    -------
-    DataFrame
-        Spread and n: over replicates in tables 1 and 2, over clients in table 3. Tables 2 and 3 also show the
-        published spread, table 2 beside MSE / sqrt(T), which is what the paper prints as such.
+    Spread and n are over replicates in tables 1 and 2, over clients in table 3. Tables 2 and 3 also show the published
+    spread, table 2 beside MSE / sqrt(T), which is what the paper prints as such.
     """
     found = find("pof_mkl", runs, *TABLE)
-    if not found:
-        raise FklError("table: no finished run belongs to it; first fkl run -m +experiment=pof_mkl/table1")
+    require_found(found, "table", "pof_mkl/table1")
     named = variants("pof_mkl")
 
     def answers(cell: Cell) -> list[Answer]:
-        key = cell["dataset"], cell["algorithm"], cell["setting"]
-        mine = [one for one in found if one.key == key]
-        ours = [_answer(cell["metric"], one) for one in mine]
-        if cell["metric"] == "cumulative_regret":
-            ours += [_beside_linear(one) for one in mine if one.variant in named and "regret_linear" in one.run.clients]
+        ours = []
+        for one in of_cell(found, cell):
+            count, summary = one.run.replicates, one.run.summary
+            if cell["metric"] == "mse":
+                ours.append(one.answer(summary["mse"], count))
+            elif cell["metric"] == "runtime_per_client":  # replicates run together, so their times have no spread
+                ours.append(replace(one.answer(summary["runtime_per_client_s"], count), spread=np.nan))
+            else:
+                ours.append(_over_clients(one, "regret_hindsight"))
+                if one.variant in named and "regret_linear" in one.run.clients:
+                    linear = replace(_over_clients(one, "regret_linear"), reading=f"{one.variant}, {LINEAR}")
+                    ours.append(replace(linear, switch=f"{one.switch}; regret_linear"))
         order = [AS_STATED, *named, ""]
         return sorted(ours, key=lambda answer: (order.index(answer.reading), answer.switch))
 
@@ -73,11 +72,6 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """Draw a figure of the paper, one panel a data set.
 
-    Parameters
-    ----------
-    number : {"1", "2"}
-    runs : list of FinishedRun
-
     Returns
     -------
     figure : Figure
@@ -85,74 +79,35 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         That the curves are over.
     """
     found = [one for one in find("pof_mkl", runs, FIGURE[number]) if one.variant == AS_PUBLISHED]
-    return _figure_1(found) if number == "1" else _figure_2(found)
-
-
-def _figure_1(found: list[Found]) -> tuple[Figure, int | str]:
-    curves = {one.key: one.run for one in found if one.run.algorithm in ("vM-KOFL", "POF-MKL")}
-    shown = _datasets_of(curves.values())
-    figure, panels = canvas(len(shown))
+    if number == "1":
+        found = [one for one in found if one.run.algorithm in ("vM-KOFL", "POF-MKL")]
+    figure, panels = dataset_panels(DATASETS, {one.run.dataset for one in found})
     drawn = []
-    settings = [("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9")]
-    for axes, dataset in zip(panels, shown, strict=True):
-        for colour, (algorithm, setting) in enumerate(settings):
-            run = curves.get((dataset, algorithm, setting))
-            if run is not None:
-                drawn.append(run.replicates)
-                rounds = run.rounds.assign(average=run.rounds["regret_hindsight"] / run.rounds["round"])
-                band(axes, rounds, "average", f"{algorithm}, {setting.split(';')[0]}", colour)
-        axes.set_title(dataset)
-        axes.set_yscale("log")
-    panels[0].set_ylabel("regret in hindsight / round,\nmean of clients (squared error)")
+    for dataset, axes in panels.items():
+        if number == "1":
+            curves = {one.key[1:]: one.run for one in found if one.run.dataset == dataset}
+            for place, key in enumerate(CURVES):
+                if key in curves:
+                    run = curves[key]
+                    drawn.append(run.replicates)
+                    rounds = run.rounds.assign(average=run.rounds["regret_hindsight"] / run.rounds["round"])
+                    band(axes, rounds, "average", f"{key[0]}, {key[1].split(';')[0]}", place)
+            axes.set_yscale("log")
+        else:
+            sweeps = [one.run for one in found if one.run.dataset == dataset]
+            drawn += [run.replicates for run in sweeps]
+            for colour, M in zip(COLOURS, (1, 25), strict=False):
+                algo = {run.config["algo"]["xi"]: run for run in sweeps if run.config["algo"]["M"] == M}
+                values = [algo[xi].summary["regret_hindsight"] for xi in sorted(algo)]
+                mean_curve(axes, sorted(algo), values, colour, f"POF-MKL, M={M}")
+            axes.set_xlabel("exploration rate xi")
+    first = "regret in hindsight / round" if number == "1" else "regret in hindsight after all rounds"
+    panels[next(iter(panels))].set_ylabel(f"{first},\nmean of clients (squared error)")
     return figure, spread_over(drawn)
 
 
-def _figure_2(found: list[Found]) -> tuple[Figure, int | str]:
-    sweeps = [one.run for one in found]
-    shown = _datasets_of(sweeps)
-    figure, panels = canvas(len(shown))
-    for axes, dataset in zip(panels, shown, strict=True):
-        for colour, M in enumerate((1, 25)):
-            of = {r.config["algo"]["xi"]: r for r in sweeps if r.dataset == dataset and r.config["algo"]["M"] == M}
-            xi = sorted(of)
-            mean = np.array([of[x].summary["regret_hindsight"].mean() for x in xi])
-            deviation = np.array([of[x].summary["regret_hindsight"].std(ddof=1) for x in xi])
-            axes.plot(xi, mean, "o-", color=COLOURS[colour], label=f"POF-MKL, M={M}")
-            axes.fill_between(xi, mean - deviation, mean + deviation, color=COLOURS[colour], alpha=0.2, linewidth=0)
-        axes.set_title(dataset)
-        axes.set_xlabel("exploration rate xi")
-    panels[0].set_ylabel("regret in hindsight after all rounds,\nmean of clients (squared error)")
-    return figure, spread_over(run.replicates for run in sweeps)
-
-
-def _answer(metric: str, found: Found) -> Answer:
-    run = found.run
-    if metric == "cumulative_regret":
-        return _of_clients(found, "regret_hindsight")
-    if metric == "runtime_per_client":  # replicates run together, so their times have no spread
-        return replace(_of(found, run.summary["runtime_per_client_s"]), spread=np.nan)
-    return _of(found, run.summary["mse"])
-
-
-def _beside_linear(found: Found) -> Answer:
-    """The regret against the linear fit."""
-    answer = _of_clients(found, "regret_linear")
-    return replace(answer, reading=f"{found.variant}, {LINEAR}", switch=f"{found.switch}; regret_linear")
-
-
-def _of_clients(found: Found, column: str) -> Answer:
+def _over_clients(found: Found, column: str) -> Answer:
     """The mean and spread over clients, as the paper prints them; the values are those of the replicates."""
     clients = found.run.clients
-    answer = _of(found, clients.groupby("client")[column].mean())
+    answer = found.answer(clients.groupby("client")[column].mean(), found.run.replicates)
     return replace(answer, values=tuple(map(float, clients.groupby("replicate")[column].mean())))
-
-
-def _of(found: Found, values: "pd.Series[float]") -> Answer:
-    return Answer.from_values(found.switch, values, found.variant, found.replicates, found.run.replicates)
-
-
-def _datasets_of(runs: Iterable[FinishedRun]) -> list[str]:
-    found = {run.dataset for run in runs}
-    if not found:
-        raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
-    return [name for name in DATASETS if name in found]

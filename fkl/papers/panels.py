@@ -1,0 +1,39 @@
+"""What the figures of several papers share: a panel for each data set, and curves with a band."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fkl.papers.our_runs import require_found
+from fkl.report.figures import canvas
+
+
+def dataset_panels(known: Iterable[str], found: Collection[str], first: str = "") -> tuple[Figure, dict[str, Axes]]:
+    """A figure with a panel for each of the known data sets that was run, by its name.
+
+    Parameters
+    ----------
+    known : iterable of str
+        In the order of the panels.
+    found : collection of str
+        Data sets of the runs.
+    first : str
+        The experiment to run first where no data set was run; see `require_found`.
+    """
+    shown = [name for name in known if name in found]
+    require_found(shown, "figure", first)
+    figure, panels = canvas(len(shown))
+    for axes, name in zip(panels, shown, strict=True):
+        axes.set_title(name)
+    return figure, dict(zip(shown, panels, strict=True))
+
+
+def mean_curve(axes: Axes, x: Sequence[float], values: "Sequence[pd.Series[float]]", colour: str, label: str) -> None:
+    """Means of the values at each x, with a band of one standard deviation on either side."""
+    mean = np.array([one.mean() for one in values])
+    deviation = np.array([one.std(ddof=1) for one in values])
+    axes.plot(x, mean, "o-", color=colour, label=label)
+    axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.2, linewidth=0)
