@@ -101,8 +101,7 @@ class Decentralized:
 
     def learned(self, own: Any) -> Array:
         """The theta (R, K, P) that agents hold."""
-        theta: Array = own.theta
-        return theta
+        return own.theta
 
     def init(self, world: World) -> Agents:
         """All agents before the first iteration."""

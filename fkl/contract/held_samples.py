@@ -104,8 +104,7 @@ class OwnSamples:
     @property
     def there(self) -> NDArray[np.bool_]:
         """Whether it is a sample, (K, n)."""
-        there: NDArray[np.bool_] = np.arange(self.y.shape[1]) < self.count[:, None]
-        return there
+        return np.arange(self.y.shape[1]) < self.count[:, None]
 
 
 class Made:
@@ -144,5 +143,4 @@ class Held:
         made = self.made.named
         if space not in made:
             made[space] = Rows.from_samples(bank(), self.x, self.y, self.count, self.loss.compressed)
-        rows: Rows = made[space]
-        return rows
+        return made[space]

@@ -47,8 +47,7 @@ class LoneParty:
 
     def drawn_roles(self) -> set[Any]:
         """Roles whose numbers of a client it has drawn."""
-        drawn: set[Any] = self._common.streams.drawn
-        return drawn
+        return self._common.streams.drawn
 
     def _turn_of_party(
         self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None, together: int = 0

@@ -1,6 +1,6 @@
 """What an engine is: who plays the rounds of a run. What it is called on a command line is in `fkl.config.ENGINES`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -80,26 +80,20 @@ class Engine:
 
     # During the rounds
 
-    def rounds(
-        self,
-        algorithm: Algorithm,
-        world: World,
-        in_progress: Any,
-        advance: Callable[[int], object],
-        keep: Callable[[], object],
-        watch: Callable[[int], object] | None = None,
-    ) -> None:
-        """Play the rounds that are left.
+    def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
+        """Play the rounds that are left, and pause after each, or after some of them, outside the clock.
 
         Parameters
         ----------
         in_progress : fkl.engines.rounds.InProgress
-        advance : callable
-            Told after each round how many were done since, of all replicates.
-        keep : callable
-            Asked after each round to save what is done, if that is due.
-        watch : callable or None
-            Shown after each round, outside the clock, how many these replicates did.
+            Is brought up to date before each pause.
+        watched : bool
+            Whether its state and judge are read in the pauses, so that they have to be arrays of numpy then.
+
+        Yields
+        ------
+        int
+            Rounds that were played since the last pause.
 
         Raises
         ------

@@ -5,7 +5,7 @@ round, and XLA compiles a loop over so many rounds of it. What decides a run sta
 there by the same streams, and messages are booked there by the same ledger, by the sizes that come back.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -44,29 +44,8 @@ ANGLES = 2**28
 """Of a scan on a CPU: a few seconds."""
 
 
-def play(
-    algorithm: Algorithm,
-    world: World,
-    in_progress: Any,
-    advance: Callable[[int], object],
-    keep: Callable[[], object],
-    watch: Callable[[int], object] | None = None,
-) -> None:
-    """Play the rounds that are left; all is told, and kept, after each scan of them.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-    world : World
-    in_progress : fkl.engines.rounds.InProgress
-    advance, keep, watch : callable
-        As in `fkl.engines.rounds`.
-
-    Raises
-    ------
-    fkl.engines.divergence.NotFiniteError
-        `in_progress.t` is then the number of rounds before the one that the judge refused.
-    """
+def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
+    """Play the rounds that are left, and pause after each scan of them; see `fkl.engines.base.Engine.rounds`."""
     problem, seconds = world.problem, in_progress.seconds
     # Of this block, not of the process: whoever uses fkl as a library has a precision of their own.
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
@@ -82,11 +61,9 @@ def play(
                     scan.enter(t, Told(*(tuple(values[b] for values in one) for one in told)))
                     in_progress.t = t + 1
                 seconds += took
-                advance(len(rounds) * len(world.streams.replicates))
-                keep()
-                if watch is not None:
+                if watched:
                     _settle(in_progress)
-                    watch(in_progress.t)
+                yield len(rounds)
         except NotFiniteError:
             _settle(in_progress)
             raise
@@ -346,8 +323,7 @@ class _Drawn(NamedTuple):
 
     def of_round(self, streams: Streams, t: int) -> Array:
         """Those of round t."""
-        drawn: Array = getattr(streams, self.how)(self.role, t, *self.given)
-        return drawn
+        return getattr(streams, self.how)(self.role, t, *self.given)
 
 
 class _Streams:

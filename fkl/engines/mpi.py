@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, plural, requires_extra
 from fkl.config import Run
-from fkl.contract.world import Algorithm, World
 from fkl.data.problem import Slice
 from fkl.engines.base import Engine, why_no_star_on_a_stream
 from fkl.engines.checkpoint import CHECKPOINTS, Checkpoint, Follower
@@ -121,7 +120,7 @@ class Ranks:
 
     def all_say(self, words: Any) -> list[Any]:
         """What each rank says, to all."""
-        return self._comm.allgather(words)  # type: ignore[no-any-return]
+        return self._comm.allgather(words)
 
     def summed_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Counts added up over all ranks."""
@@ -388,18 +387,6 @@ class OnRanks(Mpi):
             return None
         own = Slice.from_problem(experiment.problem, some.mine(clients))
         return replace(experiment, problem=own, engine=OnRanks(some, again))
-
-    def rounds(
-        self,
-        algorithm: Algorithm,
-        world: World,
-        in_progress: Any,
-        advance: Callable[[int], object],
-        keep: Callable[[], object],
-        watch: Callable[[int], object] | None = None,
-    ) -> None:
-        """As on one process, but that nobody is shown rounds of which each rank knows a part."""
-        super().rounds(algorithm, world, in_progress, advance, keep)
 
     def channel(self, problem: Any, *given: Any) -> Channel:
         """One through which the server hears the clients of all ranks."""

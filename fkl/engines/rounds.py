@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -126,11 +125,11 @@ def simulate(
         Each as soon as its replicates have ended; those that had ended before a checkpoint do not come again.
     """
     engine = experiment.engine
-    with _playing(threads), within_memory(experiment, chunk):
+    with _playing(experiment, threads, chunk):
         # From the place of a checkpoint, with a world for it, or from the beginning
         place, resumed = checkpoint.place() if checkpoint is not None else None, None
         if checkpoint is not None and place is not None and place[0] < experiment.replicates:
-            world, _ = make_world(experiment, _numbers_together(experiment, *place))
+            world = _world_of(experiment, *place)
             resumed = checkpoint.load(world, InProgress)
         if place is None or resumed is None:
             first, together = 0, fitting(experiment, chunk)
@@ -139,15 +138,19 @@ def simulate(
             world.channel.ledger = in_progress.ledger
             advance(first * world.problem.rounds + len(world.streams.replicates) * in_progress.t)
     while first < experiment.replicates:
-        with _playing(threads), within_memory(experiment, chunk):
+        with _playing(experiment, threads, chunk):
             if resumed is None:
-                world = make_world(experiment, _numbers_together(experiment, first, together))[0]
+                world = _world_of(experiment, first, together)
                 in_progress = before_first_round(experiment, world)
-            keep = partial(_save_if_due, checkpoint, (first, together), in_progress, world)
             played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
-            shown = None if watch is None else partial(watch, played)
+            watched = watch is not None and engine.has_all_clients  # a rank knows a part of each round
             try:
-                engine.rounds(experiment.algorithm, world, in_progress, advance, keep, shown)
+                with closing(engine.rounds(experiment.algorithm, world, in_progress, watched)) as pauses:
+                    for done in pauses:
+                        advance(done * len(world.streams.replicates))
+                        _save_if_due(checkpoint, (first, together), in_progress, world)
+                        if watch is not None and watched:
+                            watch(played, in_progress.t)
             except NotFiniteError:
                 failed = engine.gathered(played)
                 early = in_progress.t < EARLY and engine.has_all_clients
@@ -166,15 +169,15 @@ def simulate(
 
 
 @contextmanager
-def _playing(threads: int | None) -> Iterator[None]:
-    """At most so many threads, and no warnings: the judge sees whatever grows too large."""
-    with at_most(threads), np.errstate(all="ignore"):
+def _playing(experiment: Experiment, threads: int | None, chunk: int | None) -> Iterator[None]:
+    """At most so many threads, no more than the memory, and no warnings: the judge sees whatever grows too large."""
+    with at_most(threads), np.errstate(all="ignore"), within_memory(experiment, chunk):
         yield
 
 
-def _numbers_together(experiment: Experiment, first: int, together: int) -> tuple[int, ...]:
-    """Numbers of the replicates that run together."""
-    return tuple(range(experiment.replicates)[first : first + together])
+def _world_of(experiment: Experiment, first: int, together: int) -> World:
+    """World of the replicates that run together."""
+    return make_world(experiment, tuple(range(experiment.replicates)[first : first + together]))[0]
 
 
 def _save_if_due(checkpoint: Checkpoint | None, place: tuple[int, int], in_progress: InProgress, world: World) -> None:

@@ -257,7 +257,7 @@ def without_negative(gram: Array) -> Array:
     """The symmetric matrices (..., P, P) with eigenvalues below 0 taken for 0."""
     xp = namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
-    return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))  # type: ignore[no-any-return]
+    return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))
 
 
 def _by_client(told: Array) -> NDArray[np.float64]:

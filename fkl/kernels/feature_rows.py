@@ -106,7 +106,7 @@ class Rows:
     def predict(self, theta: Array) -> Array:
         """Phi_i theta for theta (R, K, P, B), B candidates a client: shape (R, K, r, B)."""
         if traced(theta):
-            return namespace(theta).matmul(self.phi, theta)  # type: ignore[no-any-return]
+            return namespace(theta).matmul(self.phi, theta)
         out = np.empty((*self.phi.shape[:3], theta.shape[3]))
         phi, candidates, f = _joined_axes(self.phi), _joined_axes(theta), _joined_axes(out)
         step = TRIANGLE_ROWS if self.triangular else max(1, phi.shape[1])
@@ -121,7 +121,7 @@ class Rows:
 
     def weigh(self, weight: Array) -> Array:
         """Phi_i'weight_i for weight (R, K, r): shape (R, K, P)."""
-        return namespace(weight).matmul(weight[:, :, None], self.phi)[:, :, 0]  # type: ignore[no-any-return]
+        return namespace(weight).matmul(weight[:, :, None], self.phi)[:, :, 0]
 
     def gram(self, k: int) -> Array:
         """Phi_k'Phi_k, (R, P, P)."""
@@ -258,7 +258,7 @@ class Ridge:
 def _products(matrix: Array, v: Array) -> Array:
     """Matrices (R, K, m, n) times vectors (R, K, n), (R, K, m)."""
     if traced(v):
-        return namespace(v).matmul(matrix, v[..., None])[..., 0]  # type: ignore[no-any-return]
+        return namespace(v).matmul(matrix, v[..., None])[..., 0]
     out = np.empty(matrix.shape[:3])
     into, of, flat = _joined_axes(out)[..., None], _joined_axes(v)[..., None], _joined_axes(matrix)
 

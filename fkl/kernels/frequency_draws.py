@@ -72,8 +72,7 @@ def quasi(family: str, dimension: int, count: int, generator: np.random.Generato
     """
     shift = generator.integers(0, 2**BITS, dimension)[:, None]
     uniform = ((_sobol_points(dimension, count) ^ shift) + 0.5) / 2**BITS
-    quantiles: Array = np.tan(np.pi * (uniform - 0.5)) if family == "laplacian" else scipy.special.ndtri(uniform)
-    return quantiles
+    return np.tan(np.pi * (uniform - 0.5)) if family == "laplacian" else scipy.special.ndtri(uniform)
 
 
 def quadrature(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
@@ -109,8 +108,7 @@ OF_ANY_FAMILY = ("iid", "quasi")
 def _rotation(size: int, generator: np.random.Generator) -> Array:
     """An orthogonal matrix, uniform over all of them."""
     q, r = np.linalg.qr(generator.standard_normal((size, size)))
-    rotation: Array = q * np.sign(np.diag(r))
-    return rotation
+    return q * np.sign(np.diag(r))
 
 
 @lru_cache(maxsize=1)
@@ -119,5 +117,4 @@ def _sobol_points(dimension: int, count: int) -> NDArray[np.int64]:
     from scipy.stats import qmc
 
     whole = qmc.Sobol(dimension, scramble=False, bits=BITS).random_base2((count - 1).bit_length())
-    points: NDArray[np.int64] = np.ascontiguousarray(whole[:count].T * 2**BITS).astype(np.int64)
-    return points
+    return np.ascontiguousarray(whole[:count].T * 2**BITS).astype(np.int64)

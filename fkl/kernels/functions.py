@@ -112,6 +112,11 @@ class OnFeatures(Function):
         own = np.asarray(theta, bank.precision)
         return cls(rho, scale, phase, np.array(narrow), own, np.asarray(weights, np.float64), np.array(0.0))
 
+    @classmethod
+    def of_replicates(cls, bank: FeatureBank, theta: Array, weights: Array) -> tuple[Self, ...]:
+        """One of each replicate, of all kernels: theta (R, K or 1, N, P) and weights (R, K or 1, N)."""
+        return tuple(cls.from_bank(bank, r, *both) for r, both in enumerate(zip(theta, weights, strict=True)))
+
     @property
     def clients(self) -> int:
         """How many have a function of their own, K."""

@@ -125,8 +125,7 @@ class TogetherTask(StarTask):
 def batch_of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
     """All samples of a stream, split as the method's keys say."""
     with key_prefix("algo"):
-        batch: Batch = run.algo.batch(stream, generator)
-        return batch
+        return run.algo.batch(stream, generator)
 
 
 def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:

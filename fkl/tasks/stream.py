@@ -75,8 +75,7 @@ class StreamTask(Task):
     @property
     def targets(self) -> NDArray[Any]:
         """Of the clients that are present."""
-        y: NDArray[Any] = self.problem.y[self.problem.present]
-        return y
+        return self.problem.y[self.problem.present]
 
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
@@ -103,8 +102,7 @@ class StreamTask(Task):
 
     def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
         """Errors and regrets, the latter beside the best function in hindsight."""
-        columns: Columns = judge.columns(np.zeros((1, 1)) if beside is None else beside)
-        return columns
+        return judge.columns(np.zeros((1, 1)) if beside is None else beside)
 
     def panels(self) -> Mapping[str, Panel]:
         """Errors and regrets so far."""

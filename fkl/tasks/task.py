@@ -181,8 +181,7 @@ class Task:
     @property
     def targets(self) -> NDArray[Any]:
         """Values that are predicted."""
-        y: NDArray[Any] = self.problem.y
-        return y
+        return self.problem.y
 
     @property
     def signs(self) -> bool:
@@ -194,8 +193,7 @@ class Task:
 
         Of a stream, whose samples are all predicted before they are learned from, the first.
         """
-        x: NDArray[np.floating] = self.problem.x[self.problem.present][:count]
-        return x
+        return self.problem.x[self.problem.present][:count]
 
     # --- the loop
 
@@ -255,8 +253,7 @@ class Task:
             Seconds of each replicate up to the end of each round.
         beside : as `beside` returned it, or None for nothing to compare with
         """
-        columns: Columns = judge.columns()
-        return columns
+        return judge.columns()
 
     def panels(self) -> Mapping[str, Panel]:
         """A run's figures by the names of their files."""

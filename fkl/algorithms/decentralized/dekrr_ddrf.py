@@ -196,15 +196,13 @@ class DekrrDdrf(Batched, Decentralized):
 
     def _weights_of_agreement(self, inbox: Inbox) -> Array:
         """c_j = c / |N_j|, (K,); 0 of a node without neighbours."""
-        c: Array = np.divide(self.c, inbox.degree, out=np.zeros_like(inbox.degree), where=inbox.degree > 0)
-        return c
+        return np.divide(self.c, inbox.degree, out=np.zeros_like(inbox.degree), where=inbox.degree > 0)
 
     def _linear_system(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
         """The matrices of these features, made once, and kept outside the state: they are many times as large."""
         key = own.omega[..., 0].tobytes()
         if key in samples.kept:
-            known: System = samples.kept[key]
-            return known
+            return samples.kept[key]
         R, K, D = own.theta.shape
         c, split, upper = self._weights_of_agreement(inbox), D * (D + 1) // 2, np.triu_indices(D)
         pull, stay, inverse = np.empty((R, K, D)), np.empty((R, K, D, D)), np.empty((R, K, D, D))
@@ -240,8 +238,7 @@ class DekrrDdrf(Batched, Decentralized):
 
 def _receivers_of_links(inbox: Inbox) -> NDArray[np.int64]:
     """Which of the agents hears on each link."""
-    receiver: NDArray[np.int64] = inbox.graph.receiver  # type: ignore[union-attr]  # of a method that has `on_links`
-    return receiver
+    return inbox.graph.receiver  # type: ignore[union-attr]  # of a method that has `on_links`
 
 
 def _features_of_all(samples: OwnSamples, omega: Array, phase: Array) -> list[Array]:
@@ -251,5 +248,4 @@ def _features_of_all(samples: OwnSamples, omega: Array, phase: Array) -> list[Ar
 
 def _features_at(samples: OwnSamples, j: int, omega: Array, phase: Array) -> Array:
     """Features (n, D) of omega (d, D) and phase (D,) at the samples of agent j, zero where there is none."""
-    z: Array = np.sqrt(2 / len(phase)) * np.cos(samples.x[j] @ omega + phase) * samples.there[j][:, None]
-    return z
+    return np.sqrt(2 / len(phase)) * np.cos(samples.x[j] @ omega + phase) * samples.there[j][:, None]

@@ -73,8 +73,7 @@ class LinkDkla(Consensus):
 
     def keep(self, held: Array, came: Array) -> Array:
         """z_ij = (z_ij + q_ji) / 2, where q_ji came in: alpha = 1/2."""
-        halfway: Array = (held + came) / 2
-        return halfway
+        return (held + came) / 2
 
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn

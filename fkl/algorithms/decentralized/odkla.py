@@ -82,8 +82,7 @@ class Odkla(OnStreams):
     def _zero_theta(self, common: Common, *agents: int) -> Array:
         """Theta of so many agents, (R, K, N, P), or one for all, (R, N, P)."""
         bank = common.bank
-        zeros: Array = common.xp.zeros((bank.replicates, *agents, bank.kernels, bank.width))
-        return zeros
+        return common.xp.zeros((bank.replicates, *agents, bank.kernels, bank.width))
 
     def proximal(self, common: Common) -> float:
         """Weight 1 / eta of the proximal term, over a horizon of T rounds."""
@@ -108,8 +107,7 @@ class Odkla(OnStreams):
         gradient = 2 * residual[..., None] * z + 2 * self.lam * own.theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
         # The loss is linearised at theta_t, so that the minimum has this closed form.
-        theta: Array = (near * own.theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
-        return theta
+        return (near * own.theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
 
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
@@ -131,5 +129,4 @@ class Odkla(OnStreams):
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every agent."""
-        one = np.ones((world.problem.clients, 1))
-        return tuple(OnFeatures.from_bank(world.bank, r, theta, one) for r, theta in enumerate(state.own.theta))
+        return OnFeatures.of_replicates(world.bank, state.own.theta, np.ones(state.own.theta.shape[:3]))

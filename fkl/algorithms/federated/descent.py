@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from fkl.basics.errors import require
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.kernels import FeatureBank
-from fkl.kernels.functions import OnFeatures
 from fkl.wire.payloads import FeatureGradients, SameForAll
 
 MOST_STEPS = 1000
@@ -140,9 +138,3 @@ class Descent(Federated):
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
         """theta_i <- theta_i - eta mean_k grad L_ik, POF-MKL's eq. (10)."""
         return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
-
-
-def mixture_functions(bank: FeatureBank, theta: Array, weights: Array) -> tuple[OnFeatures, ...]:
-    """Functions of each replicate, from the kernels' theta (R, N, P) and what they are weighed with, (R, K or 1, N)."""
-    learned = zip(theta, weights, strict=True)
-    return tuple(OnFeatures.from_bank(bank, r, one[None], w) for r, (one, w) in enumerate(learned))

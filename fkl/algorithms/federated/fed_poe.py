@@ -99,9 +99,6 @@ class FedPoe(Descent):
         """Of every client sum_i (a w_i theta_i + b v_i theta_ik)'z_i."""
         client: Client = state.client
         weights = softmax(client.log_ab)[..., None] * softmax(client.log_w)  # (R, K, 2, N)
-        learned = []
-        for r, (server, own) in enumerate(zip(state.server.theta, client.theta, strict=True)):
-            a, b = np.moveaxis(weights[r], 1, 0)[..., None]
-            both = a * server + b * own.swapaxes(0, 1)
-            learned.append(OnFeatures.from_bank(world.bank, r, both, np.ones(both.shape[:2])))
-        return tuple(learned)
+        a, b = np.moveaxis(weights, 2, 0)[..., None]
+        both = a * state.server.theta[:, None] + b * client.theta.swapaxes(1, 2)
+        return OnFeatures.of_replicates(world.bank, both, np.ones(both.shape[:3]))

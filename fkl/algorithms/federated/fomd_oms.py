@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import squared_norms
-from fkl.algorithms.federated.descent import mixture_functions
 from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, project_into_balls
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
@@ -109,4 +108,4 @@ class FomdOms(ModelSelection):
         """Of every client the server's kernel that is drawn for it in round t."""
         down = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         one_of_all = down.index.values[..., None] == np.arange(world.bank.kernels)
-        return mixture_functions(world.bank, state.server.theta, one_of_all.astype(np.float64))
+        return OnFeatures.of_replicates(world.bank, state.server.theta[:, None], one_of_all)

@@ -127,8 +127,7 @@ class Pooled(Federated, Learner):
     def functions(self, world: World, state: Any, t: int) -> tuple[OnFeatures, ...]:
         """As the learner's, which has seen the samples of all clients in t rounds."""
         learner: Any = super(Federated, self)
-        learned: tuple[OnFeatures, ...] = learner.functions(at_the_server(world), state, t * world.problem.clients)
-        return learned
+        return learner.functions(at_the_server(world), state, t * world.problem.clients)
 
     def _learner(self, world: World) -> Any:
         """State with which the learner itself starts: the class that comes after this one's own."""

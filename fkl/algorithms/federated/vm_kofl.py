@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fkl.algorithms.base import mixture_norm, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent, mixture_functions
+from fkl.algorithms.federated.descent import Descent
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
@@ -76,4 +76,4 @@ class VmKofl(Descent):
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The server's mixture of its kernels."""
-        return mixture_functions(world.bank, state.server.theta, softmax(state.server.log_w)[:, None])
+        return OnFeatures.of_replicates(world.bank, state.server.theta[:, None], softmax(state.server.log_w)[:, None])

@@ -268,7 +268,7 @@ class Dsg(VerticalMethod):
         inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(-1, common.dimension)
         standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
         sigma: float = 1 / common.dictionary.scales[0]
-        return standard / sigma  # type: ignore[no-any-return]
+        return standard / sigma
 
     def phases(self, common: Common, t: int, holder: int) -> NDArray[np.float64]:
         """Phases b of iteration t, (D,), of a worker's own seed (FDSKL, Algorithm 3, line 2)."""

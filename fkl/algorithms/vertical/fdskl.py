@@ -146,5 +146,4 @@ class Function(NamedTuple):
 
     def decision(self, x: Any) -> Array:
         """Values f of samples (n, d), shape (n,)."""
-        values: Array = cosine_features(x, self.w, self.b) @ self.alpha
-        return values
+        return cosine_features(x, self.w, self.b) @ self.alpha
