@@ -194,12 +194,12 @@ class Learning(VerticalMethod):
 
     Besides `label`, `party` and `assembled` you write the pooled path, which must come to the same model:
 
-    - ``generators(rng, parties, root)``: the random numbers of each party, from those of the pooled path.
     - ``begin(held, rng)``: what is known before the first round, as arrays.
     - ``advance(held, learned, count) -> (learned, model)``: one round with all features x (N, d) at once;
       ``count(kind, sender, receiver, messages, items, size)`` enters the letters that the parties would send.
 
-    You may write `rounds` and `values` (where f of the test rows is cheaper given that of the last model).
+    You may write `rounds`, `generators` (where others than the first active party draw numbers) and `values` (where f
+    of the test rows is cheaper given that of the last model).
     """
 
     @property
@@ -208,8 +208,8 @@ class Learning(VerticalMethod):
         return 1
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """Each party's random numbers, from the pooled path's generator; `root` is the first active party."""
-        raise NotImplementedError
+        """Each party's random numbers: here all are drawn by `root`, the first active party, as by the pooled path."""
+        return [rng if party == root else None for party in range(parties)]
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
         """The rows to learn from."""

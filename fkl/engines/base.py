@@ -36,6 +36,8 @@ class Engine:
     threads: ClassVar[int | None] = None
     """Of the compiled kernels, where a run does not say how many; None for all."""
     has_all_clients: ClassVar[bool] = True
+    speaks: bool = True
+    """Whether this process writes the run's files and prints; of several processes the first one does."""
 
     # Before the rounds
 
@@ -56,11 +58,6 @@ class Engine:
     def opened(self) -> "Iterator[Engine]":
         """Start what it needs, and end it, whatever happens in the block."""
         yield self
-
-    @property
-    def speaks(self) -> bool:
-        """Whether this process writes the run's files and prints: of several, the first alone."""
-        return True
 
     def broadcast(self, value: Any = None) -> Any:
         """What the process that speaks says, to all of them."""

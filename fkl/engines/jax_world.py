@@ -17,7 +17,7 @@ from jax import lax
 from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
 from fkl.basics.errors import FklError
-from fkl.basics.random_streams import Role, Streams
+from fkl.basics.random_streams import Role
 from fkl.contract.held_samples import BatchSamples
 from fkl.contract.world import Algorithm, Common, World
 from fkl.engines.divergence import NotFiniteError
@@ -180,11 +180,11 @@ class Scan:
             [why, *_] = str(error).splitlines()
             raise FklError(f"engine=jax: the rounds of {algorithm.label} cannot be traced: {why}") from None
         if self._of_streams:
-            require_shape("Outcome.y_hat", shown.y_hat, *judge.loss.shape)
-            if shown.loss is not None:
-                require_shape("Outcome.loss", shown.loss, *judge.loss.shape, None)
-        if self._of_streams and judge.kernel_loss is None and shown.loss is not None:
-            judge.kernel_loss = np.zeros(shown.loss.shape)
+            y_hat, loss = shown
+            require_shape("Outcome.y_hat", y_hat, *judge.loss.shape)
+            if loss is not None:
+                require_shape("Outcome.loss", loss, *judge.loss.shape, None)
+                judge.kernel_loss = np.zeros(loss.shape) if judge.kernel_loss is None else judge.kernel_loss
         self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
         # Scans are as long as memory and patience allow, and alike, so that few rounds of the last are for nothing.
         nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
@@ -233,7 +233,9 @@ class Scan:
 
         streams, problem = self._world.streams, self._world.problem
         samples = tuple(zip(*(problem.round(t) for t in rounds), strict=True)) if self._of_streams else ()
-        drawn = tuple(filled([asked.of_round(streams, t) for t in rounds]) for asked in self._asked)
+        drawn = tuple(
+            filled([getattr(streams, asked.how)(asked.role, t, *asked.given) for t in rounds]) for asked in self._asked
+        )
         return Given(filled(rounds), filled([True] * len(rounds)), tuple(map(filled, samples)), drawn)
 
     def _rounds(self, fixed: _Fixed, carried: Any, given: Given) -> Any:
@@ -258,7 +260,7 @@ class Scan:
     def _first_round(self, fixed: _Fixed, state: Any, given: Given) -> Any:
         one = jax.tree.map(lambda values: values[0], given)
         _, outcome = self._step(fixed, rebuilt(self._state, state), one, None)
-        return _Outcome(outcome.y_hat, outcome.loss) if self._of_streams else outcome
+        return (outcome.y_hat, outcome.loss) if self._of_streams else outcome
 
     def _step(self, fixed: _Fixed, state: Any, given: Given, drawn: Iterator[Array] | None) -> tuple[Any, Any]:
         """A traced round of the method, in a world of stand-ins; the first, of nothing drawn, to see what it asks."""
@@ -287,13 +289,6 @@ def _fields(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-class _Outcome(NamedTuple):
-    """Of an `Outcome` what tells its shapes."""
-
-    y_hat: Array
-    loss: Array | None
-
-
 _newest: dict[str, Any] = {}
 """The program that was compiled last, by its text: replicates that run after others mostly have the same."""
 
@@ -320,10 +315,6 @@ class _Drawn(NamedTuple):
     how: str
     role: Role
     given: tuple[Any, ...]
-
-    def of_round(self, streams: Streams, t: int) -> Array:
-        """Those of round t."""
-        return getattr(streams, self.how)(self.role, t, *self.given)
 
 
 class _Streams:
@@ -450,7 +441,8 @@ class _Samples:
     def minimise(self, c: Any, v: Array, start: Array) -> Array:
         """The minimiser, which the first round asks for and later rounds apply."""
         if not self._knows:
-            self.minimiser = self._held.loss.minimiser(self._held.rows, c).as_arrays
+            made = self._held.loss.minimiser(self._held.rows, c)
+            self.minimiser = replace(made, ridge=made.ridge.as_arrays)
             return v
         return self.minimiser(v, start)
 

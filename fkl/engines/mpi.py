@@ -11,8 +11,9 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +55,7 @@ class Ranks:
     """
 
     def __init__(self, comm: Any) -> None:
-        self._comm = comm
+        self.comm = comm
         self.number, self.size = int(comm.rank), int(comm.size)
         self.bytes_summed = 0
 
@@ -68,7 +69,7 @@ class Ranks:
         some = min(self.size, -(-clients // CLIENT_TILE))
         if some == self.size:
             return self
-        mine = self._comm.Split(int(self.number >= some), self.number)
+        mine = self.comm.Split(int(self.number >= some), self.number)
         return Ranks(mine) if self.number < some else None
 
     def mine(self, clients: int) -> range:
@@ -91,54 +92,46 @@ class Ranks:
             total = np.array(sum_in_order(rows))
         else:
             total = np.empty(rows.shape[1])
-            self._comm.Recv(total, self.number - 1)
+            self.comm.Recv(total, self.number - 1)
             for row in rows:
                 total += row
         last = self.size - 1
         if self.number < last:
-            self._comm.Send(total, self.number + 1)
-        self._comm.Bcast(total, last)
+            self.comm.Send(total, self.number + 1)
+        self.comm.Bcast(total, last)
         self.bytes_summed += total.nbytes
         ends = np.cumsum([one[0].size for one in terms])[:-1]
         return [part.reshape(one.shape[1:]) for part, one in zip(np.split(total, ends), terms, strict=True)]
 
     def least(self, number: int) -> int:
         """The smallest of a number that each rank has."""
-        return int(min(self._comm.allgather(number)))
+        return int(min(self.comm.allgather(number)))
 
-    def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The largest of each entry over all ranks."""
+    def reduced(self, values: NDArray[Any], how: str) -> NDArray[Any]:
+        """Of each entry the SUM, or the MAX, over all ranks."""
         from mpi4py import MPI
 
-        found = np.array(values, np.float64)
-        self._comm.Allreduce(MPI.IN_PLACE, found, MPI.MAX)
+        found = np.array(values)
+        self.comm.Allreduce(MPI.IN_PLACE, found, getattr(MPI, how))
         return found
 
     def say(self, words: Any = None) -> Any:
         """What the first rank says, to all."""
-        return self._comm.bcast(words, 0)
+        return self.comm.bcast(words, 0)
 
     def all_say(self, words: Any) -> list[Any]:
         """What each rank says, to all."""
-        return self._comm.allgather(words)
-
-    def summed_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Counts added up over all ranks."""
-        from mpi4py import MPI
-
-        found = np.array(counts, np.int64)
-        self._comm.Allreduce(MPI.IN_PLACE, found, MPI.SUM)
-        return found
+        return self.comm.allgather(words)
 
     def gather_clients(self, values: NDArray[Any]) -> NDArray[Any]:
         """What each rank knows of its clients, (R, K, ...), of all of them on the first rank; elsewhere as it is."""
         own = np.ascontiguousarray(np.moveaxis(values, 1, 0))
-        sizes = [int(size) for size in self._comm.allgather(own.size)]
+        sizes = [int(size) for size in self.comm.allgather(own.size)]
         if not self.first:
-            self._comm.Gatherv(own, None)
+            self.comm.Gatherv(own, None)
             return values
         found = np.empty((sum(sizes) // max(own[0].size, 1), *own.shape[1:]), own.dtype)
-        self._comm.Gatherv(own, (found, sizes))
+        self.comm.Gatherv(own, (found, sizes))
         return np.ascontiguousarray(np.moveaxis(found, 0, 1))
 
     def gather_ledger(self, ledger: Ledger) -> Ledger:
@@ -148,22 +141,18 @@ class Ranks:
         everyone = max((tally.shape[1] for tally in found.values()), default=clients)
         made = Ledger(rounds, replicates, everyone, ledger.cost, tuple(ledger.tallies))
         for name, whole in made.tallies.items():
-            whole.by_client, whole.by_round = found[name], self.summed_counts(ledger.tallies[name].by_round)
+            whole.by_client, whole.by_round = found[name], self.reduced(ledger.tallies[name].by_round, "SUM")
         made.seconds = ledger.seconds
         for kinds_there in self.all_say(ledger.kinds):
             for kind, scalars in kinds_there.items():
                 made.kinds[kind] = made.kinds.get(kind, 0) + scalars
         return made
 
-    def end_all(self) -> None:
-        """End every rank, with exit code 2."""
-        self._comm.Abort(2)
-
     def gone_within(self, seconds: float) -> bool:
         """Whether every rank has come to this line, in so many seconds from now."""
-        if self._comm.size == 1:
+        if self.comm.size == 1:
             return True
-        request, until = self._comm.Ibarrier(), time.monotonic() + seconds
+        request, until = self.comm.Ibarrier(), time.monotonic() + seconds
         while not request.Test():
             if time.monotonic() > until:
                 return False
@@ -205,7 +194,7 @@ class OverRanks(Channel):
             return None
         parts: list[Any] = [part for _, payloads in kinds(message) for part in payloads]
         letter = _Letter(self._ranks, parts)
-        of_all: list[Any] = [_OfAll(letter, place) for place in range(len(parts))]
+        of_all: list[Any] = [SimpleNamespace(mean=partial(letter.mean, place)) for place in range(len(parts))]
         return rebuilt(message, of_all)
 
     def any_answer(self, heard: Array, together: int) -> bool:
@@ -222,11 +211,11 @@ class SlowestOfAll(CostModel):
     def seconds(self, messages: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.float64]:
         """As `CostModel.seconds`, of this rank's clients."""
         assert self.ranks is not None
-        return self.ranks.largest(super().seconds(messages, size))
+        return self.ranks.reduced(super().seconds(messages, size), "MAX")
 
 
 class _Letter:
-    """Payloads that came up together: the means of all are made in one exchange, when the first is asked for."""
+    """Payloads of all clients that came up together: one exchange makes the means of all when one is asked for."""
 
     def __init__(self, ranks: Ranks, payloads: Sequence[Summable]) -> None:
         self._ranks, self._payloads = ranks, payloads
@@ -244,17 +233,6 @@ class _Letter:
             self._share = share
             self._means = [payload.of_sums(*part) for payload, part in zip(self._payloads, parts, strict=True)]
         return self._means[place]
-
-
-class _OfAll:
-    """A payload of all clients, of which a server may ask the mean alone."""
-
-    def __init__(self, letter: _Letter, place: int) -> None:
-        self._letter, self._place = letter, place
-
-    def mean(self, share: Array) -> Array:
-        """Sum over all clients, weighted by share (K,), which each rank has of its own."""
-        return self._letter.mean(self._place, share)
 
 
 class CommonCheckpoint(Checkpoint):
@@ -362,13 +340,8 @@ class OnRanks(Mpi):
     has_all_clients: ClassVar[bool] = False
 
     def __init__(self, ranks: Ranks, again: Callable[[], Experiment] | None = None) -> None:
-        self._ranks = ranks
+        self._ranks, self.speaks = ranks, ranks.first
         self._again = None if again is None else cache(again)
-
-    @property
-    def speaks(self) -> bool:
-        """Of the first rank."""
-        return self._ranks.first
 
     def broadcast(self, value: Any = None) -> Any:
         """What the first rank says."""
@@ -467,6 +440,6 @@ def ending_together(ranks: Ranks) -> Iterator[None]:
             print(end="", file=sys.stdout, flush=True)
             words = f"fkl: {' '.join(str(error).split())}\n" if isinstance(error, FklError) else traceback.format_exc()
             os.write(_LOUD[-1], words.encode())
-            ranks.end_all()
+            ranks.comm.Abort(2)  # every rank, with exit code 2
         raise
     ranks.gone_within(float("inf"))

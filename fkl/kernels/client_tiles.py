@@ -18,6 +18,12 @@ def tiles(clients: int) -> Iterator[slice]:
     return (slice(start, start + CLIENT_TILE) for start in range(0, clients, CLIENT_TILE))
 
 
+def row_blocks(rows: int, values: int, most: int) -> Iterator[slice]:
+    """Runs of rows, each of so many values, that have at most so many values together, but a row at least."""
+    several = max(1, most // max(1, values))
+    return (slice(start, min(start + several, rows)) for start in range(0, rows, several))
+
+
 def tile_sums(values: Array) -> Array:
     """Sums over the tiles of clients of an array (..., K): (tiles, ...)."""
     return by_tile(lambda tile: tile.sum(axis=-1), (values, -1))

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.kernels.bank import FeatureBank
+from fkl.kernels.centres import CentreBank
 from fkl.kernels.threads import in_parts, share, wake_for
 from fkl.kernels.traceable import namespace, traced
 
@@ -21,22 +22,8 @@ PRODUCTS_A_FEATURE = 16
 """Products of a matrix with a vector that take as long as one feature."""
 
 
-class Space(Protocol):
-    """What samples are mapped to: a bank of one kernel's random features, or what centres span."""
-
-    @property
-    def replicates(self) -> int:
-        """R."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """P."""
-        ...
-
-    def features(self, x: Array) -> Array:
-        """Phi of x (n, d), (R, 1, n, P)."""
-        ...
+Space = FeatureBank | CentreBank
+"""What samples are mapped to: a bank of one kernel's random features, or what centres span."""
 
 
 @dataclass(frozen=True)

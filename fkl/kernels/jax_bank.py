@@ -68,21 +68,14 @@ class JaxBank(FeatureBank):
     def predict(self, x: Array, theta: Array) -> Array:
         """theta_i' z_i(x_k) of all replicates, (R, K, N)."""
         by_map = self.split(theta.astype(self.precision))[..., None, :]  # (R, N, maps, 1, D), beside a tile's features
-
-        def work(z: Array, theta: Array) -> Array:
-            return (z * theta).sum(axis=(0, -1))
-
-        (f,) = self._each(lambda *given: (work(*given),), x, [by_map])
+        (f,) = self._each(lambda z, theta: ((z * theta).sum(axis=(0, -1)),), x, [by_map])
         return self._by_client(f, len(x))
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> Array:
         """Sum over clients of share_k update[r, k, i] z_i(x_k), (R, N, width)."""
         weight = update if share is None else update * share[:, None]
-
-        def work(z: Array, weight: Array) -> Array:
-            return (weight[:, None] * z).sum(axis=-2)
-
-        (sums,) = self._each(lambda *given: (work(*given),), x, [], [weight.astype(self.precision).swapaxes(1, 2)])
+        by_kernel = weight.astype(self.precision).swapaxes(1, 2)
+        (sums,) = self._each(lambda z, weight: ((weight[:, None] * z).sum(axis=-2),), x, [], [by_kernel])
         added = sums.astype(np.float64).sum(axis=2)  # tile by tile, in the order of the compiled program
         return added.reshape(*added.shape[:2], -1)
 

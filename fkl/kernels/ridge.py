@@ -7,6 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.threads import at_most
 
@@ -59,7 +60,7 @@ def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, 
     within = dictionary.gram(i, landmarks, landmarks)
     root = scipy.linalg.cholesky(within + 1e-9 * np.eye(len(within)), lower=True)
 
-    blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, len(x), BLOCK_ROWS)]
+    blocks = list(row_blocks(len(x), 1, BLOCK_ROWS))
     covariance = len(x) * lam * np.eye(len(landmarks)) + 1e-12 * np.eye(len(landmarks))
     correlation = np.zeros(len(landmarks))
     for block in blocks:

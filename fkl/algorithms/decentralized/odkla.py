@@ -89,25 +89,23 @@ class Odkla(OnStreams):
         return float(np.sqrt(common.rounds)) if self.eta is None else 1 / self.eta
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:
-        """Predict with theta_t, see y, and move to theta_{t+1} beside the neighbours' theta_t."""
+        """Predict with theta_t, see y, and move to theta_{t+1} beside the neighbours' theta_t.
+
+        It minimises grad L_t'theta + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta - middle_in|^2.
+        Middles are (theta_i + theta_n) / 2, of what travelled. So theta_{t+1} is theta_t less
+        (grad L_t + gamma + rho sum_n (theta_i - theta_n)) / (1 / eta + 2 rho d).
+        """
         xp, theta = common.xp, own.theta
         z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
         f = xp.einsum("rknp,rknp->rkn", z, theta)
         residual, squared_norm = f - samples.y[:, None], xp.einsum("rknp,rknp->rkn", theta, theta)
         outcome = Outcome(f[..., 0], residual**2 + self.lam * squared_norm, lambda: squared_norm[..., 0])
-        return State(self.primal(common, own, inbox, z, residual), own.gamma, own.theta_hat), outcome
-
-    def primal(self, common: Common, own: State, inbox: Inbox, z: Array, residual: Array) -> Array:
-        """Minimise grad L_t'theta + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta - middle_in|^2.
-
-        Middles are (theta_i + theta_n) / 2, of what travelled. So theta_{t+1} is theta_t less
-        (grad L_t + gamma + rho sum_n (theta_i - theta_n)) / (1 / eta + 2 rho d).
-        """
         near, d = self.proximal(common), inbox.degree[:, None, None]
-        gradient = 2 * residual[..., None] * z + 2 * self.lam * own.theta
+        gradient = 2 * residual[..., None] * z + 2 * self.lam * theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
         # The loss is linearised at theta_t, so that the minimum has this closed form.
-        return (near * own.theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
+        moved = (near * theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
+        return State(moved, own.gamma, own.theta_hat), outcome
 
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from fkl.basics.errors import require
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.wire.payloads import FeatureGradients, SameForAll
+from fkl.kernels.bank import Stepped
+from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
 
 MOST_STEPS = 1000
 """Local steps in a round."""
@@ -26,6 +27,14 @@ class Parameters:
 class Gradients:
     """A client's gradients of the kernels that it sends, or of all."""
 
+    theta: FeatureGradients
+
+
+@dataclass(frozen=True)
+class LossesAndGradients:
+    """A client's losses (R, K, N), and its gradients, of all kernels or of those that it was sent."""
+
+    losses: PerClient
     theta: FeatureGradients
 
 
@@ -125,6 +134,14 @@ class Descent(Federated):
             residual = residual - 2 * step * (length * residual + self.lam * (residual + y[:, None]))
             a, b = (1 - 2 * step * self.lam) * a, b - step * c
         return c_sum, a_sum
+
+    def own_steps(self, common: Common, samples: Samples, theta: Array) -> Stepped:
+        """E steps of each client on its own theta (R, N, K, P), used up; predictions and |theta|^2 before the first."""
+        here, step = samples.present.astype(np.float64), self.step_factor * self.rate(common.rounds)
+        f, squared_norm, theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam)
+        for _ in range(self.local_steps - 1):
+            theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam)[2]
+        return f, squared_norm, theta
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """theta_i = 0; clients hold nothing."""

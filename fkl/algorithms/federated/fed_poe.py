@@ -77,11 +77,7 @@ class FedPoe(Descent):
         """Predict with both mixtures together, weigh all anew, learn alone, and send the gradients of the server's."""
         bank, xp, theta, y = common.bank, common.xp, down.theta.values, samples.y[:, None]
         together = bank.predict(samples.x, theta)
-        # The client's own kernels: predictions and |theta|^2 before its steps, and theta after them.
-        present, keys = samples.present.astype(np.float64), (self.step_factor * self.rate(common.rounds), self.lam)
-        alone, own_norm, own = bank.descend(samples.x, samples.y, present, client.theta, *keys)
-        for _ in range(self.local_steps - 1):
-            own = bank.descend(samples.x, samples.y, present, own, *keys)[2]
+        alone, own_norm, own = self.own_steps(common, samples, client.theta)
         f = xp.stack([together, alone], axis=2)  # (R, K, 2, N)
         norms = xp.stack([xp.broadcast_to(squared_norms(theta)[:, None], alone.shape), own_norm], axis=2)
         w, ab = softmax(client.log_w), softmax(client.log_ab)

@@ -271,11 +271,6 @@ class Solution:
         """The ratio lambda / N, (A, n): what stays when samples of lambda = 0 are dropped and N becomes smaller."""
         return self.lam / self.problem.N
 
-    @property
-    def critical(self) -> Flags:
-        """Algorithm 2's samples to send, lambda_n > 0, (A, n)."""
-        return self.lam > 0
-
     def model(self, problem: int = 0) -> Model:
         """Function of one of the problems, without the nodes where alpha = 0."""
         quadrature, alpha = self.problem.quadrature, self.alpha[problem]

@@ -98,7 +98,7 @@ class SplitWorker(Worker):
         if factor is None:
             return None
         # l and l' send each other factors under the dealer's masks, and end up with shares whose sum is u'v.
-        whole = whole_of(factor)
+        whole = np.round(factor * 2.0**PLACES).astype(np.int64).view(np.uint64)
         if own.number == root:
             r = self.first_mask(s, shape)
             wire.send(apart, MaskedFactor(whole + r, (s,)))
@@ -141,11 +141,6 @@ def summed_words(products: Whole) -> Whole:
 def turns_of(angle: Array) -> Whole:
     """Fraction of a turn in 53 bits, so that 2^64 is a whole turn."""
     return ((angle / TURN % 1.0) * 2.0**53).astype(np.uint64) << np.uint64(11)
-
-
-def whole_of(values: Array) -> Whole:
-    """Factors as integers, of `PLACES` binary places."""
-    return np.round(values * 2.0**PLACES).astype(np.int64).view(np.uint64)
 
 
 def factor_of(whole: Whole) -> Array:

@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.boosting_letters import Choice, Key, Left, Statistics, Sums
-from fkl.algorithms.vertical.boosting_pooled import Boosting, Pooled
+from fkl.algorithms.vertical.boosting_pooled import Boosting, Choice, Key, Left, Pooled, Statistics, Sums
 from fkl.algorithms.vertical.boosting_trees import (
     FRACTION_BITS,
     LEAF,
@@ -26,11 +25,12 @@ from fkl.algorithms.vertical.boosting_trees import (
     coded_statistics,
 )
 from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, require_key_bits
-from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
+from fkl.algorithms.vertical.messages import Array, Count, Integers
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.sums import Part, values_of_letter
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
+from fkl.wire.letters import Letter
 
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
 """Sums of so many g, each at most 1 in magnitude, are exact in 64 bits."""
@@ -122,8 +122,8 @@ class SecureBoost(Learning):
     def advance(self, held: Held, learned: Boosting, count: Count) -> tuple[Boosting, Forest]:
         """One tree."""
         world = replace(learned.world, count=count)
-        if not learned.trees:
-            world.send_key()
+        for party in world.passive if world.keys.public and not learned.trees else ():
+            Key.book(count, world.active, party, 1, width=len(world.keys.public))
         tree, gain = self._grow_tree(world, held.y, learned.f)
         trees = (*learned.trees, tree)
         return Boosting(learned.world, learned.f + gain, trees), Forest(trees, replace(world.keys.operations))
@@ -134,10 +134,6 @@ class SecureBoost(Learning):
         for tree in model.trees[done:]:
             f = f + tree.decision(x, rows)
         return f, (len(model.trees), f)
-
-    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """Nobody draws anything."""
-        return [None] * parties
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """The active party's part, or a passive one's."""
