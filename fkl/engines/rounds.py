@@ -1,4 +1,4 @@
-"""The loop over replicates, some of which run together: whoever plays their rounds, this is done once."""
+"""The loop over replicates, some of which run together. It is the same for all engines."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from fkl.tasks import Judge
 from fkl.wire import Ledger
 
 EARLY = 10
-"""Rounds in which a step of usual size drives nothing away: what is not finite so soon is named."""
+"""Rounds in which no step of usual size makes numbers diverge: an array that is not finite by then is named."""
 
 
 class Learned(NamedTuple):
@@ -32,9 +32,9 @@ class Learned(NamedTuple):
     Parameters
     ----------
     function : Function
-        In the numbers that methods see.
+        Of the scaled numbers that methods see.
     scale : Scale
-        What led to these.
+        The scaling of these numbers.
     """
 
     function: Function
@@ -43,7 +43,7 @@ class Learned(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """What the loop brings back from replicates that ran together."""
+    """Results of replicates that ran together."""
 
     judge: Judge
     ledger: Ledger
@@ -67,7 +67,7 @@ class Chunk:
 
 @dataclass
 class InProgress:
-    """Replicates that run together, between two rounds: what a checkpoint keeps of them.
+    """Replicates that run together, between two rounds, as a checkpoint keeps them.
 
     Parameters
     ----------
@@ -99,25 +99,25 @@ def simulate(
     watch: Callable[[Chunk, int], object] | None = None,
     keep_functions: bool = False,
 ) -> Iterator[Chunk]:
-    """Have all replicates played by the experiment's engine, `chunk` at a time.
+    """Let the experiment's engine play all replicates, `chunk` at a time.
 
-    The numbers depend on neither chunk, threads nor checkpoints.
+    The results do not depend on chunk, threads or checkpoints.
 
     Parameters
     ----------
     experiment : Experiment
     threads : int or None
-        Most that the compiled kernels use; None for all there are.
+        Most threads that the compiled kernels use; None for all that there are.
     chunk : int or None
         Replicates that run together; None for as many as the task's `room`, and half the free memory, seem to hold.
     advance : callable
-        Told the number of replicate rounds done after each round.
+        Called after each round with the number of replicate rounds done since the last call.
     checkpoint : Checkpoint or None
-        Where to keep what is done, and to go on from.
+        Where results so far are kept, and where the run goes on from.
     watch : callable or None
-        Shown, after each round and outside the clock, the replicates under way and how many rounds they did.
+        Called after each round, outside the clock, with the replicates under way and their number of rounds.
     keep_functions : bool
-        Whether to bring back what was learned.
+        Whether to return the learned functions.
 
     Yields
     ------
@@ -154,8 +154,8 @@ def simulate(
             except NotFiniteError:
                 failed = engine.gathered(played)
                 early = in_progress.t < EARLY and engine.has_all_clients
-                hole = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
-                raise DivergedError(experiment.algorithm, failed, in_progress.t, hole) from None
+                not_finite = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
+                raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
             if keep_functions:
                 algorithm: Any = experiment.algorithm
                 try:

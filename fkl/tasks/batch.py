@@ -162,11 +162,6 @@ class TestedBooks(Books):
     """Books of clients that are tested on samples of their own; thetas of some rounds are judged together.
 
     A subclass judges `pending` rounds, those from `first_pending` on, in `judge_pending`.
-
-    Parameters
-    ----------
-    problem : Batch
-    replicates : int
     """
 
     def __init__(self, problem: Batch, replicates: int) -> None:
