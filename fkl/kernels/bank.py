@@ -64,10 +64,10 @@ class FeatureBank:
     @property
     def width(self) -> int:
         """Length of z_i(x): 2D for pairs, D for the cosine map."""
-        return self.rho.shape[-1] * self._maps
+        return self.rho.shape[-1] * self._map_count
 
     @property
-    def _maps(self) -> int:
+    def _map_count(self) -> int:
         return 1 if self.phase.size else 2
 
     @property
@@ -85,7 +85,7 @@ class FeatureBank:
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
         """theta_i' z_i(x_k) for x (K, d) and theta (R, N, width): shape (R, K, N)."""
         f = np.matmul(self.features(x), theta.astype(self.precision)[..., None])[..., 0]
-        return _by_client(f)
+        return _clients_first(f)
 
     def squared_norms(self, x: Array) -> NDArray[np.float64]:
         """|z_i(x_k)|^2 for x (K, d): shape (R, K, N).
@@ -136,7 +136,7 @@ class FeatureBank:
         squared_norm = (theta**2).sum(-1)
         own = np.broadcast_to(step, (self.replicates, len(x), self.kernels)).swapaxes(1, 2)[..., None]
         theta -= own * (share > 0)[:, None] * gradient
-        return _by_client(f), _by_client(squared_norm), theta
+        return _clients_first(f), _clients_first(squared_norm), theta
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
         """Let every kernel follow one stream: predict x_b, see y_b, take a gradient step, and so on.
@@ -195,7 +195,7 @@ class FeatureBank:
         """theta_i'z_i(x_k) and |root_i z_i(x_k)|^2 of x (K, d), theta (R, N, P), root (R, N, P, P): (R, K, N) both."""
         z = self.features(x).astype(np.float64)
         mean = np.matmul(z, theta[..., None])[..., 0]
-        return _by_client(mean), _by_client((np.matmul(z, root.swapaxes(2, 3)) ** 2).sum(axis=-1))
+        return _clients_first(mean), _clients_first((np.matmul(z, root.swapaxes(2, 3)) ** 2).sum(axis=-1))
 
     def posterior(
         self, gram: Array, pull: Array, noise: Array
@@ -234,7 +234,7 @@ class FeatureBank:
 
     def split(self, theta: Array) -> Array:
         """View (..., width) as (..., maps, D): sine and cosine parts apart."""
-        return theta.reshape(*theta.shape[:-1], self._maps, -1)
+        return theta.reshape(*theta.shape[:-1], self._map_count, -1)
 
     @cached_property
     def draws(self) -> tuple[Array, Array]:
@@ -260,7 +260,7 @@ def without_negative(gram: Array) -> Array:
     return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))
 
 
-def _by_client(told: Array) -> NDArray[np.float64]:
+def _clients_first(told: Array) -> NDArray[np.float64]:
     """From (R, N, K) to (R, K, N)."""
     return np.ascontiguousarray(told.swapaxes(1, 2), np.float64)
 
@@ -372,10 +372,14 @@ class CompiledBank(FeatureBank):
 
         samples, *draws = self._operands(x)
         found = compiled.usual(samples)
-        return samples, None if found is None else compiled.Usual(*map(read_only, (*found, self._sums))), *draws
+        return (
+            samples,
+            None if found is None else compiled.Usual(*map(read_only, (*found, self._frequency_sums))),
+            *draws,
+        )
 
     @cached_property
-    def _sums(self) -> Array:
+    def _frequency_sums(self) -> Array:
         """Of frequencies over features, (R, N or 1, D)."""
         return self.rho.sum(axis=2, dtype=np.float64).astype(self.rho.dtype)
 

@@ -237,12 +237,12 @@ class Ridge:
         if isinstance(self.matrix, Symmetric):
             return self.matrix.times(v)
         if self.matrix.shape[2] == self.matrix.shape[3]:
-            return _products(self.matrix, v)
-        inner = _products(self.matrix, v)
-        return (v - _products(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
+            return _products_with_vectors(self.matrix, v)
+        inner = _products_with_vectors(self.matrix, v)
+        return (v - _products_with_vectors(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
 
 
-def _products(matrix: Array, v: Array) -> Array:
+def _products_with_vectors(matrix: Array, v: Array) -> Array:
     """Matrices (R, K, m, n) times vectors (R, K, n), (R, K, m)."""
     if traced(v):
         return namespace(v).matmul(matrix, v[..., None])[..., 0]

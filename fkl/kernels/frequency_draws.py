@@ -39,7 +39,7 @@ def orthogonal(family: str, dimension: int, count: int, generator: np.random.Gen
     """
     blocks = []
     for _ in range(-(-count // dimension)):
-        directions = _rotation(dimension, generator)
+        directions = _random_rotation(dimension, generator)
         blocks.append(directions * np.linalg.norm(generator.standard_normal((dimension, dimension)), axis=0))
     return np.concatenate(blocks, axis=1)[:, :count]
 
@@ -87,7 +87,7 @@ def quadrature(family: str, dimension: int, count: int, generator: np.random.Gen
     features do not (Munkhoeva et al.); simplices are best for positive features (Reid et al., Simplex Random Features,
     2023), but the cosines of two frequencies do not know the sign of the angle between them.
     """
-    bases = [_rotation(dimension, generator) for _ in range(-(-count // dimension))]
+    bases = [_random_rotation(dimension, generator) for _ in range(-(-count // dimension))]
     strata = (generator.permutation(count) + generator.random(count)) / count
     lengths = np.sqrt(2 * scipy.special.gammaincinv(dimension / 2, np.minimum(strata, 1 - HALF_A_ROUNDING)))
     directions: Array = np.concatenate(bases, axis=1)[:, :count]
@@ -105,7 +105,7 @@ OF_ANY_FAMILY = ("iid", "quasi")
 """Draws that go coordinate by coordinate."""
 
 
-def _rotation(size: int, generator: np.random.Generator) -> Array:
+def _random_rotation(size: int, generator: np.random.Generator) -> Array:
     """An orthogonal matrix, uniform over all of them."""
     q, r = np.linalg.qr(generator.standard_normal((size, size)))
     return q * np.sign(np.diag(r))

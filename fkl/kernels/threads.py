@@ -31,7 +31,7 @@ def at_most(threads: int | None) -> Iterator[None]:
     before, available = _limit, numba.config.NUMBA_NUM_THREADS
     _limit = min(threads or available, available)
     try:
-        with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
+        with _thread_libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
             yield
     finally:
         _limit = before
@@ -39,7 +39,7 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def _libraries(modules: int) -> ThreadpoolController:
+def _thread_libraries(modules: int) -> ThreadpoolController:
     """Libraries with threads of their own; looked for anew, for some 5 ms, where something was imported since."""
     return ThreadpoolController()
 
@@ -67,7 +67,7 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
     *others, mine = pairwise(ends)
     done: SimpleQueue[BaseException | None] = SimpleQueue()
     for part in others:  # in the caller's context, which holds what numpy is to do about overflow
-        _waiting().put((copy_context(), done, work, *part, *arguments))
+        _request_queue().put((copy_context(), done, work, *part, *arguments))
     try:
         work(*mine, *arguments)
     finally:
@@ -86,7 +86,7 @@ def in_parts(work: Callable[[int, int], object], count: int, elements: int | Non
 
 
 @cache
-def _waiting() -> SimpleQueue[Any]:
+def _request_queue() -> SimpleQueue[Any]:
     """What threads that stay wait at: new ones would have BLAS set up its buffers anew at every call.
 
     A queue and no executor, whose futures and locks cost a tenth of a short round.
@@ -95,16 +95,16 @@ def _waiting() -> SimpleQueue[Any]:
 
     queue: SimpleQueue[Any] = SimpleQueue()
     for _ in range(numba.config.NUMBA_NUM_THREADS):
-        Thread(target=_serve, args=(queue,), daemon=True).start()
+        Thread(target=_serve_queue, args=(queue,), daemon=True).start()
     return queue
 
 
-def _serve(queue: SimpleQueue[Any]) -> None:
+def _serve_queue(queue: SimpleQueue[Any]) -> None:
     while True:
-        _answer(*queue.get())  # in a function, whose arrays are let go of while this waits
+        _run_request(*queue.get())  # in a function, whose arrays are let go of while this waits
 
 
-def _answer(context: Context, done: SimpleQueue[Any], work: Callable[..., object], *given: Any) -> None:
+def _run_request(context: Context, done: SimpleQueue[Any], work: Callable[..., object], *given: Any) -> None:
     try:
         context.run(work, *given)
         done.put(None)

@@ -69,7 +69,7 @@ def parts(value: Any) -> Parts:
     """The arrays of a state, or of whatever else is made of dataclasses, tuples, lists and dictionaries."""
     if isinstance(value, np.ndarray) or traced(value):
         return (value,)
-    return tuple(part for inner in _inside(value) for part in parts(inner))
+    return tuple(part for inner in _inner_values(value) for part in parts(inner))
 
 
 def rebuilt(value: Any, others: Any) -> Any:
@@ -80,7 +80,7 @@ def rebuilt(value: Any, others: Any) -> Any:
     return made
 
 
-def _inside(value: Any) -> list[Any]:
+def _inner_values(value: Any) -> list[Any]:
     if is_dataclass(value) and not isinstance(value, type):
         return [getattr(value, field.name) for field in fields(value)]
     if isinstance(value, dict):
@@ -91,7 +91,7 @@ def _inside(value: Any) -> list[Any]:
 def _rebuilt(value: Any, found: Any) -> Any:
     if isinstance(value, np.ndarray) or traced(value):
         return next(found)
-    inside = [_rebuilt(inner, found) for inner in _inside(value)]
+    inside = [_rebuilt(inner, found) for inner in _inner_values(value)]
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **dict(zip((field.name for field in fields(value)), inside, strict=True)))
     if isinstance(value, dict):

@@ -71,7 +71,7 @@ class BatchTask(Task):
         return bool(self.problem.loss == "logistic")
 
     def sample_rows(self, count: int) -> Array:
-        """Every so manieth of those that are learned from."""
+        """Training samples at even distances."""
         x = self.problem.part(True)[0]
         return x[:: -(-len(x) // count)]
 

@@ -183,19 +183,16 @@ def _turns_of_angles(angle: Array) -> NDArray[np.uint32]:
     return words
 
 
-def _cosines_of_angles(angle: Array) -> Array:
-    """Features (n, 2 D) of angles (n, D)."""
-    samples, D = angle.shape
-    features = np.empty((samples, 2 * D))
-    _write_cosines_and_sines(angle, 1 / np.sqrt(D), features[:, :D], features[:, D:])
-    return features
-
-
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})  # type: ignore[untyped-decorator]
-def _write_cosines_and_sines(angle: Array, scale: float, cosine: Array, sine: Array) -> None:
-    """In double precision, as Cephes' sin.c and cos.c: numpy takes several times as long, one value after another."""
-    for i in range(len(angle)):
-        for k in range(angle.shape[1]):
+def _cosines_of_angles(angle: Array) -> Array:
+    """Features (n, 2 D) of angles (n, D), in double precision, as Cephes' sin.c and cos.c.
+
+    numpy takes several times as long, one value after another.
+    """
+    samples, D = angle.shape
+    features, scale = np.empty((samples, 2 * D)), 1 / np.sqrt(D)
+    for i in range(samples):
+        for k in range(D):
             x = angle[i, k]
             quadrant = np.rint(x * (2 / np.pi))
             r = ((x - quadrant * PIO2[0]) - quadrant * PIO2[1]) - quadrant * PIO2[2]
@@ -206,5 +203,6 @@ def _write_cosines_and_sines(angle: Array, scale: float, cosine: Array, sine: Ar
             s, c = r + r * z * s, 1 - 0.5 * z + z * z * c
             quadrant -= 4 * np.floor(quadrant / 4)  # 0, 1, 2 or 3
             odd = (quadrant == 1) | (quadrant == 3)
-            sine[i, k] = (c if odd else s) * (-scale if quadrant >= 2 else scale)
-            cosine[i, k] = (s if odd else c) * (-scale if (quadrant == 1) | (quadrant == 2) else scale)
+            features[i, D + k] = (c if odd else s) * (-scale if quadrant >= 2 else scale)
+            features[i, k] = (s if odd else c) * (-scale if (quadrant == 1) | (quadrant == 2) else scale)
+    return features
