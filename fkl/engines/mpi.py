@@ -36,7 +36,7 @@ from fkl.wire.payloads import PerClient, Selected, Summable, kinds, rebuilt, rec
 
 Array = NDArray[np.floating]
 GRACE_S = 2.0
-"""How long a rank that fails waits for the others to fail alike, before it ends them."""
+"""Seconds in which the other ranks may fail as well, before a rank that failed ends them."""
 PAUSE_S = 0.01
 NUMBERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 """Where MPICH, those that speak PMIx, and Open MPI say which of its processes this is."""
@@ -65,7 +65,7 @@ class Ranks:
         return self.number == 0
 
     def with_clients(self, clients: int) -> "Ranks | None":
-        """Those of the ranks that have any of so many clients; None for one that has none."""
+        """The ranks that have any of so many clients; None on a rank that has no client."""
         some = min(self.size, -(-clients // CLIENT_TILE))
         if some == self.size:
             return self
@@ -73,7 +73,7 @@ class Ranks:
         return Ranks(mine) if self.number < some else None
 
     def mine(self, clients: int) -> range:
-        """Numbers of this rank's clients: whole tiles, as many as the other ranks have or one less."""
+        """Numbers of this rank's clients: whole tiles, as many as other ranks have, or one tile less."""
         count = -(-clients // CLIENT_TILE)
         begin, end = (count * number // self.size * CLIENT_TILE for number in (self.number, self.number + 1))
         return range(begin, min(end, clients))
@@ -116,15 +116,15 @@ class Ranks:
         return found
 
     def say(self, words: Any = None) -> Any:
-        """What the first rank says, to all."""
+        """Send a value from the first rank to all ranks, and return it."""
         return self.comm.bcast(words, 0)
 
     def all_say(self, words: Any) -> list[Any]:
-        """What each rank says, to all."""
+        """Send the value of each rank to all ranks, and return all of them."""
         return self.comm.allgather(words)
 
     def gather_clients(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What each rank knows of its clients, (R, K, ...), of all of them on the first rank; elsewhere as it is."""
+        """Values (R, K, ...) of the clients of all ranks, on the first rank; on other ranks those of its own."""
         own = np.ascontiguousarray(np.moveaxis(values, 1, 0))
         sizes = [int(size) for size in self.comm.allgather(own.size)]
         if not self.first:
@@ -149,7 +149,7 @@ class Ranks:
         return made
 
     def gone_within(self, seconds: float) -> bool:
-        """Whether every rank has come to this line, in so many seconds from now."""
+        """Whether every rank comes to this line within so many seconds."""
         if self.comm.size == 1:
             return True
         request, until = self.comm.Ibarrier(), time.monotonic() + seconds
@@ -161,7 +161,7 @@ class Ranks:
 
 
 class OverRanks(Channel):
-    """The channel of a rank, whose clients are some of all: the server is one, and is played alike on every rank.
+    """The channel of a rank, which has some of the clients; every rank plays the same server.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class OverRanks(Channel):
         self._ranks, self._mine, self._everyone = ranks, np.arange(mine.start, mine.stop), everyone
 
     def down(self, message: Any) -> Any:
-        """What the server tells all clients, to those of this rank."""
+        """Pass the server's message on to the clients of this rank."""
         if message is None:
             return None
         everyone = {"R": self.ledger.shape[0], "K": self._everyone, "L": 0}
@@ -188,7 +188,7 @@ class OverRanks(Channel):
         return super().down(rebuilt(message, own))
 
     def up(self, message: Any) -> Any:
-        """What the clients of all ranks tell the server, who can ask for means of it."""
+        """Pass the messages of the clients of all ranks to the server, which can ask for their means."""
         message = super().up(message)
         if message is None:
             return None
@@ -198,7 +198,7 @@ class OverRanks(Channel):
         return rebuilt(message, of_all)
 
     def any_answer(self, heard: Array, together: int) -> bool:
-        """Whether any client of all ranks has answered: who takes part is heard."""
+        """Whether any client of all ranks has answered: every client that takes part is heard."""
         return together > 0
 
 
@@ -306,7 +306,7 @@ class Mpi(Numba):
         return None
 
     def before_run(self, *, multirun: bool) -> None:
-        """Let one process speak, and refuse a sweep."""
+        """Let one process print, and refuse a sweep."""
         hush()
         if multirun:
             raise FklError("engine=mpi: one run at a time, without -m")
@@ -402,7 +402,7 @@ class OnRanks(Mpi):
 
 
 def hush() -> None:
-    """Let all but the first of the processes that an MPI has started say nothing, unless they end all."""
+    """Silence all processes that MPI has started but the first, until one of them ends all."""
     number = next(filter(None, (variable(name, "") for name in NUMBERS)), "0")
     if number != "0" and len(_LOUD) == 1:
         _LOUD.append(os.dup(2))
@@ -431,7 +431,7 @@ def started() -> Ranks:
 
 @contextmanager
 def ending_together(ranks: Ranks) -> Iterator[None]:
-    """End all ranks when one fails in this block and the others do not; its line is said on the way."""
+    """End all ranks when one fails in this block and the others do not, after its message is printed."""
     try:
         yield
     except BaseException as error:

@@ -2,8 +2,8 @@
 
 `FeatureBank` is the readable reference in numpy, of `engine=numpy`; `CompiledBank`, of `engine=numba`, does the same
 with the loops of `compiled_bank`, `compiled_stream` and `compiled_moments`. Both work in float32 and in float64.
-Algorithms know only the methods they share, and take functions of arrays from `bank.xp`. What a method of a bank
-uses up must not be read afterwards: its memory may be that of the result.
+Algorithms call only the methods that both share, and take functions of arrays from `bank.xp`. An array that a method
+of a bank uses up must not be read afterwards, since the result may be in its memory.
 """
 
 from dataclasses import dataclass, replace
@@ -33,11 +33,11 @@ class FeatureBank:
     rho : (R, N or 1, d, D)
         Frequencies; a second axis of length 1 is one draw shared by all kernels.
     scale : (N,)
-        What each kernel multiplies its frequencies by (1 unless the draw is shared).
+        Factor of each kernel's frequencies (1 unless the draw is shared).
     phase : (R, N or 1, D) or (R, N or 1, 0)
         Empty for pairs, z = D^-1/2 [sin(rho'x), cos(rho'x)]; else z = (2/D)^1/2 cos(rho'x + phase).
     narrow : int
-        How many kernels, the first ones, have angles that float32 holds.
+        Number of the first kernels, whose angles float32 holds.
     precision : dtype
         Of features, parameters and sums; angles may be float64 where this is float32.
     """
@@ -49,7 +49,7 @@ class FeatureBank:
     precision: np.dtype[np.floating] = DOUBLE
 
     xp: ClassVar[ModuleType] = np
-    """Functions of the arrays that the bank takes and gives."""
+    """Namespace of functions of the bank's arrays."""
 
     @property
     def replicates(self) -> int:
@@ -90,8 +90,8 @@ class FeatureBank:
     def squared_norms(self, x: Array) -> NDArray[np.float64]:
         """|z_i(x_k)|^2 for x (K, d): shape (R, K, N).
 
-        Of pairs it is 1, since sin^2 + cos^2 = 1. Of the cosine map it is (2/D) sum_j cos^2(a_j) = 1 + (1/D) sum_j
-        cos(2 a_j), which is what the map of twice the angles predicts with one number for all its parameters.
+        For pairs it is 1, since sin^2 + cos^2 = 1. For the cosine map it is (2/D) sum_j cos^2(a_j) = 1 + (1/D) sum_j
+        cos(2 a_j): the map of twice the angles predicts this sum where all parameters are one number.
         """
         if not self.phase.size:
             return np.ones((self.replicates, len(x), self.kernels))
@@ -120,7 +120,7 @@ class FeatureBank:
         theta : (R, N, K, width), in the bank's precision
             Used up.
         step : float or (R, K, N)
-            One for all, or each client's own of each kernel.
+            One step for all, or one of each client and kernel.
         lam : float
 
         Returns
@@ -176,7 +176,7 @@ class FeatureBank:
             Of each replicate, or of all.
         y, weight : (R or 1, B)
         chosen : (R, N) bool or None
-            Kernels that are asked for, the others' moments are 0; None for all.
+            Kernels whose moments are needed; those of the others are 0. None for all.
 
         Returns
         -------
@@ -200,7 +200,7 @@ class FeatureBank:
     def posterior(
         self, gram: Array, pull: Array, noise: Array
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Of A = gram + noise I, where eigenvalues of gram that are below 0 are taken for 0 if they matter.
+        """Root, mean and determinant of A = gram + noise I; negative eigenvalues of gram count as 0 if they matter.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class FeatureBank:
         return np.repeat(self.phase, self.kernels // self.phase.shape[1], axis=1)
 
     def phases_like(self, kind: Any) -> Array:
-        """The same; where there are none, an empty array of this type, so that loops are compiled for it alone."""
+        """The phases, or where there are none an empty array of this type, so that loops are compiled for one type."""
         return self.phases if self.phases.size else self.phases.astype(kind)
 
 
@@ -389,7 +389,7 @@ class CompiledBank(FeatureBank):
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written: to numba another type than one that can, which some callers' arrays are."""
+    """A view that cannot be written. For numba it is one type, whether or not a caller's array can be written."""
     seen = array.view()
     seen.flags.writeable = False
     return seen

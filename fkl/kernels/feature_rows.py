@@ -1,4 +1,4 @@
-"""The clients' samples in feature space, as few rows as the loss can tell apart."""
+"""The clients' samples in feature space, in as few rows as the loss needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from fkl.kernels.traceable import namespace, traced
 Array = NDArray[np.floating]
 BLOCK_ROWS = 2048
 TRIANGLE_ROWS = 50
-"""Rows of a triangular factor that are multiplied at once, without the columns that are 0 in all of them."""
+"""Rows of a triangular factor that one product takes, without the columns that are 0 in all of them."""
 ROWS = 4
 """Rows of a symmetric matrix that lie together: `fkl.kernels.symmetric` is written out for so many."""
 PRODUCTS_A_FEATURE = 16

@@ -40,12 +40,12 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _thread_libraries(modules: int) -> ThreadpoolController:
-    """Libraries with threads of their own; looked for anew, for some 5 ms, where something was imported since."""
+    """Libraries with threads of their own; a new import makes another search necessary, which takes some 5 ms."""
     return ThreadpoolController()
 
 
 def wake_for(elements: int) -> None:
-    """Set the threads of the next compiled call by the number of features it computes."""
+    """Set the number of threads of the next compiled call by the number of features that it computes."""
     import numba
 
     most = _limit or numba.config.NUMBA_NUM_THREADS
@@ -87,9 +87,9 @@ def in_parts(work: Callable[[int, int], object], count: int, elements: int | Non
 
 @cache
 def _request_queue() -> SimpleQueue[Any]:
-    """What threads that stay wait at: new ones would have BLAS set up its buffers anew at every call.
+    """The queue of lasting threads. With new threads, BLAS would set up its buffers at every call.
 
-    A queue and no executor, whose futures and locks cost a tenth of a short round.
+    It is no executor, since futures and locks of one take a tenth of a short round.
     """
     import numba
 

@@ -13,7 +13,7 @@ Parts = tuple[Any, ...]
 
 
 def namespace(array: Any) -> Any:
-    """The functions of an array's own kind, as `fkl.contract.world.Common.xp` has them of the engine's."""
+    """The namespace of functions of an array, as `fkl.contract.world.Common.xp` is for arrays of the engine."""
     own = getattr(array, "__array_namespace__", None)  # arrays of numpy 1 do not know theirs
     return np if own is None else own()
 
@@ -29,7 +29,7 @@ def known_everywhere(flags: Any) -> bool:
 
 
 def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """What `then` returns where a condition holds, else `otherwise`: values that are alike but for their numbers."""
+    """The result of `then` where a condition holds, else of `otherwise`; both results have the same form."""
     if not traced(condition):
         return then() if condition else otherwise()
     from jax import lax
@@ -45,7 +45,7 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
 
 
 def until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, most: int) -> Any:
-    """A value after as many steps as it takes until it is done, or the most there may be."""
+    """A value after the first step at which it is done, or after the most steps."""
     if not any(map(traced, parts(value))):
         for _ in range(most):
             if done(value):
