@@ -116,7 +116,7 @@ def softmax(log_weights: Array) -> Array:
 
 def squared_norms(theta: Array) -> Array:
     """|theta_i|^2 of theta (R, N, P): shape (R, N)."""
-    return namespace(theta).einsum("rnp,rnp->rn", theta, theta)  # type: ignore[no-any-return]
+    return namespace(theta).einsum("rnp,rnp->rn", theta, theta)
 
 
 def mixture_norm(weights: Array, theta: Array) -> Array:
@@ -136,4 +136,4 @@ def mixture_norm(weights: Array, theta: Array) -> Array:
     -------
     (R, K) or (R, 1)
     """
-    return namespace(weights).einsum("rkn,rn->rk", weights, squared_norms(theta))  # type: ignore[no-any-return]
+    return namespace(weights).einsum("rkn,rn->rk", weights, squared_norms(theta))

@@ -72,8 +72,7 @@ class Prediction(NamedTuple):
     def log_density(self, y: Array) -> Array:
         """Of y (K,), (R, K, N)."""
         log = namespace(self.mean).log
-        density: Array = -0.5 * (log(2 * np.pi * self.variance) + (y[:, None] - self.mean) ** 2 / self.variance)
-        return density
+        return -0.5 * (log(2 * np.pi * self.variance) + (y[:, None] - self.mean) ** 2 / self.variance)
 
     def mixture_moments(self, w: Array) -> tuple[Array, Array]:
         """Mean and variance (R, K) of the mixture with weights w (R, K or 1, N), 0 of kernels that are not known."""
@@ -179,7 +178,7 @@ def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]
     of_levels, enough = xp.stack(evidence), n > gram.shape[-1]
     level = xp.where(enough, xp.asarray(LEVELS)[xp.round(of_levels, DIGITS).argmax(axis=0)], FIRST_LEVEL)
     off = xp.where(enough, ~xp.isfinite(of_levels).any(axis=0), least > FIRST_LEVEL)
-    return xp.where(off, xp.maximum(LEVELS[-1], 2 * least), level)  # type: ignore[no-any-return]
+    return xp.where(off, xp.maximum(LEVELS[-1], 2 * least), level)
 
 
 def most_evident_kernels(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

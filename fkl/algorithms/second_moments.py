@@ -14,19 +14,19 @@ def lower_triangle(gram: Array) -> Array:
     """The lower triangles of matrices (..., P, P), row by row: (..., P (P + 1) / 2)."""
     P = gram.shape[-1]
     rows, columns = np.tril_indices(P)
-    return namespace(gram).take(gram.reshape(*gram.shape[:-2], P * P), rows * P + columns, axis=-1)  # type: ignore[no-any-return]
+    return namespace(gram).take(gram.reshape(*gram.shape[:-2], P * P), rows * P + columns, axis=-1)
 
 
 def from_lower_triangle(packed: Array) -> Array:
     """The lower triangular matrices of which `lower_triangle` gave these."""
-    return namespace(packed).tril(symmetric_matrix(packed))  # type: ignore[no-any-return]
+    return namespace(packed).tril(symmetric_matrix(packed))
 
 
 def symmetric_matrix(packed: Array) -> Array:
     """The symmetric matrices of which `lower_triangle` gave these."""
     P = int(np.sqrt(2 * packed.shape[-1]))
     low, high = np.sort(np.indices((P, P)), axis=0)
-    return namespace(packed).take(packed, high * (high + 1) // 2 + low, axis=-1)  # type: ignore[no-any-return]
+    return namespace(packed).take(packed, high * (high + 1) // 2 + low, axis=-1)
 
 
 def sum_of_outer_products(samples: Array, share: Array) -> Array:
@@ -131,4 +131,4 @@ class Moments(Travelling):
         rows = self.x.shape[1] * self.x.shape[2]
         x, y, weight = (part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight))
         gram, pull = self.bank.moments(x, y, weight, self.chosen)
-        return namespace(gram).concatenate([lower_triangle(gram), pull], axis=-1)  # type: ignore[no-any-return]
+        return namespace(gram).concatenate([lower_triangle(gram), pull], axis=-1)

@@ -1,1 +1,1 @@
-"""The contract of methods: parties that see only what they hold, and messages that know what they are on a wire."""
+"""The contract of methods: parties see only what they hold, and messages know their own size on a wire."""

@@ -1,4 +1,4 @@
-"""Methods of a star whose clients have all their samples from the start, and which are judged on held-out ones."""
+"""Methods with a server whose clients have all samples from the start, and which are judged on held-out samples."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ class OnBatches(Federated):
     """
 
     exchanges_up: ClassVar[int | None] = None
-    """In how many exchanges of a round clients send something; None for all."""
+    """Exchanges of a round in which clients send something; None for all."""
     not_traceable: ClassVar[str] = "its equations are factored on the host, by what clients have sent so far"
 
     def given(self, world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
@@ -31,5 +31,5 @@ class OnBatches(Federated):
         return replace(world.held, present=here), here / max(int(here.sum()), 1)
 
     def judged_in(self, world: World) -> tuple[Any, Any] | None:
-        """The training and the test samples as `Rows` of the space that theta is of; None: random features."""
+        """The training and the test samples as `Rows` of the space of theta; None for random features."""
         return None

@@ -18,7 +18,7 @@ Array = NDArray[np.floating]
 
 @dataclass
 class Agents:
-    """State of a decentralized method: what the agents hold of their own, and of their neighbours' messages."""
+    """State of a decentralized method: the agents' own states, and the messages of neighbours that they hold."""
 
     own: Any
     held: Mapping[str, Array]
@@ -52,23 +52,23 @@ class Decentralized:
     not_traceable: ClassVar[str]
     """Why JAX cannot trace its iterations; empty where it can."""
     on_links: ClassVar[bool] = False
-    """Whether its message is another one on each link, `fkl.wire.payloads.OnLinks`."""
+    """Whether an agent sends a different message on each link, `fkl.wire.payloads.OnLinks`."""
     choices_reveal_data: ClassVar[bool] = False
-    """Whether it follows from an agent's data if it sends."""
+    """Whether an agent's data decide if it sends."""
 
     one_way: ClassVar[bool] = False
     """Whether it can learn where links go one way."""
     conserves: ClassVar[bool] = False
-    """Whether all that is sent has to be heard as it is: what is lost, or changed, is missing from what agents add."""
+    """Whether messages have to arrive unchanged, since the sum over agents lacks whatever is lost or changed."""
     told_once: ClassVar[bool] = False
-    """Whether agents tell once what has to be heard, so that all links have to be up."""
+    """Whether agents send some messages once only, so that all links have to be up."""
     online: ClassVar[bool] = False
-    """Whether agents see one sample in each iteration and predict it first: those of `OnStreams`."""
+    """Whether agents see one sample in each iteration, and predict it first, as those of `OnStreams` do."""
     own_features: ClassVar[bool] = False
     """Whether agents draw features of their own, and hold `OwnSamples` in place of samples in features of all."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
-        """States of so many agents, and what all hold of every neighbour before it sends.
+        """States of so many agents, and the message that all hold of every neighbour before it sends.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Decentralized:
         raise NotImplementedError
 
     def learn(self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Any, Outcome | None]:
-        """An agent's new state, and its prediction, before it sends anything; methods on batches predict nothing."""
+        """An agent's new state and its prediction, before it sends; methods on batches predict nothing."""
         return own, None
 
     def send(
@@ -88,11 +88,11 @@ class Decentralized:
         raise NotImplementedError
 
     def sent(self, common: Common, own: Any, message: Any, sends: NDArray[np.bool_]) -> Any:
-        """An agent's new state, once it knows its message as it really travels: a condition may have changed it."""
+        """An agent's new state, once it knows the message that was really sent, which a condition may have changed."""
         return own
 
     def keep(self, held: Array, came: Array) -> Array:
-        """What an agent holds of a neighbour from now on: here what came, whatever it held before."""
+        """What an agent holds of a neighbour from now on: here the message that came."""
         return came
 
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Any, Any]:
@@ -101,8 +101,7 @@ class Decentralized:
 
     def learned(self, own: Any) -> Array:
         """The theta (R, K, P) that agents hold."""
-        theta: Array = own.theta
-        return theta
+        return own.theta
 
     def init(self, world: World) -> Agents:
         """All agents before the first iteration."""
@@ -110,7 +109,7 @@ class Decentralized:
         return Agents(own, Inbox.before(self._known_graph(world), known).held)
 
     def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Any]:
-        """One iteration of all agents that are there, whose messages pass the channel; the others stay as they are."""
+        """One iteration of all agents that are present, whose messages pass the channel; other states do not change."""
         samples: BatchSamples | OwnSamples | Samples
         if self.online:
             x, y, share = world.problem.round(t)
@@ -122,7 +121,7 @@ class Decentralized:
         inbox = Inbox(self._known_graph(world), state.held, awake)
         own, outcome = self.learn(world.common, state.own, inbox, samples, turn)
         own, message, sends = self.send(world.common, own, inbox, samples, turn)
-        # What travels may be another message than was meant (noise, few bits), and `sent` lets the agent know.
+        # Conditions may change a message (noise, few bits), and `sent` tells the agent.
         message, arrived = world.channel.send_to_neighbours(message, sends, _topology_of(world), awake)
         own = self.sent(world.common, own, message, sends)
         inbox = inbox.after(message, arrived, self.keep)
@@ -133,7 +132,7 @@ class Decentralized:
         return Agents(own, inbox.held), theta if outcome is None else outcome
 
     def _known_graph(self, world: World) -> Topology | Neighbours:
-        """What all agents together know of the graph: link by link where what they hold of one agent may differ."""
+        """The graph as agents know it: link by link where neighbours of one agent may hold different messages."""
         differs = self.on_links or world.changes or world.channel.network.loss > 0
         return _topology_of(world).neighbours if differs else _topology_of(world)
 
@@ -162,12 +161,12 @@ class OnStreams(Decentralized):
         raise NotImplementedError
 
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[Any, None]:
-        """Learn by `hear`, and show nothing: `learn` has shown the predictions."""
+        """Learn by `hear`, and return no outcome, as `learn` has returned it."""
         return self.hear(common, own, inbox, samples, turn), None
 
 
 def _where_present(here: NDArray[np.bool_], new: Any, old: Any) -> Any:
-    """The new states of agents (K,) that are here, the old ones of the others."""
+    """The new states of agents that are present (K,), and the old states of the others."""
     if is_dataclass(new):
         parts = {
             part.name: _where_present(here, getattr(new, part.name), getattr(old, part.name)) for part in fields(new)

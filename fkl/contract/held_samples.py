@@ -1,4 +1,4 @@
-"""Samples that agents, or clients, have from the start, and what they make of them by themselves."""
+"""Samples that agents or clients have from the start, and what each derives from its own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ class BatchSamples:
         In the feature space of the one kernel.
     loss : Loss
     agents : int
-        N, of the whole graph: all know among how many they divide what is asked of all together.
+        N, of the whole graph: each takes a share of 1/N of what concerns all agents together.
 
     Attributes
     ----------
     factored : dict
-        What `minimise` derived from the samples, to use it again; large, and no part of a state.
+        What `minimise` derived from the samples, kept for later calls; it is large, and no part of a state.
     """
 
     rows: Rows
@@ -48,7 +48,7 @@ class BatchSamples:
 
     @property
     def gone_over(self) -> Any:
-        """What every iteration reads: what was derived from the samples, or themselves."""
+        """What every iteration reads: what was derived from the samples, or the samples themselves."""
         return self.factored or vars(self.rows).get("normal") or self.rows
 
     def minimise(self, c: NDArray[np.float64], v: Array, start: Array) -> Array:
@@ -60,7 +60,7 @@ class BatchSamples:
             Above 0. The samples are factored once for all calls with the same.
         v : (R, K, P)
         start : (R, K, P)
-            Where to search from, if there is something to search.
+            Where a search begins, if the minimiser has to search.
         """
         key: Any = c.tobytes()
         if key not in self.factored:
@@ -71,7 +71,7 @@ class BatchSamples:
 
 @dataclass(frozen=True)
 class OwnSamples:
-    """The training samples of the agents that play, as they are, of a method that makes features of its own of them.
+    """The training samples of the agents that play, for a method that makes features of its own of them.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class OwnSamples:
     Attributes
     ----------
     kept : dict
-        What a method derived from the samples, to use it again; large, and no part of a state.
+        What a method derived from the samples, kept for later iterations; it is large, and no part of a state.
     """
 
     x: Array
@@ -104,12 +104,11 @@ class OwnSamples:
     @property
     def there(self) -> NDArray[np.bool_]:
         """Whether it is a sample, (K, n)."""
-        there: NDArray[np.bool_] = np.arange(self.y.shape[1]) < self.count[:, None]
-        return there
+        return np.arange(self.y.shape[1]) < self.count[:, None]
 
 
 class Made:
-    """What was derived from samples, by name, to use it again; large, and no part of a state."""
+    """What was derived from samples, by name, kept for later rounds; it is large, and no part of a state."""
 
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
@@ -144,5 +143,4 @@ class Held:
         made = self.made.named
         if space not in made:
             made[space] = Rows.from_samples(bank(), self.x, self.y, self.count, self.loss.compressed)
-        rows: Rows = made[space]
-        return rows
+        return made[space]

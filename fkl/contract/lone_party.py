@@ -1,4 +1,4 @@
-"""A client or a server on its own: with what it holds, and with messages as bytes.
+"""A client or a server by itself, with its own state, and with messages as bytes.
 
 A simulation plays all clients as one array. Here a party is one object, which sees no other client and, as a server, no
 samples. A site of Flower is such a party, and `fkl.conformance` compares such parties with the simulation.
@@ -18,11 +18,11 @@ from fkl.wire.packets import Packet, packed, unpacked
 
 Array = NDArray[Any]
 Shown = dict[str, Array]
-"""What one replicate's prediction showed, (K, ...) by name."""
+"""Arrays of one replicate's outcome, (K, ...), by name."""
 
 
 class LoneParty:
-    """A party, with what it holds and random numbers of its own.
+    """A party, with its own state and its own random numbers.
 
     Parameters
     ----------
@@ -47,8 +47,7 @@ class LoneParty:
 
     def drawn_roles(self) -> set[Any]:
         """Roles whose numbers of a client it has drawn."""
-        drawn: set[Any] = self._common.streams.drawn
-        return drawn
+        return self._common.streams.drawn
 
     def _turn_of_party(
         self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None, together: int = 0
@@ -58,7 +57,7 @@ class LoneParty:
 
     @contextmanager
     def _unchanged(self, *given: Any) -> Iterator[None]:
-        """Refuse a method that changes what it is given."""
+        """Refuse a method that changes its arguments."""
         before = _field_contents(given)
         yield
         if _field_contents(given) != before:
@@ -85,7 +84,7 @@ class LoneClient(LoneParty):
         _, self.state = method.start(self._common, 1)
 
     def play(self, t: int, exchange: int, down: Packet | None, together: int = 0) -> tuple[Packet | None, Shown | None]:
-        """Hear what came down to so many clients; return what goes up and what was shown."""
+        """Take the message that came down to so many clients; return the message that goes up, and the outcome."""
         message, samples = None if down is None else unpacked([down]), self.samples_of_round(t)
         with self._unchanged(message, samples):
             self.state, up, outcome = self._method.client(
@@ -99,7 +98,7 @@ class LoneClient(LoneParty):
         return Samples(x[t], y[t], present[t])
 
     def shown_arrays(self, outcome: Any) -> Shown:
-        """What an outcome shows, by name."""
+        """The arrays of an outcome, by name."""
         return shown_arrays(outcome)
 
 
@@ -113,14 +112,14 @@ class LoneServer(LoneParty):
         self.state, _ = method.start(self._common, clients)
 
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
-        """What goes down to each of these clients, who are served together, or to the one whose turn it is."""
+        """The message to each of these clients, who are served together, or to the client whose turn it is."""
         with self._unchanged(state := self.state):
             turn = self._turn_of_party(t, exchange, together=len(clients))
             self.state, message = self._method.tell(self._common, state, turn)
         return [self._packet_of(message, 0 if self._method.in_turn else k) for k in clients]
 
     def take(self, t: int, exchange: int, up: list[Packet], share: Array, senders: NDArray[np.int64]) -> None:
-        """Learn from what came up from the clients that are present."""
+        """Learn from the messages of the clients that are present."""
         message = unpacked(up) if up else None
         with self._unchanged(state := self.state, message, share):
             turn = self._turn_of_party(t, exchange, senders, len(share))
@@ -128,7 +127,7 @@ class LoneServer(LoneParty):
 
 
 def _field_contents(given: Any) -> Any:
-    """The fields of states and messages; what these cache beside their fields may change."""
+    """The fields of states and messages, without what they cache beside their fields, which may change."""
     if isinstance(given, np.ndarray):
         return given.tobytes()
     if is_dataclass(given):

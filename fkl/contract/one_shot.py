@@ -1,4 +1,4 @@
-"""Methods of a star whose clients have all their samples from the start, each as many as it has, and send once."""
+"""Methods with a server that learn in one round, from clients that have all their samples from the start."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -23,14 +23,14 @@ MOST_CLASSES = 100
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a method learned that learns once, one entry a replicate.
+    """Results of a method that learns once, with an entry for each replicate.
 
     Parameters
     ----------
     predict : tuple of callables
         From samples (n, d) to targets (n,); NaN where the method cannot tell.
     figures : mapping of str to (R,)
-        What the run records besides errors.
+        Figures that the run records besides errors.
     of_clients : mapping of str to (R, K)
     """
 
@@ -90,7 +90,7 @@ class OneShot(Federated):
     """Whether it learns more than two classes."""
 
     def told(self, server: Any, client: Any) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-        """What a run records of the states after the last exchange: figures (R,), and figures of clients (R, K)."""
+        """Figures that a run records of the states after the last exchange: (R,), and of clients (R, K)."""
         raise NotImplementedError
 
     def init(self, world: World) -> Predictors:  # type: ignore[override]
@@ -98,7 +98,7 @@ class OneShot(Federated):
         return ()
 
     def step(self, world: World, state: Predictors, t: int) -> tuple[Predictors, Fitted]:  # type: ignore[override]
-        """All exchanges of all parties, whose messages pass the channel; predictors are what is kept of them."""
+        """All exchanges of all parties, whose messages pass the channel; the predictors are the state that is kept."""
         common, samples, channel = common_with_classes(world), owned_samples(world), world.channel
         clients = world.problem.clients
         server, client = self.start(common, clients)
@@ -142,7 +142,7 @@ def owned_samples(world: World) -> Owned:
 
 
 def by_replicate(work: Callable[[int], Item], replicates: int) -> list[Item]:
-    """What `work` makes of each replicate's number, several at a time: they share nothing."""
+    """The result of `work` for each replicate's number, several at a time, since replicates share nothing."""
     made: list[Any] = [None] * replicates
 
     def some(begin: int, end: int) -> None:

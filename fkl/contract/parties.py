@@ -34,7 +34,7 @@ In place of a letter it is sent None where that party has ended and no letter is
 
 @dataclass(frozen=True)
 class Scored:
-    """What a method over a vertical partition makes of each replicate's test rows so far.
+    """Predictions of a method over a vertical partition for each replicate's test rows.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Scored:
         Return values (n_r,) whose sign is the class, or that estimate the target; called before the next step, outside
         the clock.
     rows : tuple of (n_r,) int
-        Rows that they are of.
+        Rows that are predicted.
     iterations : int
         Done so far: draws of features, passes or trees.
     """
@@ -53,7 +53,7 @@ class Scored:
 
 
 class Held(NamedTuple):
-    """What the parties hold of the samples to learn from, all together.
+    """The training samples of all parties together.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True)
 class Own:
-    """What one party holds of the samples to learn from, and what all know.
+    """What one party holds of the training samples, and what all parties know.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Own:
         Which features each party has.
     active : tuple of int
     rng : numpy.random.Generator or None
-        Its own, or the common seed's, as `Learning.generators` deals them.
+        Its own, or that of the common seed, as `Learning.generators` says.
     """
 
     number: int
@@ -121,7 +121,7 @@ class Own:
 
 @dataclass
 class Wire:
-    """One party's end of the wire: what it sends is bytes from then on."""
+    """One party's end of the wire, which turns letters into bytes."""
 
     outbox: list[Posted] = field(default_factory=list)
 
@@ -155,11 +155,11 @@ class VerticalMethod:
 
     @property
     def tolerance(self) -> float:
-        """How near f of the protocol comes to that of the pooled path: nothing but sums taken in another order."""
+        """Largest difference between f of the protocol and of the pooled path, whose sums are in another order."""
         return 1e-9
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
-        """What the parties of one replicate hold before the first round, all together and each."""
+        """What the parties of one replicate hold before the first round: all together, and each one."""
         raise NotImplementedError
 
     def party(self, own: Own, wire: Wire) -> Actor:
@@ -167,15 +167,15 @@ class VerticalMethod:
         raise NotImplementedError
 
     def assembled(self, parts: list[Any], held: Held) -> Any:
-        """The model that the parties' parts are together, with `decision`: `held` has the samples that it refers to."""
+        """The model that the parties' parts form together, with `decision`; it may refer to samples of `held`."""
         raise NotImplementedError
 
 
 @dataclass
 class State:
-    """One training a replicate, under way.
+    """The trainings of all replicates, between two rounds.
 
-    Its rows, what the parties hold of them, what `advance` hands on, models, and what `values` hands on, by replicate.
+    By replicate: rows, what the parties hold of them, what `advance` returned, models, and what `values` returned.
     """
 
     splits: list[Split]
@@ -185,7 +185,7 @@ class State:
     tested: dict[int, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what the splits and models say already: a checkpoint need not hold the samples."""
+        """Leave out what follows from splits and models, so that a checkpoint does not hold the samples."""
         return {**vars(self), "held": [], "tested": {}}
 
 
@@ -194,12 +194,12 @@ class Learning(VerticalMethod):
 
     Besides `label`, `party` and `assembled` you write the pooled path, which must come to the same model:
 
-    - ``generators(rng, parties, root)``: the random numbers of each party, from those of the pooled path.
     - ``begin(held, rng)``: what is known before the first round, as arrays.
     - ``advance(held, learned, count) -> (learned, model)``: one round with all features x (N, d) at once;
       ``count(kind, sender, receiver, messages, items, size)`` enters the letters that the parties would send.
 
-    You may write `rounds` and `values` (where f of the test rows is cheaper given that of the last model).
+    You may write `rounds`, `generators` (where others than the first active party draw numbers) and `values` (where f
+    of the test rows is cheaper given that of the last model).
     """
 
     @property
@@ -208,8 +208,8 @@ class Learning(VerticalMethod):
         return 1
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """Each party's random numbers, from the pooled path's generator; `root` is the first active party."""
-        raise NotImplementedError
+        """Each party's random numbers: here all are drawn by `root`, the first active party, as by the pooled path."""
+        return [rng if party == root else None for party in range(parties)]
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
         """The rows to learn from."""
@@ -218,7 +218,7 @@ class Learning(VerticalMethod):
         return held, deal_features(held, self.generators(rng, len(held.groups), held.active[0]))
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
-        """What is known before the first round, as arrays: it is saved with a run that is interrupted."""
+        """What is known before the first round, as arrays, since checkpoints keep it."""
         raise NotImplementedError
 
     def advance(self, held: Held, learned: Any, count: Count) -> tuple[Any, Any]:
@@ -267,7 +267,7 @@ class Learning(VerticalMethod):
         return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
-        """One round of every replicate, and the f that there is then."""
+        """One round of every replicate, and its predictions f."""
         problem = world.problem
         # A state that was loaded has no samples: see `State.__getstate__`.
         state.held = state.held or [held_for_training(problem, split) for split in state.splits]
@@ -287,9 +287,9 @@ class Learning(VerticalMethod):
         return state, Scored(tuple(partial(tested, r) for r in range(len(models))), rows, t + 1)
 
     def values(self, model: Any, x: Array, rows: NDArray[np.int64], before: Any) -> tuple[Array, Any]:
-        """Values f (m,) of some rows of samples (n, d), and what is handed on to the next model's.
+        """Values f (m,) of some rows of samples (n, d), and anything that helps the next model to find its values.
 
-        `before` is what was handed on of the same rows last, or None.
+        `before` is what the last call returned for the same rows, or None.
         """
         return model.decision(x[rows]), None
 

@@ -1,4 +1,4 @@
-"""Methods of a star: a server and its clients, each a function of what it holds."""
+"""Methods with a server and clients, each of which computes with what it holds."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Samples:
-    """What clients hold of a round.
+    """The samples of clients in a round.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Turn:
-    """Which turn it is, and the random numbers of those who play it.
+    """The round and exchange, and the random numbers of the clients that play.
 
     Parameters
     ----------
@@ -59,17 +59,17 @@ class Turn:
     together: int = 0
 
     def uniform(self, role: Role) -> NDArray[np.float64]:
-        """A number in [0, 1) for each replicate and client, (R, K): client k's is the same whoever else plays."""
+        """A number in [0, 1) for each replicate and client, (R, K), which does not depend on the other clients."""
         return self.streams.uniform(role, self.t, len(self.clients), self.clients.start)
 
     def vectors(self, role: Role, size: int, draw: int = 0) -> NDArray[np.float64]:
-        """So many numbers in [0, 1) for each, (R, K, size); `draw` tells several draws of a round apart."""
+        """So many numbers in [0, 1) for each client, (R, K, size); `draw` numbers the draws of a round."""
         return self.streams.vectors(role, self.t, self.clients, size, draw)
 
 
 @dataclass
 class Star:
-    """State of a federated method: what the server holds, and what the clients hold."""
+    """State of a federated method: that of the server, and that of the clients."""
 
     server: Any
     client: Any
@@ -126,19 +126,19 @@ class Federated:
     exchanges: ClassVar[int] = 1
     """How many times a round goes down to the clients and up again."""
     called_without_messages: ClassVar[bool] = False
-    """Whether `server` is called, with no message, in an exchange in which nobody has answered; nothing is learned."""
+    """Whether `server` is called, without a message, in an exchange in which no client has answered."""
     in_turn: ClassVar[bool] = False
     """Whether the server serves one client after another, all exchanges of a round with each."""
     uses_sample_once: ClassVar[bool] = False
-    """Whether a client's messages follow from its newest sample and what it was told: no sample is in two rounds'."""
+    """Whether a client's messages depend on its newest sample and on what it was told, so on each sample once."""
     message_of_one_sample: ClassVar[bool] = False
-    """Whether a message follows from one sample alone, and is not sent without it. False is on the safe side."""
+    """Whether a message depends on one sample alone, and is not sent without one. False is always safe."""
     silent: ClassVar[bool] = False
-    """Whether nobody sends anything."""
+    """Whether no party sends anything."""
     draws_for_clients: ClassVar[bool] = False
     """Whether the server draws what each client is sent and asked for, and weighs answers by the odds of that round."""
     choices_reveal_data: ClassVar[bool] = False
-    """Whether which entries a client sends follows from its data."""
+    """Whether a client's data decide which entries it sends."""
 
     means_only: ClassVar[bool] = True
     """Whether the server asks for nothing but means over clients, added up in a fixed order."""
@@ -148,11 +148,11 @@ class Federated:
     """
 
     in_conditions: ClassVar[bool] = True
-    """Whether its messages can be in conditions: not those that are samples."""
+    """Whether conditions can change its messages, which they cannot where messages are samples."""
 
     @property
     def all_at_once(self) -> bool:
-        """Whether a round is the one below, and the server hears all clients together: so each may be anywhere."""
+        """Whether `step` is the one below, and the server hears all clients together, so that each may be anywhere."""
         return type(self).step is Federated.step and not self.in_turn
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
@@ -184,7 +184,7 @@ class Federated:
         """All parties before the first round."""
         clients, everyone = world.problem.clients, world.common.clients
         server, client = self.start(world.common, everyone)
-        if clients < everyone:  # the others are on other processes; the server is one, and the same on all
+        if clients < everyone:  # other processes have the other clients, and the same server
             _, client = self.start(world.common, clients)
         return Star(server, client)
 
@@ -202,7 +202,7 @@ class Federated:
             up = channel.up(up)
             heard = channel.answered(share)
             anyone = channel.any_answer(heard, here)
-            # Whoever is too late is not heard: shares are of those whose answers are there.
+            # Late clients are not heard: shares are of the clients whose answers are there.
             if self.called_without_messages:
                 server = self.server(common, server, up if anyone else None, heard, alone)
             else:

@@ -1,4 +1,4 @@
-"""What a method is, and what surrounds it: what all parties know, the world of a simulation, and what a round shows."""
+"""The protocol of methods, what all parties know, the world of a simulation, and the outcome of a round."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from fkl.wire import Channel
 
 Array = NDArray[np.floating]
 FEATURES = "random features"
-"""Of the dictionary's one kernel: the space that a batch is judged in, unless its method has one of its own."""
+"""Of the one kernel of the dictionary: the space in which a batch is judged, unless its method has another."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Common:
 
     @property
     def xp(self) -> Any:
-        """The namespace that arrays are made and worked on with: that of the engine's bank."""
+        """The namespace of array functions, that of the engine's bank."""
         return BANKS[self.engine].xp
 
     @cached_property
@@ -61,7 +61,7 @@ class Common:
         return self.dictionary.bank(self.dimension, self.streams, self.precision, self.engine)
 
     def replicate(self, r: int) -> Self:
-        """What the parties of one replicate know, of the one at place r."""
+        """What the parties of the replicate at place r know."""
         return replace(self, streams=self.streams.replicate(r))
 
 
@@ -96,7 +96,7 @@ class World:
     added: Callable[[Sequence[Array]], list[Array]] = sums_in_order
 
     def together(self, t: int) -> int:
-        """How many clients take part in round t, wherever they play."""
+        """How many clients of all processes take part in round t."""
         return int(self.problem.together[t])
 
     @cached_property
@@ -118,7 +118,7 @@ class World:
 
     @cached_property
     def changes(self) -> bool:
-        """Whether there are links of a graph that are not always up, or agents that are not always there."""
+        """Whether some links of a graph are not always up, or some agents are not always present."""
         return self.channel.links is not None or not self.problem.present.all()
 
     @cached_property
@@ -128,7 +128,7 @@ class World:
 
     @cached_property
     def testing(self) -> Rows:
-        """The clients' test samples there."""
+        """The clients' test samples in that space."""
         return self.tested.rows(FEATURES, lambda: self.bank)
 
     @cached_property
@@ -138,7 +138,7 @@ class World:
 
     @cached_property
     def own_samples(self) -> OwnSamples:
-        """The same as they are, of agents that make features of their own."""
+        """The training samples of agents that make features of their own."""
         x, y, client = self.problem.part(True)
         return OwnSamples.from_samples(x, y, np.bincount(client, minlength=self.problem.clients))
 
@@ -160,7 +160,7 @@ class World:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one round showed before anyone learned from it; judging it is the round loop's business.
+    """The outcome of a round, from before any party learned from it; the round loop judges it.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""What an engine is: who plays the rounds of a run. What it is called on a command line is in `fkl.config.ENGINES`."""
+"""The engine of a run, which plays its rounds. `fkl.config.ENGINES` has the names of engines on a command line."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,26 +21,28 @@ Array = NDArray[np.floating]
 
 
 class Engine:
-    """Who plays the rounds of a run: this process, a device, or several processes.
+    """Plays the rounds of a run: in this process, on a device, or in several processes.
 
-    Nobody else knows how many of them there are. `can_play` and `rounds` are an engine's own; the rest is here what it
-    is for one process that has all clients.
+    No other part of fkl knows how many processes there are. Each engine writes `can_play` and `rounds`; the other
+    methods are written here for one process that has all clients.
     """
 
     name: ClassVar[str]
     """Value of the key `engine`."""
     library: ClassVar[str] = "fkl"
-    """That it needs to be installed."""
+    """The package that has to be installed for it."""
     bank: ClassVar[str] = "numba"
-    """Whose arithmetic makes random features, a key of `fkl.kernels.BANKS`."""
+    """The bank that makes random features, a key of `fkl.kernels.BANKS`."""
     threads: ClassVar[int | None] = None
-    """Of the compiled kernels, where a run does not say how many; None for all."""
+    """Threads of the compiled kernels where a run does not say how many; None for all."""
     has_all_clients: ClassVar[bool] = True
+    speaks: bool = True
+    """Whether this process writes the run's files and prints; of several processes the first one does."""
 
     # Before the rounds
 
     def can_play(self, run: Run) -> str | None:
-        """Why it cannot play a run, as the end of a line; None where it can. Reads keys and classes alone, no data."""
+        """Why it cannot play a run, as the end of a line; None where it can. It reads keys and classes, and no data."""
         raise NotImplementedError
 
     def before_run(self, *, multirun: bool) -> None:
@@ -57,17 +59,12 @@ class Engine:
         """Start what it needs, and end it, whatever happens in the block."""
         yield self
 
-    @property
-    def speaks(self) -> bool:
-        """Whether this process writes the run's files and prints: of several, the first alone."""
-        return True
-
     def broadcast(self, value: Any = None) -> Any:
-        """What the process that speaks says, to all of them."""
+        """Send a value from the process that speaks to all processes, and return it."""
         return value
 
     def own_part(self, experiment: Any, again: Callable[[], Any]) -> Any:
-        """What this process plays of an experiment; None for nothing.
+        """The part of an experiment that this process plays; None for nothing.
 
         Parameters
         ----------
@@ -80,26 +77,20 @@ class Engine:
 
     # During the rounds
 
-    def rounds(
-        self,
-        algorithm: Algorithm,
-        world: World,
-        in_progress: Any,
-        advance: Callable[[int], object],
-        keep: Callable[[], object],
-        watch: Callable[[int], object] | None = None,
-    ) -> None:
-        """Play the rounds that are left.
+    def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
+        """Play the rounds that are left, and pause after each, or after some of them, outside the clock.
 
         Parameters
         ----------
         in_progress : fkl.engines.rounds.InProgress
-        advance : callable
-            Told after each round how many were done since, of all replicates.
-        keep : callable
-            Asked after each round to save what is done, if that is due.
-        watch : callable or None
-            Shown after each round, outside the clock, how many these replicates did.
+            Is brought up to date before each pause.
+        watched : bool
+            Whether its state and judge are read in the pauses, so that they have to be arrays of numpy then.
+
+        Yields
+        ------
+        int
+            Rounds that were played since the last pause.
 
         Raises
         ------
@@ -109,15 +100,15 @@ class Engine:
         raise NotImplementedError
 
     def channel(self, problem: Any, *given: Any) -> Channel:
-        """The channel of the clients of a problem."""
+        """The channel through which the clients of a problem speak."""
         return Channel(*given)
 
     def cost(self, cost: CostModel | None) -> CostModel | None:
-        """What messages cost, given the network's own."""
+        """The cost of messages, given the cost that the network states."""
         return cost
 
     def added(self, terms: Sequence[Array]) -> list[Array]:
-        """The sum over all clients of each of these, (tiles, ...), tile after tile."""
+        """The sum over all clients of each term (tiles, ...), tile after tile."""
         return sums_in_order(terms)
 
     def least(self, number: int) -> int:
@@ -125,38 +116,38 @@ class Engine:
         return number
 
     def gathered(self, chunk: Any) -> Any:
-        """A `fkl.engines.rounds.Chunk` with what is known of all clients, in the process that speaks."""
+        """The `fkl.engines.rounds.Chunk` with the results of all clients, in the process that speaks."""
         return chunk
 
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
-        """Where a run that is made in this folder keeps what it has done."""
+        """The checkpoint of a run that is made in this folder."""
         return Checkpoint(folder / CHECKPOINT, every, digest, follower)
 
     # After the rounds
 
     def with_all_clients(self, experiment: Any) -> Any:
-        """The experiment with all clients, which tables and models are of."""
+        """The experiment with all clients, from which tables and models are made."""
         return experiment
 
     def notes(self) -> dict[str, Any]:
-        """What provenance.json tells of it."""
+        """What provenance.json says of this engine."""
         return {}
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
-        """Seconds that a run would take, and a remark on them; None where it is not worth telling.
+        """Estimate the seconds that a run would take, with a remark; None where no estimate is worth showing.
 
         Parameters
         ----------
         sampled : callable
-            Seconds of all rounds of an experiment, on so many threads, by its first ones.
+            Estimates the seconds of all rounds of an experiment, on so many threads, from its first rounds.
         """
         raise NotImplementedError
 
 
 def why_no_star_on_a_stream(method: Algorithm) -> str | None:
-    """Why a method is not clients of a server, all at once and round after round; None where it is.
+    """Why a method is no star whose server hears all clients together, round after round; None where it is one.
 
-    Only then can each client be on another process, or be a site: the server asks for nothing but messages.
+    Only in such a star can each client be on another process, or be a site, since the server needs messages alone.
     """
     task: Any = task_of(method)
     if getattr(method, "on_a_graph", False):

@@ -1,4 +1,4 @@
-"""What a long run has done so far, in a file: a killed run goes on from there."""
+"""A file with the state of a long run, from which a killed run goes on."""
 
 import json
 import time
@@ -21,7 +21,7 @@ TEXT = "text"
 
 
 class Follower(Protocol):
-    """What grows beside a run, such as its tables, and goes back with it to where a checkpoint was."""
+    """Output that grows beside a run, such as its tables, and that is cut back to where a checkpoint was."""
 
     @property
     def position(self) -> Any:
@@ -29,12 +29,12 @@ class Follower(Protocol):
         ...
 
     def truncate_to(self, position: Any) -> None:
-        """Forget what came after this position."""
+        """Remove what came after this position."""
         ...
 
 
 class Checkpoint:
-    """The file in which a run keeps what it has done: plain data behind its SHA-256, nothing that could run.
+    """The file in which a run keeps its state: plain data behind its SHA-256, and no code.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Checkpoint:
         return time.monotonic() - self._last >= self._every
 
     def place(self) -> tuple[int, int] | None:
-        """First of the replicates that ran, and how many; None where nothing of this run can be read, which is said."""
+        """First of the replicates that ran, and how many; None, with a message, where this run has no readable file."""
         found = self._read()
         if found is None:
             return None
@@ -126,7 +126,7 @@ class Checkpoint:
         self.wait()
 
     def wait(self) -> None:
-        """Count the seconds until it is due from now on."""
+        """Count the seconds until the next saving from now on."""
         self._last = time.monotonic()
 
     def remove(self) -> None:

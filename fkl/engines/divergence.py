@@ -1,4 +1,4 @@
-"""What to say of a run whose numbers grew: which keys are to be lowered, and whether finite errors are none either."""
+"""Messages about a run that diverged: which keys to lower, and whether finite errors are too large as well."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -12,7 +12,7 @@ from fkl.basics.errors import FklError
 STEP_SIZES = ("step_size", "eta", "gamma", "rho")
 """What methods call the step size."""
 OTHER_STEPS = ("step_factor", "alpha", "eta_k")
-"""Keys that multiply it, or are the step size of something else."""
+"""Keys that multiply the step size, or are the step size of another update."""
 LARGEST_STEP = 2.0
 """Beyond any paper's: on features of norm 1, twice the step size at which the descent on a squared error overshoots."""
 WORSE = 2.0
@@ -25,7 +25,7 @@ RFOMKR on bias, concrete and naval have 0.96 to 1.00 times it), so comparing wit
 
 
 class NotFiniteError(Exception):
-    """A round that the judge refused."""
+    """The judge refused a round, since its numbers are not finite."""
 
 
 class DivergedError(FklError):
@@ -38,7 +38,7 @@ class DivergedError(FklError):
         Replicates that ran when it happened; its judge and ledger are right up to round t. Those before ended well.
     t : int
         Rounds before the one in which it happened.
-    hole : str
+    not_finite : str
         Which array was not finite first, where it happened so early that no usual step is to blame; else empty.
 
     Attributes
@@ -47,10 +47,10 @@ class DivergedError(FklError):
         Where these rounds were written.
     """
 
-    def __init__(self, algorithm: Any, failed: Any, t: int, hole: str = "") -> None:
+    def __init__(self, algorithm: Any, failed: Any, t: int, not_finite: str = "") -> None:
         keys, mend = _blamed(algorithm, len(failed.elapsed))
         said = f"{algorithm.label} diverged in round {t + 1} {mend}"
-        super().__init__(f"{algorithm.label}: {hole}" if hole and not keys else said)
+        super().__init__(f"{algorithm.label}: {not_finite}" if not_finite and not keys else said)
         self.failed, self.t = failed, t
         self.folder: Path | None = None
 
@@ -76,7 +76,7 @@ def blame(algorithm: Any, rounds: int) -> str:
 
 
 def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
-    """Whether any of the keys is beyond all that is usual, and what `blame` says of them."""
+    """Whether any of the keys is larger than is usual, and the message of `blame`."""
     algorithm = getattr(algorithm, "innermost", algorithm)  # conditions have no step size
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     size = next((name for name in STEP_SIZES if name in values), None)
@@ -96,7 +96,7 @@ def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
 
 
 def worse_than_zero(targets: NDArray[Any], mse: NDArray[np.float64]) -> str | None:
-    """Say that errors are finite, but what no method that learns anything would have; None where they are not.
+    """Say that errors, although finite, are larger than those of any method that learns; None where they are not.
 
     Parameters
     ----------

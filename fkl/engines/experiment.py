@@ -1,4 +1,4 @@
-"""Everything that decides a run's numbers, and the world that some of its replicates live in."""
+"""Everything that decides a run's numbers, and the world of some of its replicates."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,13 +25,13 @@ class Experiment:
     Parameters
     ----------
     problem, topology
-        Where they are drawn anew, those of replicate 0; where other clients take part, of all that are there.
+        Of replicate 0 where each replicate draws its own; of all clients where replicates differ in who takes part.
     redraw : callable or None
         As in `fkl.tasks.task.Task`.
     links : Links or None
-        Which of the topology's are up in each iteration; None for all.
+        Which links of the topology are up in each iteration; None for all.
     engine : Engine
-        Who plays it; of several processes, `problem` has the clients of this one.
+        Plays the rounds; with several processes, `problem` has the clients of this process.
     """
 
     problem: Any
@@ -66,10 +66,10 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     engine = experiment.engine
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, engine.cost(network.cost), directions)
     times = None
-    if getattr(network, "timed", False):  # a network of the user's own may know nothing of times
+    if getattr(network, "timed", False):  # a user's network class may have no such field
         own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
         times = network.times(problem.rounds, problem.clients, own.generators(Role.TIMES)[0])
-        if topology is not None:  # on a graph, who is late misses the iteration
+        if topology is not None:  # on a graph, late agents miss the iteration
             times = times.among(problem.present)
             problem = problem.thinned(problem.present & times.in_time)
     label = experiment.algorithm.label

@@ -1,7 +1,7 @@
 """Rounds as one compiled scan, on the device that JAX finds: `engine=jax`. JAX is imported when a run needs it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -49,19 +49,11 @@ class Jax(Engine):
         print(f"engine=jax: on {device_name()}")
         return experiment
 
-    def rounds(
-        self,
-        algorithm: Algorithm,
-        world: World,
-        in_progress: Any,
-        advance: Callable[[int], object],
-        keep: Callable[[], object],
-        watch: Callable[[int], object] | None = None,
-    ) -> None:
-        """Play the rounds that are left, many in a scan; the callables hear of them when it has ended."""
+    def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
+        """Play the rounds that are left, many in a scan, and pause after each scan."""
         from fkl.engines.jax_world import play
 
-        play(algorithm, world, in_progress, advance, keep, watch)
+        return play(algorithm, world, in_progress, watched)
 
     def notes(self) -> dict[str, Any]:
         """The device."""
@@ -69,22 +61,16 @@ class Jax(Engine):
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
         """By the first scan of one replicate; nothing of a graph whose data let agents miss rounds."""
+        from fkl.engines.jax_world import play
+
         with suppress(FklError), at_most(threads), np.errstate(all="ignore"):
             world, _ = make_world(replace(experiment, engine=self), (0,))
             in_progress = before_first_round(experiment, world)
-            with suppress(_EnoughError):
-                self.rounds(experiment.algorithm, world, in_progress, _stop, lambda: None)
+            with closing(play(experiment.algorithm, world, in_progress)) as rounds:
+                next(rounds)
             seconds = in_progress.seconds / in_progress.t * experiment.problem.rounds * experiment.replicates
             return seconds, f" on {device_name()}, once it is compiled"
         return None
-
-
-class _EnoughError(Exception):
-    """A scan is done."""
-
-
-def _stop(_: int) -> None:
-    raise _EnoughError
 
 
 def device_name() -> str:

@@ -5,7 +5,7 @@ round, and XLA compiles a loop over so many rounds of it. What decides a run sta
 there by the same streams, and messages are booked there by the same ledger, by the sizes that come back.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from jax import lax
 from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
 from fkl.basics.errors import FklError
-from fkl.basics.random_streams import Role, Streams
+from fkl.basics.random_streams import Role
 from fkl.contract.held_samples import BatchSamples
 from fkl.contract.world import Algorithm, Common, World
 from fkl.engines.divergence import NotFiniteError
@@ -44,29 +44,8 @@ ANGLES = 2**28
 """Of a scan on a CPU: a few seconds."""
 
 
-def play(
-    algorithm: Algorithm,
-    world: World,
-    in_progress: Any,
-    advance: Callable[[int], object],
-    keep: Callable[[], object],
-    watch: Callable[[int], object] | None = None,
-) -> None:
-    """Play the rounds that are left; all is told, and kept, after each scan of them.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-    world : World
-    in_progress : fkl.engines.rounds.InProgress
-    advance, keep, watch : callable
-        As in `fkl.engines.rounds`.
-
-    Raises
-    ------
-    fkl.engines.divergence.NotFiniteError
-        `in_progress.t` is then the number of rounds before the one that the judge refused.
-    """
+def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
+    """Play the rounds that are left, and pause after each scan of them; see `fkl.engines.base.Engine.rounds`."""
     problem, seconds = world.problem, in_progress.seconds
     # Of this block, not of the process: whoever uses fkl as a library has a precision of their own.
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
@@ -82,11 +61,9 @@ def play(
                     scan.enter(t, Told(*(tuple(values[b] for values in one) for one in told)))
                     in_progress.t = t + 1
                 seconds += took
-                advance(len(rounds) * len(world.streams.replicates))
-                keep()
-                if watch is not None:
+                if watched:
                     _settle(in_progress)
-                    watch(in_progress.t)
+                yield len(rounds)
         except NotFiniteError:
             _settle(in_progress)
             raise
@@ -110,15 +87,15 @@ def _of_numpy(value: Any) -> Any:
 
 
 class Told(NamedTuple):
-    """What comes back of a scan, of every round an entry along the first axis.
+    """Results of a scan, with an entry of each round along the first axis.
 
     Parameters
     ----------
     shown : tuple of (B, ...)
-        For a `StreamJudge` the three sums of its `add_sums` and, of a method that is more or less sure of them,
-        predictions and their variances; for another judge what a round shows.
+        For a `StreamJudge` the three sums of its `add_sums` and, of a method that says how sure it is, predictions and
+        their variances; for another judge the outcome of a round.
     sizes : tuple of (B, ...)
-        Sizes of messages, and who sent them, where they may differ from round to round.
+        Sizes of messages, and which clients sent them, where they may differ from round to round.
     """
 
     shown: tuple[Array, ...]
@@ -126,15 +103,15 @@ class Told(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What goes into a scan, likewise.
+    """Input of a scan, with an entry of each round along the first axis.
 
     Parameters
     ----------
     t : (B,) int64
     counts : (B,) bool
-        Whether there is such a round: the last scan may be too long.
+        Whether the round exists: the last scan may be longer than the rounds that are left.
     samples : tuple of (B, K, d), (B, K), (B, K)
-        x, y and each client's share in a mean; of a batch none.
+        x, y and each client's share in a mean; empty for a batch.
     drawn : tuple of (B, R, ...)
         Random numbers, in the order in which a round asks for them.
     """
@@ -146,7 +123,7 @@ class Given(NamedTuple):
 
 
 class _Fixed(NamedTuple):
-    """What is the same in all rounds, and too large to be part of a program.
+    """Arrays that are the same in all rounds, and too large to be constants of a program.
 
     Parameters
     ----------
@@ -155,7 +132,7 @@ class _Fixed(NamedTuple):
     rows : tuple of arrays
         `Rows` of a batch.
     minimiser : tuple of arrays
-        What minimises over these.
+        Arrays of the minimiser over these rows.
     """
 
     features: tuple[Array, ...] = ()
@@ -164,7 +141,7 @@ class _Fixed(NamedTuple):
 
 
 class Scan:
-    """A compiled scan over some rounds of a method, and what is needed to play it.
+    """A compiled scan over some rounds of a method, with all that it needs.
 
     Parameters
     ----------
@@ -177,7 +154,7 @@ class Scan:
     Attributes
     ----------
     length : int
-        How many rounds it has.
+        Rounds of the scan.
     """
 
     def __init__(self, algorithm: Algorithm, world: World, state: Any, judge: Any) -> None:
@@ -203,11 +180,11 @@ class Scan:
             [why, *_] = str(error).splitlines()
             raise FklError(f"engine=jax: the rounds of {algorithm.label} cannot be traced: {why}") from None
         if self._of_streams:
-            require_shape("Outcome.y_hat", shown.y_hat, *judge.loss.shape)
-            if shown.loss is not None:
-                require_shape("Outcome.loss", shown.loss, *judge.loss.shape, None)
-        if self._of_streams and judge.kernel_loss is None and shown.loss is not None:
-            judge.kernel_loss = np.zeros(shown.loss.shape)
+            y_hat, loss = shown
+            require_shape("Outcome.y_hat", y_hat, *judge.loss.shape)
+            if loss is not None:
+                require_shape("Outcome.loss", loss, *judge.loss.shape, None)
+                judge.kernel_loss = np.zeros(loss.shape) if judge.kernel_loss is None else judge.kernel_loss
         self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
         # Scans are as long as memory and patience allow, and alike, so that few rounds of the last are for nothing.
         nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
@@ -221,14 +198,14 @@ class Scan:
         self._compiled = _compiled(program.lower(self._fixed, self._carried(state), given))
 
     def play(self, state: Any, given: Given) -> tuple[Any, Told]:
-        """The state after these rounds, and what they told; a `StreamJudge` has added up what they showed."""
+        """The state after these rounds, and their results; a `StreamJudge` has added up their outcomes."""
         (made, sums), told = self._compiled(self._fixed, self._carried(state), given)
         if self._of_streams:
             self._judge.sums = rebuilt(self._judge.sums, sums)
         return rebuilt(state, made), Told(*(tuple(map(np.asarray, values)) for values in told))
 
     def enter(self, t: int, told: Told) -> None:
-        """Book what was sent in round t, and what was shown."""
+        """Book the messages and the outcome of round t."""
         channel, judge, changing = self._world.channel, self._judge, iter(told.sizes)
         channel.open_round(t, self._world.problem.present[t])
         for book, given in self._booked:
@@ -246,7 +223,7 @@ class Scan:
         return parts(state), parts(self._judge.sums) if self._of_streams else ()
 
     def given(self, rounds: range, length: int) -> Given:
-        """What goes into a scan of these rounds; 0 in those that fill it up."""
+        """Input of a scan of these rounds, filled up with zeros."""
 
         def filled(values: Sequence[Any]) -> Array:
             one = np.asarray(values[0])
@@ -256,7 +233,9 @@ class Scan:
 
         streams, problem = self._world.streams, self._world.problem
         samples = tuple(zip(*(problem.round(t) for t in rounds), strict=True)) if self._of_streams else ()
-        drawn = tuple(filled([asked.of_round(streams, t) for t in rounds]) for asked in self._asked)
+        drawn = tuple(
+            filled([getattr(streams, asked.how)(asked.role, t, *asked.given) for t in rounds]) for asked in self._asked
+        )
         return Given(filled(rounds), filled([True] * len(rounds)), tuple(map(filled, samples)), drawn)
 
     def _rounds(self, fixed: _Fixed, carried: Any, given: Given) -> Any:
@@ -281,10 +260,10 @@ class Scan:
     def _first_round(self, fixed: _Fixed, state: Any, given: Given) -> Any:
         one = jax.tree.map(lambda values: values[0], given)
         _, outcome = self._step(fixed, rebuilt(self._state, state), one, None)
-        return _Outcome(outcome.y_hat, outcome.loss) if self._of_streams else outcome
+        return (outcome.y_hat, outcome.loss) if self._of_streams else outcome
 
     def _step(self, fixed: _Fixed, state: Any, given: Given, drawn: Iterator[Array] | None) -> tuple[Any, Any]:
-        """A traced round of the method, in a world of stand-ins; the first, of nothing drawn, to see what it asks."""
+        """A traced round of the method, in a world of stand-ins; without `drawn` it notes what the method asks for."""
         world, common = self._world, self._world.common
         standing: dict[str, Any] = {
             "problem": _Round(world.problem, given.samples),
@@ -310,15 +289,8 @@ def _fields(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-class _Outcome(NamedTuple):
-    """Of an `Outcome` what tells its shapes."""
-
-    y_hat: Array
-    loss: Array | None
-
-
 _newest: dict[str, Any] = {}
-"""The program that was compiled last, by its text: replicates that run after others mostly have the same."""
+"""The program that was compiled last, by its text: later replicates mostly have the same program."""
 
 
 def _compiled(lowered: Any) -> Any:
@@ -338,20 +310,15 @@ def _on_device(values: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 class _Drawn(NamedTuple):
-    """Random numbers that a round asks its streams for."""
+    """A request of a round for random numbers."""
 
     how: str
     role: Role
     given: tuple[Any, ...]
 
-    def of_round(self, streams: Streams, t: int) -> Array:
-        """Those of round t."""
-        drawn: Array = getattr(streams, self.how)(self.role, t, *self.given)
-        return drawn
-
 
 class _Streams:
-    """In place of `Streams` in a traced round: writes down what is asked for, and gives what was drawn for it."""
+    """Replaces `Streams` in a traced round: notes each request, and returns the numbers that were drawn for it."""
 
     def __init__(self, replicates: int, drawn: Iterator[Array] | None) -> None:
         self.asked: list[_Drawn] = []
@@ -371,20 +338,20 @@ class _Streams:
 
 
 class _Booked(NamedTuple):
-    """A call of the channel that books what a round sends, and what it is given, some of which may be traced."""
+    """A call that books messages of a round, with its arguments, some of which may be traced."""
 
     book: Callable[..., None]
     given: tuple[Any, ...]
 
 
 class _Channel:
-    """In place of `Channel` in a traced round: writes down how large messages are, and hands them on.
+    """Replaces `Channel` in a traced round: notes how large messages are, and passes them on.
 
     Parameters
     ----------
     channel : Channel
     always : bool
-        Whether somebody is there in every round.
+        Whether some client is present in every round.
     """
 
     def __init__(self, channel: Any, always: bool) -> None:
@@ -393,11 +360,11 @@ class _Channel:
         self.booked: list[_Booked] = []
 
     def down(self, message: Any) -> Any:
-        """Writes down what clients are told, and hands it on."""
+        """Notes the size of a message to clients, and passes it on."""
         return self._passed("downlink", message)
 
     def up(self, message: Any) -> Any:
-        """Writes down what clients send, and hands it on."""
+        """Notes the size of a message of clients, and passes it on."""
         return self._passed("uplink", message)
 
     def _passed(self, direction: str, message: Any) -> Any:
@@ -411,7 +378,7 @@ class _Channel:
     def send_to_neighbours(
         self, message: Any, sends: Array, topology: Topology, awake: None = None
     ) -> tuple[Any, Array]:
-        """As of `Channel`, where all links are up and no message is lost."""
+        """As `Channel.send_to_neighbours`, where all links are up and no message is lost."""
         message = self._channel.receive(message, len(topology.links))
         apart = on_links(message)
 
@@ -422,17 +389,17 @@ class _Channel:
         return message, sends[:, topology.links[:, 1]] if apart else sends
 
     def answered(self, share: Array) -> Array:
-        """As of `Channel`, where nobody takes any time."""
+        """As `Channel.answered`, where messages take no time."""
         return share
 
     def any_answer(self, heard: Array, together: Any) -> Any:
-        """Whether anyone has answered: sure where somebody is there in every round."""
+        """Whether any client has answered: certain where some client is present in every round."""
         return True if self._always else heard.any()
 
 
 @dataclass(frozen=True)
 class _Round:
-    """In place of `Problem` in a traced round: the samples of this one, and what is the same in all of them."""
+    """Replaces `Problem` in a traced round: it has the samples of this round, and all else from the problem."""
 
     problem: Any
     samples: tuple[Array, ...]
@@ -446,21 +413,21 @@ class _Round:
         return x, y, share
 
     def block(self, rounds: slice) -> tuple[Array, Array]:
-        """As of `Problem`, of one round."""
+        """As `Problem.block`, of one round."""
         x, y, _ = self.samples
         return x[:1], y[:1]
 
 
 class _Samples:
-    """In place of `BatchSamples` in a traced round; what minimises over them is made on the host, once.
+    """Replaces `BatchSamples` in a traced round; the minimiser over the samples is made once, on the host.
 
     Parameters
     ----------
     held : BatchSamples
     rows : Rows
-        Theirs, traced.
+        Of these samples, traced.
     minimiser : Minimiser or None
-        None in the first round, which tells what it is asked for.
+        None in the first round, in which the method asks for it.
     """
 
     def __init__(self, held: BatchSamples, rows: Any, minimiser: Any) -> None:
@@ -472,9 +439,10 @@ class _Samples:
         return self._held.loss.gradient(self._rows, theta)
 
     def minimise(self, c: Any, v: Array, start: Array) -> Array:
-        """The minimiser, which the first round asks for and later rounds apply."""
+        """Apply the minimiser, which is made when the first round asks for it."""
         if not self._knows:
-            self.minimiser = self._held.loss.minimiser(self._held.rows, c).as_arrays
+            made = self._held.loss.minimiser(self._held.rows, c)
+            self.minimiser = replace(made, ridge=made.ridge.as_arrays)
             return v
         return self.minimiser(v, start)
 

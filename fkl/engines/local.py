@@ -1,6 +1,6 @@
 """Rounds in this process: `engine=numba` by compiled loops, `engine=numpy` by the reference that people read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, ClassVar
@@ -20,18 +20,9 @@ class Numba(Engine):
         """Anything."""
         return None
 
-    def rounds(
-        self,
-        algorithm: Algorithm,
-        world: World,
-        in_progress: Any,
-        advance: Callable[[int], object],
-        keep: Callable[[], object],
-        watch: Callable[[int], object] | None = None,
-    ) -> None:
-        """Play the rounds that are left, one after another."""
-        problem, judge = world.problem, in_progress.judge
-        replicates, seconds = len(world.streams.replicates), in_progress.seconds
+    def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
+        """Play the rounds that are left, and pause after each."""
+        problem, judge, seconds = world.problem, in_progress.judge, in_progress.seconds
         for t in range(in_progress.t, problem.rounds):
             world.channel.open_round(t, problem.present[t])
             start = perf_counter()
@@ -42,10 +33,7 @@ class Numba(Engine):
                 raise NotFiniteError
             del outcome  # before the next round needs as much
             in_progress.t = t + 1
-            advance(replicates)
-            keep()
-            if watch is not None:
-                watch(in_progress.t)
+            yield 1
         judge.close()
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:

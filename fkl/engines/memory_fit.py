@@ -1,4 +1,4 @@
-"""How many replicates the memory holds: the first round is played and forgotten, and what will not fit is refused."""
+"""How many replicates fit into memory: the first round is rehearsed, and runs that will not fit are refused."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ KEYS_NAMED = 3
 
 
 def fitting(experiment: Experiment, chunk: int | None = None) -> int:
-    """How many replicates to run together: `chunk`, or what suits; what cannot fit is refused."""
+    """How many replicates to run together: `chunk`, or a suitable number; refuse runs that cannot fit."""
     problem = experiment.problem
     together = min(chunk or 1, experiment.replicates)
     rows = problem.rounds * ROUND_BYTES + problem.clients * CLIENT_BYTES
@@ -42,12 +42,13 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
 
 
 def rehearse(experiment: Experiment) -> tuple[int, int]:
-    """Play the first round with one replicate and forget it; bytes that a replicate keeps, about, and needs at most.
+    """Rehearse the first round with one replicate; return about how many bytes it keeps, and the most that it needs.
 
-    Whatever is to be compiled is compiled here, outside the clock, and what does not fit is refused before the run.
-    Of many features rounds with fewer come first, and what all of them need is refused by the line through the last two
-    rounds before it is taken. Whatever grows faster needs more than that line says; it says too much, by a quarter at
-    most, only of matrices that are square up to the number of samples and no longer grow as fast beyond.
+    All code is compiled here, outside the clock, and a run that does not fit is refused before it begins. Where kernels
+    have many features, rounds with fewer features are played first. The line through the memory of the last two rounds
+    foretells the memory of the next, which is refused before it is taken. Memory that grows faster than this line is
+    underestimated. It is overestimated, by a quarter at most, for matrices that are square up to the number of samples
+    and grow more slowly beyond.
     """
     full = getattr(experiment.dictionary, "D", 1)
     needs = getattr(experiment.algorithm, "needs", None)  # what a method says itself, for which nothing is played
@@ -102,35 +103,35 @@ def _first_round(experiment: Experiment) -> int:
 
 
 class _Watching(Channel):
-    """A channel that takes note of payloads that are no numbers: of what clients are told, and of what they send."""
+    """A channel that notes the first payload with values that are not finite, of each direction."""
 
     def __init__(self, channel: Channel) -> None:
         vars(self).update(vars(channel))
         self.told = self.sent = ""
 
     def down(self, message: Any) -> Any:
-        """Passes on what clients are told, and notes the first hole in it."""
-        self.told = self.told or self._first_hole(message)
+        """Passes on a message to clients, and notes the first value in it that is not finite."""
+        self.told = self.told or self._first_not_finite_part(message)
         return super().down(message)
 
     def up(self, message: Any) -> Any:
-        """Passes on what clients send, and notes the first hole in it."""
-        self.sent = self.sent or self._first_hole(message)
+        """Passes on a message of clients, and notes the first value in it that is not finite."""
+        self.sent = self.sent or self._first_not_finite_part(message)
         return super().up(message)
 
     def send_to_neighbours(self, message: Any, *how: Any) -> Any:
-        """Passes on what agents send, and notes the first hole in it."""
-        self.sent = self.sent or self._first_hole(message)
+        """Passes on a message of agents, and notes the first value in it that is not finite."""
+        self.sent = self.sent or self._first_not_finite_part(message)
         return super().send_to_neighbours(message, *how)
 
-    def _first_hole(self, message: Any) -> str:
+    def _first_not_finite_part(self, message: Any) -> str:
         for name, payloads in kinds(message):
             for payload in payloads:
                 for field in getattr(payload, "leading", ()):
-                    if hole := _describe_hole(
+                    if found := _not_finite_part(
                         f"{type(message).__name__}.{name}", getattr(payload, field), self._present > 0
                     ):
-                        return hole
+                        return found
         return ""
 
 
@@ -147,13 +148,13 @@ def first_not_finite(experiment: Experiment, replicates: tuple[int, ...], rounds
         if is_dataclass(outcome):
             kind = type(outcome).__name__
             arrays = {f"{kind}.{field.name}": getattr(outcome, field.name) for field in fields(outcome)}
-        shown = (_describe_hole(name, values, here) for name, values in arrays.items())
-        if hole := channel.told or next(filter(None, shown), "") or channel.sent:
-            return hole.replace("is not finite", f"is not finite in round {t + 1}")
+        shown = (_not_finite_part(name, values, here) for name, values in arrays.items())
+        if found := channel.told or next(filter(None, shown), "") or channel.sent:
+            return found.replace("is not finite", f"is not finite in round {t + 1}")
     return ""
 
 
-def _describe_hole(name: str, values: Any, present: NDArray[np.bool_]) -> str:
+def _not_finite_part(name: str, values: Any, present: NDArray[np.bool_]) -> str:
     """That an array is not finite, and whose part of it, where its second axis is that of clients; else nothing."""
     if not hasattr(values, "dtype") or values.dtype.kind != "f" or np.isfinite(values).all():
         return ""
@@ -178,7 +179,7 @@ def kinds_sent(experiment: Experiment) -> dict[str, set[str]]:
 
 @contextmanager
 def within_memory(experiment: Experiment, chunk: int | None) -> Iterator[None]:
-    """Refuse, by the keys that are largest, what nobody foresaw and what needs more memory than there is."""
+    """Refuse a run that needs more memory than there is although the rehearsal fitted, and name its largest keys."""
     free = memory.shown_bytes(memory.available_bytes())
     try:
         with memory.limited_to_free_memory():

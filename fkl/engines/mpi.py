@@ -11,8 +11,9 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,6 @@ from numpy.typing import NDArray
 from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, plural, requires_extra
 from fkl.config import Run
-from fkl.contract.world import Algorithm, World
 from fkl.data.problem import Slice
 from fkl.engines.base import Engine, why_no_star_on_a_stream
 from fkl.engines.checkpoint import CHECKPOINTS, Checkpoint, Follower
@@ -37,7 +37,7 @@ from fkl.wire.payloads import PerClient, Selected, Summable, kinds, rebuilt, rec
 
 Array = NDArray[np.floating]
 GRACE_S = 2.0
-"""How long a rank that fails waits for the others to fail alike, before it ends them."""
+"""Seconds in which the other ranks may fail as well, before a rank that failed ends them."""
 PAUSE_S = 0.01
 NUMBERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 """Where MPICH, those that speak PMIx, and Open MPI say which of its processes this is."""
@@ -56,7 +56,7 @@ class Ranks:
     """
 
     def __init__(self, comm: Any) -> None:
-        self._comm = comm
+        self.comm = comm
         self.number, self.size = int(comm.rank), int(comm.size)
         self.bytes_summed = 0
 
@@ -66,15 +66,15 @@ class Ranks:
         return self.number == 0
 
     def with_clients(self, clients: int) -> "Ranks | None":
-        """Those of the ranks that have any of so many clients; None for one that has none."""
+        """The ranks that have any of so many clients; None on a rank that has no client."""
         some = min(self.size, -(-clients // CLIENT_TILE))
         if some == self.size:
             return self
-        mine = self._comm.Split(int(self.number >= some), self.number)
+        mine = self.comm.Split(int(self.number >= some), self.number)
         return Ranks(mine) if self.number < some else None
 
     def mine(self, clients: int) -> range:
-        """Numbers of this rank's clients: whole tiles, as many as the other ranks have or one less."""
+        """Numbers of this rank's clients: whole tiles, as many as other ranks have, or one tile less."""
         count = -(-clients // CLIENT_TILE)
         begin, end = (count * number // self.size * CLIENT_TILE for number in (self.number, self.number + 1))
         return range(begin, min(end, clients))
@@ -93,54 +93,46 @@ class Ranks:
             total = np.array(sum_in_order(rows))
         else:
             total = np.empty(rows.shape[1])
-            self._comm.Recv(total, self.number - 1)
+            self.comm.Recv(total, self.number - 1)
             for row in rows:
                 total += row
         last = self.size - 1
         if self.number < last:
-            self._comm.Send(total, self.number + 1)
-        self._comm.Bcast(total, last)
+            self.comm.Send(total, self.number + 1)
+        self.comm.Bcast(total, last)
         self.bytes_summed += total.nbytes
         ends = np.cumsum([one[0].size for one in terms])[:-1]
         return [part.reshape(one.shape[1:]) for part, one in zip(np.split(total, ends), terms, strict=True)]
 
     def least(self, number: int) -> int:
         """The smallest of a number that each rank has."""
-        return int(min(self._comm.allgather(number)))
+        return int(min(self.comm.allgather(number)))
 
-    def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The largest of each entry over all ranks."""
+    def reduced(self, values: NDArray[Any], how: str) -> NDArray[Any]:
+        """Of each entry the SUM, or the MAX, over all ranks."""
         from mpi4py import MPI
 
-        found = np.array(values, np.float64)
-        self._comm.Allreduce(MPI.IN_PLACE, found, MPI.MAX)
+        found = np.array(values)
+        self.comm.Allreduce(MPI.IN_PLACE, found, getattr(MPI, how))
         return found
 
     def say(self, words: Any = None) -> Any:
-        """What the first rank says, to all."""
-        return self._comm.bcast(words, 0)
+        """Send a value from the first rank to all ranks, and return it."""
+        return self.comm.bcast(words, 0)
 
     def all_say(self, words: Any) -> list[Any]:
-        """What each rank says, to all."""
-        return self._comm.allgather(words)  # type: ignore[no-any-return]
-
-    def summed_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Counts added up over all ranks."""
-        from mpi4py import MPI
-
-        found = np.array(counts, np.int64)
-        self._comm.Allreduce(MPI.IN_PLACE, found, MPI.SUM)
-        return found
+        """Send the value of each rank to all ranks, and return all of them."""
+        return self.comm.allgather(words)
 
     def gather_clients(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What each rank knows of its clients, (R, K, ...), of all of them on the first rank; elsewhere as it is."""
+        """Values (R, K, ...) of the clients of all ranks, on the first rank; on other ranks those of its own."""
         own = np.ascontiguousarray(np.moveaxis(values, 1, 0))
-        sizes = [int(size) for size in self._comm.allgather(own.size)]
+        sizes = [int(size) for size in self.comm.allgather(own.size)]
         if not self.first:
-            self._comm.Gatherv(own, None)
+            self.comm.Gatherv(own, None)
             return values
         found = np.empty((sum(sizes) // max(own[0].size, 1), *own.shape[1:]), own.dtype)
-        self._comm.Gatherv(own, (found, sizes))
+        self.comm.Gatherv(own, (found, sizes))
         return np.ascontiguousarray(np.moveaxis(found, 0, 1))
 
     def gather_ledger(self, ledger: Ledger) -> Ledger:
@@ -150,22 +142,18 @@ class Ranks:
         everyone = max((tally.shape[1] for tally in found.values()), default=clients)
         made = Ledger(rounds, replicates, everyone, ledger.cost, tuple(ledger.tallies))
         for name, whole in made.tallies.items():
-            whole.by_client, whole.by_round = found[name], self.summed_counts(ledger.tallies[name].by_round)
+            whole.by_client, whole.by_round = found[name], self.reduced(ledger.tallies[name].by_round, "SUM")
         made.seconds = ledger.seconds
         for kinds_there in self.all_say(ledger.kinds):
             for kind, scalars in kinds_there.items():
                 made.kinds[kind] = made.kinds.get(kind, 0) + scalars
         return made
 
-    def end_all(self) -> None:
-        """End every rank, with exit code 2."""
-        self._comm.Abort(2)
-
     def gone_within(self, seconds: float) -> bool:
-        """Whether every rank has come to this line, in so many seconds from now."""
-        if self._comm.size == 1:
+        """Whether every rank comes to this line within so many seconds."""
+        if self.comm.size == 1:
             return True
-        request, until = self._comm.Ibarrier(), time.monotonic() + seconds
+        request, until = self.comm.Ibarrier(), time.monotonic() + seconds
         while not request.Test():
             if time.monotonic() > until:
                 return False
@@ -174,7 +162,7 @@ class Ranks:
 
 
 class OverRanks(Channel):
-    """The channel of a rank, whose clients are some of all: the server is one, and is played alike on every rank.
+    """The channel of a rank, which has some of the clients; every rank plays the same server.
 
     Parameters
     ----------
@@ -191,7 +179,7 @@ class OverRanks(Channel):
         self._ranks, self._mine, self._everyone = ranks, np.arange(mine.start, mine.stop), everyone
 
     def down(self, message: Any) -> Any:
-        """What the server tells all clients, to those of this rank."""
+        """Pass the server's message on to the clients of this rank."""
         if message is None:
             return None
         everyone = {"R": self.ledger.shape[0], "K": self._everyone, "L": 0}
@@ -201,17 +189,17 @@ class OverRanks(Channel):
         return super().down(rebuilt(message, own))
 
     def up(self, message: Any) -> Any:
-        """What the clients of all ranks tell the server, who can ask for means of it."""
+        """Pass the messages of the clients of all ranks to the server, which can ask for their means."""
         message = super().up(message)
         if message is None:
             return None
         parts: list[Any] = [part for _, payloads in kinds(message) for part in payloads]
         letter = _Letter(self._ranks, parts)
-        of_all: list[Any] = [_OfAll(letter, place) for place in range(len(parts))]
+        of_all: list[Any] = [SimpleNamespace(mean=partial(letter.mean, place)) for place in range(len(parts))]
         return rebuilt(message, of_all)
 
     def any_answer(self, heard: Array, together: int) -> bool:
-        """Whether any client of all ranks has answered: who takes part is heard."""
+        """Whether any client of all ranks has answered: every client that takes part is heard."""
         return together > 0
 
 
@@ -224,11 +212,11 @@ class SlowestOfAll(CostModel):
     def seconds(self, messages: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.float64]:
         """As `CostModel.seconds`, of this rank's clients."""
         assert self.ranks is not None
-        return self.ranks.largest(super().seconds(messages, size))
+        return self.ranks.reduced(super().seconds(messages, size), "MAX")
 
 
 class _Letter:
-    """Payloads that came up together: the means of all are made in one exchange, when the first is asked for."""
+    """Payloads of all clients that came up together: one exchange makes the means of all when one is asked for."""
 
     def __init__(self, ranks: Ranks, payloads: Sequence[Summable]) -> None:
         self._ranks, self._payloads = ranks, payloads
@@ -246,17 +234,6 @@ class _Letter:
             self._share = share
             self._means = [payload.of_sums(*part) for payload, part in zip(self._payloads, parts, strict=True)]
         return self._means[place]
-
-
-class _OfAll:
-    """A payload of all clients, of which a server may ask the mean alone."""
-
-    def __init__(self, letter: _Letter, place: int) -> None:
-        self._letter, self._place = letter, place
-
-    def mean(self, share: Array) -> Array:
-        """Sum over all clients, weighted by share (K,), which each rank has of its own."""
-        return self._letter.mean(self._place, share)
 
 
 class CommonCheckpoint(Checkpoint):
@@ -330,7 +307,7 @@ class Mpi(Numba):
         return None
 
     def before_run(self, *, multirun: bool) -> None:
-        """Let one process speak, and refuse a sweep."""
+        """Let one process print, and refuse a sweep."""
         hush()
         if multirun:
             raise FklError("engine=mpi: one run at a time, without -m")
@@ -364,13 +341,8 @@ class OnRanks(Mpi):
     has_all_clients: ClassVar[bool] = False
 
     def __init__(self, ranks: Ranks, again: Callable[[], Experiment] | None = None) -> None:
-        self._ranks = ranks
+        self._ranks, self.speaks = ranks, ranks.first
         self._again = None if again is None else cache(again)
-
-    @property
-    def speaks(self) -> bool:
-        """Of the first rank."""
-        return self._ranks.first
 
     def broadcast(self, value: Any = None) -> Any:
         """What the first rank says."""
@@ -389,18 +361,6 @@ class OnRanks(Mpi):
             return None
         own = Slice.from_problem(experiment.problem, some.mine(clients))
         return replace(experiment, problem=own, engine=OnRanks(some, again))
-
-    def rounds(
-        self,
-        algorithm: Algorithm,
-        world: World,
-        in_progress: Any,
-        advance: Callable[[int], object],
-        keep: Callable[[], object],
-        watch: Callable[[int], object] | None = None,
-    ) -> None:
-        """As on one process, but that nobody is shown rounds of which each rank knows a part."""
-        super().rounds(algorithm, world, in_progress, advance, keep)
 
     def channel(self, problem: Any, *given: Any) -> Channel:
         """One through which the server hears the clients of all ranks."""
@@ -443,7 +403,7 @@ class OnRanks(Mpi):
 
 
 def hush() -> None:
-    """Let all but the first of the processes that an MPI has started say nothing, unless they end all."""
+    """Silence all processes that MPI has started but the first, until one of them ends all."""
     number = next(filter(None, (variable(name, "") for name in NUMBERS)), "0")
     if number != "0" and len(_LOUD) == 1:
         _LOUD.append(os.dup(2))
@@ -472,7 +432,7 @@ def started() -> Ranks:
 
 @contextmanager
 def ending_together(ranks: Ranks) -> Iterator[None]:
-    """End all ranks when one fails in this block and the others do not; its line is said on the way."""
+    """End all ranks when one fails in this block and the others do not, after its message is printed."""
     try:
         yield
     except BaseException as error:
@@ -481,6 +441,6 @@ def ending_together(ranks: Ranks) -> Iterator[None]:
             print(end="", file=sys.stdout, flush=True)
             words = f"fkl: {' '.join(str(error).split())}\n" if isinstance(error, FklError) else traceback.format_exc()
             os.write(_LOUD[-1], words.encode())
-            ranks.end_all()
+            ranks.comm.Abort(2)  # every rank, with exit code 2
         raise
     ranks.gone_within(float("inf"))

@@ -1,9 +1,8 @@
-"""The loop over replicates, some of which run together: whoever plays their rounds, this is done once."""
+"""The loop over replicates, some of which run together. It is the same for all engines."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from fkl.tasks import Judge
 from fkl.wire import Ledger
 
 EARLY = 10
-"""Rounds in which a step of usual size drives nothing away: what is not finite so soon is named."""
+"""Rounds in which no step of usual size makes numbers diverge: an array that is not finite by then is named."""
 
 
 class Learned(NamedTuple):
@@ -33,9 +32,9 @@ class Learned(NamedTuple):
     Parameters
     ----------
     function : Function
-        In the numbers that methods see.
+        Of the scaled numbers that methods see.
     scale : Scale
-        What led to these.
+        The scaling of these numbers.
     """
 
     function: Function
@@ -44,7 +43,7 @@ class Learned(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """What the loop brings back from replicates that ran together."""
+    """Results of replicates that ran together."""
 
     judge: Judge
     ledger: Ledger
@@ -68,7 +67,7 @@ class Chunk:
 
 @dataclass
 class InProgress:
-    """Replicates that run together, between two rounds: what a checkpoint keeps of them.
+    """Replicates that run together, between two rounds, as a checkpoint keeps them.
 
     Parameters
     ----------
@@ -100,25 +99,25 @@ def simulate(
     watch: Callable[[Chunk, int], object] | None = None,
     keep_functions: bool = False,
 ) -> Iterator[Chunk]:
-    """Have all replicates played by the experiment's engine, `chunk` at a time.
+    """Let the experiment's engine play all replicates, `chunk` at a time.
 
-    The numbers depend on neither chunk, threads nor checkpoints.
+    The results do not depend on chunk, threads or checkpoints.
 
     Parameters
     ----------
     experiment : Experiment
     threads : int or None
-        Most that the compiled kernels use; None for all there are.
+        Most threads that the compiled kernels use; None for all that there are.
     chunk : int or None
         Replicates that run together; None for as many as the task's `room`, and half the free memory, seem to hold.
     advance : callable
-        Told the number of replicate rounds done after each round.
+        Called after each round with the number of replicate rounds done since the last call.
     checkpoint : Checkpoint or None
-        Where to keep what is done, and to go on from.
+        Where results so far are kept, and where the run goes on from.
     watch : callable or None
-        Shown, after each round and outside the clock, the replicates under way and how many rounds they did.
+        Called after each round, outside the clock, with the replicates under way and their number of rounds.
     keep_functions : bool
-        Whether to bring back what was learned.
+        Whether to return the learned functions.
 
     Yields
     ------
@@ -126,11 +125,11 @@ def simulate(
         Each as soon as its replicates have ended; those that had ended before a checkpoint do not come again.
     """
     engine = experiment.engine
-    with _playing(threads), within_memory(experiment, chunk):
+    with _playing(experiment, threads, chunk):
         # From the place of a checkpoint, with a world for it, or from the beginning
         place, resumed = checkpoint.place() if checkpoint is not None else None, None
         if checkpoint is not None and place is not None and place[0] < experiment.replicates:
-            world, _ = make_world(experiment, _numbers_together(experiment, *place))
+            world = _world_of(experiment, *place)
             resumed = checkpoint.load(world, InProgress)
         if place is None or resumed is None:
             first, together = 0, fitting(experiment, chunk)
@@ -139,20 +138,24 @@ def simulate(
             world.channel.ledger = in_progress.ledger
             advance(first * world.problem.rounds + len(world.streams.replicates) * in_progress.t)
     while first < experiment.replicates:
-        with _playing(threads), within_memory(experiment, chunk):
+        with _playing(experiment, threads, chunk):
             if resumed is None:
-                world = make_world(experiment, _numbers_together(experiment, first, together))[0]
+                world = _world_of(experiment, first, together)
                 in_progress = before_first_round(experiment, world)
-            keep = partial(_save_if_due, checkpoint, (first, together), in_progress, world)
             played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
-            shown = None if watch is None else partial(watch, played)
+            watched = watch is not None and engine.has_all_clients  # a rank knows a part of each round
             try:
-                engine.rounds(experiment.algorithm, world, in_progress, advance, keep, shown)
+                with closing(engine.rounds(experiment.algorithm, world, in_progress, watched)) as pauses:
+                    for done in pauses:
+                        advance(done * len(world.streams.replicates))
+                        _save_if_due(checkpoint, (first, together), in_progress, world)
+                        if watch is not None and watched:
+                            watch(played, in_progress.t)
             except NotFiniteError:
                 failed = engine.gathered(played)
                 early = in_progress.t < EARLY and engine.has_all_clients
-                hole = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
-                raise DivergedError(experiment.algorithm, failed, in_progress.t, hole) from None
+                not_finite = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
+                raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
             if keep_functions:
                 algorithm: Any = experiment.algorithm
                 try:
@@ -166,15 +169,15 @@ def simulate(
 
 
 @contextmanager
-def _playing(threads: int | None) -> Iterator[None]:
-    """At most so many threads, and no warnings: the judge sees whatever grows too large."""
-    with at_most(threads), np.errstate(all="ignore"):
+def _playing(experiment: Experiment, threads: int | None, chunk: int | None) -> Iterator[None]:
+    """At most so many threads, no more than the memory, and no warnings: the judge sees whatever grows too large."""
+    with at_most(threads), np.errstate(all="ignore"), within_memory(experiment, chunk):
         yield
 
 
-def _numbers_together(experiment: Experiment, first: int, together: int) -> tuple[int, ...]:
-    """Numbers of the replicates that run together."""
-    return tuple(range(experiment.replicates)[first : first + together])
+def _world_of(experiment: Experiment, first: int, together: int) -> World:
+    """World of the replicates that run together."""
+    return make_world(experiment, tuple(range(experiment.replicates)[first : first + together]))[0]
 
 
 def _save_if_due(checkpoint: Checkpoint | None, place: tuple[int, int], in_progress: InProgress, world: World) -> None:

@@ -2,8 +2,8 @@
 
 `FeatureBank` is the readable reference in numpy, of `engine=numpy`; `CompiledBank`, of `engine=numba`, does the same
 with the loops of `compiled_bank`, `compiled_stream` and `compiled_moments`. Both work in float32 and in float64.
-Algorithms know only the methods they share, and take functions of arrays from `bank.xp`. What a method of a bank
-uses up must not be read afterwards: its memory may be that of the result.
+Algorithms call only the methods that both share, and take functions of arrays from `bank.xp`. An array that a method
+of a bank uses up must not be read afterwards, since the result may be in its memory.
 """
 
 from dataclasses import dataclass, replace
@@ -33,11 +33,11 @@ class FeatureBank:
     rho : (R, N or 1, d, D)
         Frequencies; a second axis of length 1 is one draw shared by all kernels.
     scale : (N,)
-        What each kernel multiplies its frequencies by (1 unless the draw is shared).
+        Factor of each kernel's frequencies (1 unless the draw is shared).
     phase : (R, N or 1, D) or (R, N or 1, 0)
         Empty for pairs, z = D^-1/2 [sin(rho'x), cos(rho'x)]; else z = (2/D)^1/2 cos(rho'x + phase).
     narrow : int
-        How many kernels, the first ones, have angles that float32 holds.
+        Number of the first kernels, whose angles float32 holds.
     precision : dtype
         Of features, parameters and sums; angles may be float64 where this is float32.
     """
@@ -49,7 +49,7 @@ class FeatureBank:
     precision: np.dtype[np.floating] = DOUBLE
 
     xp: ClassVar[ModuleType] = np
-    """Functions of the arrays that the bank takes and gives."""
+    """Namespace of functions of the bank's arrays."""
 
     @property
     def replicates(self) -> int:
@@ -64,10 +64,10 @@ class FeatureBank:
     @property
     def width(self) -> int:
         """Length of z_i(x): 2D for pairs, D for the cosine map."""
-        return self.rho.shape[-1] * self._maps
+        return self.rho.shape[-1] * self._map_count
 
     @property
-    def _maps(self) -> int:
+    def _map_count(self) -> int:
         return 1 if self.phase.size else 2
 
     @property
@@ -85,13 +85,13 @@ class FeatureBank:
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
         """theta_i' z_i(x_k) for x (K, d) and theta (R, N, width): shape (R, K, N)."""
         f = np.matmul(self.features(x), theta.astype(self.precision)[..., None])[..., 0]
-        return _by_client(f)
+        return _clients_first(f)
 
     def squared_norms(self, x: Array) -> NDArray[np.float64]:
         """|z_i(x_k)|^2 for x (K, d): shape (R, K, N).
 
-        Of pairs it is 1, since sin^2 + cos^2 = 1. Of the cosine map it is (2/D) sum_j cos^2(a_j) = 1 + (1/D) sum_j
-        cos(2 a_j), which is what the map of twice the angles predicts with one number for all its parameters.
+        For pairs it is 1, since sin^2 + cos^2 = 1. For the cosine map it is (2/D) sum_j cos^2(a_j) = 1 + (1/D) sum_j
+        cos(2 a_j): the map of twice the angles predicts this sum where all parameters are one number.
         """
         if not self.phase.size:
             return np.ones((self.replicates, len(x), self.kernels))
@@ -120,7 +120,7 @@ class FeatureBank:
         theta : (R, N, K, width), in the bank's precision
             Used up.
         step : float or (R, K, N)
-            One for all, or each client's own of each kernel.
+            One step for all, or one of each client and kernel.
         lam : float
 
         Returns
@@ -136,7 +136,7 @@ class FeatureBank:
         squared_norm = (theta**2).sum(-1)
         own = np.broadcast_to(step, (self.replicates, len(x), self.kernels)).swapaxes(1, 2)[..., None]
         theta -= own * (share > 0)[:, None] * gradient
-        return _by_client(f), _by_client(squared_norm), theta
+        return _clients_first(f), _clients_first(squared_norm), theta
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
         """Let every kernel follow one stream: predict x_b, see y_b, take a gradient step, and so on.
@@ -176,7 +176,7 @@ class FeatureBank:
             Of each replicate, or of all.
         y, weight : (R or 1, B)
         chosen : (R, N) bool or None
-            Kernels that are asked for, the others' moments are 0; None for all.
+            Kernels whose moments are needed; those of the others are 0. None for all.
 
         Returns
         -------
@@ -195,12 +195,12 @@ class FeatureBank:
         """theta_i'z_i(x_k) and |root_i z_i(x_k)|^2 of x (K, d), theta (R, N, P), root (R, N, P, P): (R, K, N) both."""
         z = self.features(x).astype(np.float64)
         mean = np.matmul(z, theta[..., None])[..., 0]
-        return _by_client(mean), _by_client((np.matmul(z, root.swapaxes(2, 3)) ** 2).sum(axis=-1))
+        return _clients_first(mean), _clients_first((np.matmul(z, root.swapaxes(2, 3)) ** 2).sum(axis=-1))
 
     def posterior(
         self, gram: Array, pull: Array, noise: Array
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Of A = gram + noise I, where eigenvalues of gram that are below 0 are taken for 0 if they matter.
+        """Root, mean and determinant of A = gram + noise I; negative eigenvalues of gram count as 0 if they matter.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ class FeatureBank:
 
     def split(self, theta: Array) -> Array:
         """View (..., width) as (..., maps, D): sine and cosine parts apart."""
-        return theta.reshape(*theta.shape[:-1], self._maps, -1)
+        return theta.reshape(*theta.shape[:-1], self._map_count, -1)
 
     @cached_property
     def draws(self) -> tuple[Array, Array]:
@@ -249,7 +249,7 @@ class FeatureBank:
         return np.repeat(self.phase, self.kernels // self.phase.shape[1], axis=1)
 
     def phases_like(self, kind: Any) -> Array:
-        """The same; where there are none, an empty array of this type, so that loops are compiled for it alone."""
+        """The phases, or where there are none an empty array of this type, so that loops are compiled for one type."""
         return self.phases if self.phases.size else self.phases.astype(kind)
 
 
@@ -257,10 +257,10 @@ def without_negative(gram: Array) -> Array:
     """The symmetric matrices (..., P, P) with eigenvalues below 0 taken for 0."""
     xp = namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
-    return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))  # type: ignore[no-any-return]
+    return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))
 
 
-def _by_client(told: Array) -> NDArray[np.float64]:
+def _clients_first(told: Array) -> NDArray[np.float64]:
     """From (R, N, K) to (R, K, N)."""
     return np.ascontiguousarray(told.swapaxes(1, 2), np.float64)
 
@@ -372,10 +372,14 @@ class CompiledBank(FeatureBank):
 
         samples, *draws = self._operands(x)
         found = compiled.usual(samples)
-        return samples, None if found is None else compiled.Usual(*map(read_only, (*found, self._sums))), *draws
+        return (
+            samples,
+            None if found is None else compiled.Usual(*map(read_only, (*found, self._frequency_sums))),
+            *draws,
+        )
 
     @cached_property
-    def _sums(self) -> Array:
+    def _frequency_sums(self) -> Array:
         """Of frequencies over features, (R, N or 1, D)."""
         return self.rho.sum(axis=2, dtype=np.float64).astype(self.rho.dtype)
 
@@ -385,7 +389,7 @@ class CompiledBank(FeatureBank):
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written: to numba another type than one that can, which some callers' arrays are."""
+    """A view that cannot be written. For numba it is one type, whether or not a caller's array can be written."""
     seen = array.view()
     seen.flags.writeable = False
     return seen

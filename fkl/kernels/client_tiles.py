@@ -1,4 +1,4 @@
-"""Sums over clients, tile by tile in a fixed order: the same bytes wherever the tiles are."""
+"""Sums over clients, tile by tile in a fixed order, so that bytes are the same whichever process has the tiles."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,12 +10,18 @@ from fkl.kernels.traceable import namespace, traced
 
 Array = NDArray[np.floating]
 CLIENT_TILE = 256
-"""Clients that are added up at once: one product of BLAS, whose order of additions nobody else can have."""
+"""Clients that one product of BLAS adds up, in an order of additions that no other code can repeat."""
 
 
 def tiles(clients: int) -> Iterator[slice]:
     """So many clients cut into tiles, the last one shorter."""
     return (slice(start, start + CLIENT_TILE) for start in range(0, clients, CLIENT_TILE))
+
+
+def row_blocks(rows: int, values: int, most: int) -> Iterator[slice]:
+    """Runs of rows, each of so many values, that have at most so many values together, but a row at least."""
+    several = max(1, most // max(1, values))
+    return (slice(start, min(start + several, rows)) for start in range(0, rows, several))
 
 
 def tile_sums(values: Array) -> Array:
@@ -24,13 +30,13 @@ def tile_sums(values: Array) -> Array:
 
 
 def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
-    """What is made of each tile of clients, (tiles, ...), to which clients whose values are 0 add nothing.
+    """The result of `work` for each tile of clients, (tiles, ...); clients whose values are 0 must add nothing to it.
 
     Parameters
     ----------
     work : callable
     values : (array, int)
-        Of all clients, and which of an array's axes is theirs.
+        An array of all clients, and the axis of the clients.
     """
     first, along = values[0]
     if any(traced(array) for array, _ in values):  # a loop of Python would be as many copies of its body
@@ -57,7 +63,7 @@ def in_tiles(values: Any, axis: int) -> Any:
 
 
 def sums_in_order(terms: Sequence[Array]) -> list[Array]:
-    """The sum over the tiles of each of these, (tiles, ...), one tile after another."""
+    """The sum over the tiles of each term (tiles, ...), one tile after another."""
     return [sum_in_order(one) for one in terms]
 
 

@@ -16,7 +16,7 @@ _SUM = {"reassoc", "contract", "nsz"}  # sums may be taken in vector lanes
 
 
 @njit(error_model="numpy")
-def _tile(x, rho, scale, phase, norm, like, maps, z):
+def _tile_features(x, rho, scale, phase, norm, like, maps, z):
     """Features (B, P) of a tile of samples, normalised, in float64."""
     features = rho.shape[1]
     raw = np.empty((maps, x.shape[0], features), like.dtype)
@@ -44,7 +44,7 @@ def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
             count += 1
     if count:
         z = np.empty((count, pull.size))
-        _tile(sample[:count], rho, scale, phase, norm, like, maps, z)
+        _tile_features(sample[:count], rho, scale, phase, norm, like, maps, z)
         for b in range(count):
             for j in range(pull.size):
                 z[b, j] *= root[b]
@@ -93,7 +93,7 @@ def moments(begin, end, x, y, weight, rho, scale, phase, norm, like, chosen, gra
 def _gaussian_tile(x, rho, scale, phase, norm, like, theta, root, mean, spread):
     """Means and spreads of one kernel for a tile of samples."""
     z = np.empty((x.shape[0], theta.size))
-    _tile(x, rho, scale, phase, norm, like, 1 if phase.size else 2, z)
+    _tile_features(x, rho, scale, phase, norm, like, 1 if phase.size else 2, z)
     along, f = np.dot(z, root.T), np.dot(z, theta)
     for b in range(x.shape[0]):
         mean[b] = f[b]
@@ -131,7 +131,7 @@ def gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, mean, sp
 
 
 @njit(error_model="numpy", fastmath=_SUM)
-def _factor(gram, pull, noise, root, theta):
+def _cholesky_inverse(gram, pull, noise, root, theta):
     """Of one kernel, see `posterior`; log det, and whether every pivot is at least noise / 2."""
     P = pull.size
     L = np.empty((P, P))
@@ -188,4 +188,4 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
     kernels = pull.shape[1]
     for task in range(begin, end):
         r, i = task // kernels, task % kernels
-        logdet[r, i], whole[r, i] = _factor(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
+        logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])

@@ -46,7 +46,7 @@ def descend(theta, z, b, pull, decay):
 
 
 @njit(error_model="numpy")
-def _follow(x, omega, phase, norm, y, eta, lam, theta, f, squared_norm):
+def _follow_one_kernel(x, omega, phase, norm, y, eta, lam, theta, f, squared_norm):
     """One kernel of one replicate; see `FeatureBank.follow`."""
     angle = np.dot(x, omega)
     z = np.empty((theta.shape[0], angle.shape[0], angle.shape[1]), theta.dtype)
@@ -82,4 +82,6 @@ def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squa
     for task in range(begin, end):
         r, j = task // kernels, task % kernels
         i = first + j
-        _follow(x, omega[r, j], phase[r, i], norm, y, eta, lam, theta[r, i], f[r, :, i], squared_norm[r, :, i])
+        _follow_one_kernel(
+            x, omega[r, j], phase[r, i], norm, y, eta, lam, theta[r, i], f[r, :, i], squared_norm[r, :, i]
+        )

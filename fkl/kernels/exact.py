@@ -69,7 +69,7 @@ def _separation(family, x, others, out):
 
 
 @njit(fastmath={"contract", "nsz"})  # no reassociation, which would undo the rounding
-def _exp(x):
+def _exponential(x):
     """exp(x) of x <= 0, to 4e-16 of itself: 2^k exp(r) with |r| <= ln 2 / 2, of its series what numbers can tell.
 
     Without a branch or a call, so that sums of it are made in vector registers.
@@ -87,7 +87,7 @@ def _exp(x):
 
 
 @njit(fastmath={"reassoc", "contract", "nsz"})
-def _owed(family, rate, separation, a):
+def _weighted_kernel_sum(family, rate, separation, a):
     """sum_s k(x, x_s) a_s of one kernel."""
     total = 0.0
     if family == POLYNOMIAL:
@@ -95,7 +95,7 @@ def _owed(family, rate, separation, a):
             total += separation[s] ** rate * a[s]
     else:
         for s in range(a.size):
-            total += _exp(-rate * separation[s]) * a[s]
+            total += _exponential(-rate * separation[s]) * a[s]
     return total
 
 
@@ -111,11 +111,11 @@ def _substitute(family, rate, x, y, eta, a, f):
             some = separation[: tile.stop - start]
             _separation(family, x[n + b], x[tile], some)
             for i in range(N):
-                f[b, i] += _owed(family, rate[i], some, a[i, tile])
+                f[b, i] += _weighted_kernel_sum(family, rate[i], some, a[i, tile])
     within = np.empty((B, B))
     for b in prange(B):
         _separation(family, x[n + b], x[n : n + b], within[b, :b])
     for i in prange(N):  # what it owes to itself
         for b in range(B):
-            f[b, i] += _owed(family, rate[i], within[b, :b], a[i, n : n + b])
+            f[b, i] += _weighted_kernel_sum(family, rate[i], within[b, :b], a[i, n : n + b])
             a[i, n + b] = -eta[b] * (f[b, i] - y[b])

@@ -1,42 +1,29 @@
-"""The clients' samples in feature space, as few rows as the loss can tell apart."""
+"""The clients' samples in feature space, in as few rows as the loss needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.kernels.bank import FeatureBank
+from fkl.kernels.centres import CentreBank
 from fkl.kernels.threads import in_parts, share, wake_for
 from fkl.kernels.traceable import namespace, traced
 
 Array = NDArray[np.floating]
 BLOCK_ROWS = 2048
 TRIANGLE_ROWS = 50
-"""Rows of a triangular factor that are multiplied at once, without the columns that are 0 in all of them."""
+"""Rows of a triangular factor that one product takes, without the columns that are 0 in all of them."""
 ROWS = 4
 """Rows of a symmetric matrix that lie together: `fkl.kernels.symmetric` is written out for so many."""
 PRODUCTS_A_FEATURE = 16
 """Products of a matrix with a vector that take as long as one feature."""
 
 
-class Space(Protocol):
-    """What samples are mapped to: a bank of one kernel's random features, or what centres span."""
-
-    @property
-    def replicates(self) -> int:
-        """R."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """P."""
-        ...
-
-    def features(self, x: Array) -> Array:
-        """Phi of x (n, d), (R, 1, n, P)."""
-        ...
+Space = FeatureBank | CentreBank
+"""What samples are mapped to: a bank of one kernel's random features, or what centres span."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +93,7 @@ class Rows:
     def predict(self, theta: Array) -> Array:
         """Phi_i theta for theta (R, K, P, B), B candidates a client: shape (R, K, r, B)."""
         if traced(theta):
-            return namespace(theta).matmul(self.phi, theta)  # type: ignore[no-any-return]
+            return namespace(theta).matmul(self.phi, theta)
         out = np.empty((*self.phi.shape[:3], theta.shape[3]))
         phi, candidates, f = _joined_axes(self.phi), _joined_axes(theta), _joined_axes(out)
         step = TRIANGLE_ROWS if self.triangular else max(1, phi.shape[1])
@@ -121,7 +108,7 @@ class Rows:
 
     def weigh(self, weight: Array) -> Array:
         """Phi_i'weight_i for weight (R, K, r): shape (R, K, P)."""
-        return namespace(weight).matmul(weight[:, :, None], self.phi)[:, :, 0]  # type: ignore[no-any-return]
+        return namespace(weight).matmul(weight[:, :, None], self.phi)[:, :, 0]
 
     def gram(self, k: int) -> Array:
         """Phi_k'Phi_k, (R, P, P)."""
@@ -250,15 +237,15 @@ class Ridge:
         if isinstance(self.matrix, Symmetric):
             return self.matrix.times(v)
         if self.matrix.shape[2] == self.matrix.shape[3]:
-            return _products(self.matrix, v)
-        inner = _products(self.matrix, v)
-        return (v - _products(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
+            return _products_with_vectors(self.matrix, v)
+        inner = _products_with_vectors(self.matrix, v)
+        return (v - _products_with_vectors(self.matrix.swapaxes(2, 3), inner)) / (2 * self.c[:, None])
 
 
-def _products(matrix: Array, v: Array) -> Array:
+def _products_with_vectors(matrix: Array, v: Array) -> Array:
     """Matrices (R, K, m, n) times vectors (R, K, n), (R, K, m)."""
     if traced(v):
-        return namespace(v).matmul(matrix, v[..., None])[..., 0]  # type: ignore[no-any-return]
+        return namespace(v).matmul(matrix, v[..., None])[..., 0]
     out = np.empty(matrix.shape[:3])
     into, of, flat = _joined_axes(out)[..., None], _joined_axes(v)[..., None], _joined_axes(matrix)
 

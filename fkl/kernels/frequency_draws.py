@@ -39,7 +39,7 @@ def orthogonal(family: str, dimension: int, count: int, generator: np.random.Gen
     """
     blocks = []
     for _ in range(-(-count // dimension)):
-        directions = _rotation(dimension, generator)
+        directions = _random_rotation(dimension, generator)
         blocks.append(directions * np.linalg.norm(generator.standard_normal((dimension, dimension)), axis=0))
     return np.concatenate(blocks, axis=1)[:, :count]
 
@@ -72,8 +72,7 @@ def quasi(family: str, dimension: int, count: int, generator: np.random.Generato
     """
     shift = generator.integers(0, 2**BITS, dimension)[:, None]
     uniform = ((_sobol_points(dimension, count) ^ shift) + 0.5) / 2**BITS
-    quantiles: Array = np.tan(np.pi * (uniform - 0.5)) if family == "laplacian" else scipy.special.ndtri(uniform)
-    return quantiles
+    return np.tan(np.pi * (uniform - 0.5)) if family == "laplacian" else scipy.special.ndtri(uniform)
 
 
 def quadrature(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
@@ -88,7 +87,7 @@ def quadrature(family: str, dimension: int, count: int, generator: np.random.Gen
     features do not (Munkhoeva et al.); simplices are best for positive features (Reid et al., Simplex Random Features,
     2023), but the cosines of two frequencies do not know the sign of the angle between them.
     """
-    bases = [_rotation(dimension, generator) for _ in range(-(-count // dimension))]
+    bases = [_random_rotation(dimension, generator) for _ in range(-(-count // dimension))]
     strata = (generator.permutation(count) + generator.random(count)) / count
     lengths = np.sqrt(2 * scipy.special.gammaincinv(dimension / 2, np.minimum(strata, 1 - HALF_A_ROUNDING)))
     directions: Array = np.concatenate(bases, axis=1)[:, :count]
@@ -106,11 +105,10 @@ OF_ANY_FAMILY = ("iid", "quasi")
 """Draws that go coordinate by coordinate."""
 
 
-def _rotation(size: int, generator: np.random.Generator) -> Array:
+def _random_rotation(size: int, generator: np.random.Generator) -> Array:
     """An orthogonal matrix, uniform over all of them."""
     q, r = np.linalg.qr(generator.standard_normal((size, size)))
-    rotation: Array = q * np.sign(np.diag(r))
-    return rotation
+    return q * np.sign(np.diag(r))
 
 
 @lru_cache(maxsize=1)
@@ -119,5 +117,4 @@ def _sobol_points(dimension: int, count: int) -> NDArray[np.int64]:
     from scipy.stats import qmc
 
     whole = qmc.Sobol(dimension, scramble=False, bits=BITS).random_base2((count - 1).bit_length())
-    points: NDArray[np.int64] = np.ascontiguousarray(whole[:count].T * 2**BITS).astype(np.int64)
-    return points
+    return np.ascontiguousarray(whole[:count].T * 2**BITS).astype(np.int64)

@@ -4,7 +4,7 @@ A method says in `functions(world, state, t)` what it has learned: one of these 
 predicts with in round t. K functions at once are those of K clients, where a method is personal; 1 is everyone's.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any, ClassVar, Self
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels.bank import CompiledBank, FeatureBank
+from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import FAMILIES, gram
 
 Array = NDArray[np.floating]
@@ -112,6 +113,11 @@ class OnFeatures(Function):
         own = np.asarray(theta, bank.precision)
         return cls(rho, scale, phase, np.array(narrow), own, np.asarray(weights, np.float64), np.array(0.0))
 
+    @classmethod
+    def of_replicates(cls, bank: FeatureBank, theta: Array, weights: Array) -> tuple[Self, ...]:
+        """One of each replicate, of all kernels: theta (R, K or 1, N, P) and weights (R, K or 1, N)."""
+        return tuple(cls.from_bank(bank, r, *both) for r, both in enumerate(zip(theta, weights, strict=True)))
+
     @property
     def clients(self) -> int:
         """How many have a function of their own, K."""
@@ -132,7 +138,7 @@ class OnFeatures(Function):
             np.ascontiguousarray(self.rho[None]), self.scale, self.phase[None], int(self.narrow), precision
         )
         f = np.empty((len(self.weights), len(x)))
-        for rows in _blocks(len(x), self.theta[0].size):
+        for rows in row_blocks(len(x), self.theta[0].size, VALUES_AT_A_TIME):
             for k, theta in enumerate(self.theta):
                 of = slice(None) if len(self.theta) == 1 else slice(k, k + 1)
                 f[of, rows] = self.weights[of] @ bank.predict(x[rows], theta[None])[0].T
@@ -186,7 +192,7 @@ class OnPoints(Function):
         """All f_k, (K, n)."""
         points = np.asarray(self.points, np.float64)
         f = np.zeros((len(self.bias), len(x)))
-        for rows in _blocks(len(x) if len(points) else 0, len(points)):
+        for rows in row_blocks(len(x) if len(points) else 0, len(points), VALUES_AT_A_TIME):
             block = np.asarray(x[rows], np.float64)
             for i, (family, scale) in enumerate(zip(self.families, self.scales, strict=True)):
                 f[:, rows] += self.coefficients[:, i] @ gram(str(family), float(scale), block, points).T
@@ -362,9 +368,3 @@ class Network(Function):
 
 KINDS: dict[str, type[Function]] = {kind.kind: kind for kind in (OnFeatures, OnPoints, Classes, Linear, Trees, Network)}
 """What a model file may hold, by name."""
-
-
-def _blocks(rows: int, a_row: int) -> Iterator[slice]:
-    """Runs of rows of which each has so many values."""
-    several = max(1, VALUES_AT_A_TIME // max(1, a_row))
-    return (slice(start, min(start + several, rows)) for start in range(0, rows, several))

@@ -1,4 +1,4 @@
-"""What a fit to all samples would have lost in hindsight: of the best kernel, kept once computed, and a linear one."""
+"""Losses of fits to all samples in hindsight: of the best kernel, which a cache keeps, and of a linear function."""
 
 import hashlib
 from contextlib import suppress

@@ -62,27 +62,22 @@ class JaxBank(FeatureBank):
 
     def features(self, x: Array) -> Array:
         """As `FeatureBank.features`; of all clients, for methods whose states are as large."""
-        angle = self._product(x.astype(self.rho.dtype), self.rho) * self.scale[:, None, None]
+        angle = self._exact_product(x.astype(self.rho.dtype), self.rho) * self.scale[:, None, None]
         return jnp.concatenate(self._maps_of(angle, self.phase[:, :, None, :]), axis=-1)
 
     def predict(self, x: Array, theta: Array) -> Array:
         """theta_i' z_i(x_k) of all replicates, (R, K, N)."""
         by_map = self.split(theta.astype(self.precision))[..., None, :]  # (R, N, maps, 1, D), beside a tile's features
-
-        def work(z: Array, theta: Array) -> Array:
-            return (z * theta).sum(axis=(0, -1))
-
-        (f,) = self._each(lambda *given: (work(*given),), x, [by_map])
+        (f,) = self._each_kernel_and_tile(lambda z, theta: ((z * theta).sum(axis=(0, -1)),), x, [by_map])
         return self._by_client(f, len(x))
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> Array:
         """Sum over clients of share_k update[r, k, i] z_i(x_k), (R, N, width)."""
         weight = update if share is None else update * share[:, None]
-
-        def work(z: Array, weight: Array) -> Array:
-            return (weight[:, None] * z).sum(axis=-2)
-
-        (sums,) = self._each(lambda *given: (work(*given),), x, [], [weight.astype(self.precision).swapaxes(1, 2)])
+        by_kernel = weight.astype(self.precision).swapaxes(1, 2)
+        (sums,) = self._each_kernel_and_tile(
+            lambda z, weight: ((weight[:, None] * z).sum(axis=-2),), x, [], [by_kernel]
+        )
         added = sums.astype(np.float64).sum(axis=2)  # tile by tile, in the order of the compiled program
         return added.reshape(*added.shape[:2], -1)
 
@@ -99,7 +94,7 @@ class JaxBank(FeatureBank):
             after = theta - (own * (share > 0))[:, None] * gradient
             return f, (theta**2).sum(-1), after.astype(theta.dtype)
 
-        f, squared_norm, after = self._each(work, x, [], [theta, own, *of_all])
+        f, squared_norm, after = self._each_kernel_and_tile(work, x, [], [theta, own, *of_all])
         return self._by_client(f, K), self._by_client(squared_norm, K), after.reshape(R, N, -1, P)[:, :, :K]
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
@@ -124,10 +119,10 @@ class JaxBank(FeatureBank):
             root = jnp.sqrt(weight)
 
             def work(z: Array) -> Sequence[Array]:
-                rows, y_rows = root[:, None] * self._flat(z), root * y
-                return self._product(rows.T, rows), self._product(rows.T, y_rows)
+                rows, y_rows = root[:, None] * self._flat_features(z), root * y
+                return self._exact_product(rows.T, rows), self._exact_product(rows.T, y_rows)
 
-            gram, pull = (of_tile[:, :, 0] for of_tile in self._each(work, x, []))
+            gram, pull = (of_tile[:, :, 0] for of_tile in self._each_kernel_and_tile(work, x, []))
             return (sums[0] + gram, sums[1] + pull), None
 
         shape = self.replicates, self.kernels, self.width
@@ -143,10 +138,10 @@ class JaxBank(FeatureBank):
         """Mean theta_i'z_i(x_k) and spread |root_i z_i(x_k)|^2, (R, K, N) both."""
 
         def work(z: Array, theta: Array, root: Array) -> Sequence[Array]:
-            rows = self._flat(z)
-            return self._product(rows, theta), (self._product(rows, root.T) ** 2).sum(-1)
+            rows = self._flat_features(z)
+            return self._exact_product(rows, theta), (self._exact_product(rows, root.T) ** 2).sum(-1)
 
-        mean, spread = self._each(work, x, [theta, root])
+        mean, spread = self._each_kernel_and_tile(work, x, [theta, root])
         return self._by_client(mean, len(x)), self._by_client(spread, len(x))
 
     def posterior(self, gram: Array, pull: Array, noise: Array) -> tuple[Array, Array, Array]:
@@ -164,12 +159,12 @@ class JaxBank(FeatureBank):
             lambda: factored(jnp.where(whole[..., None, None], gram, without_negative(gram))),
         )
         root = solve_triangular(factor, jnp.broadcast_to(eye, factor.shape), lower=True)
-        along = self._product(root, pull[..., None])
+        along = self._exact_product(root, pull[..., None])
         logdet = 2 * jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-        return root, self._product(root.swapaxes(-1, -2), along)[..., 0], logdet
+        return root, self._exact_product(root.swapaxes(-1, -2), along)[..., 0], logdet
 
     @staticmethod
-    def _flat(z: Array) -> Array:
+    def _flat_features(z: Array) -> Array:
         """Features of a tile, (maps, tile, D), as (tile, width) in float64."""
         return jnp.concatenate(list(z), axis=-1).astype(np.float64)
 
@@ -177,7 +172,7 @@ class JaxBank(FeatureBank):
         """`theta`, which is used up, with other values at an index."""
         return theta.at[index].set(values.astype(theta.dtype))
 
-    def _each(
+    def _each_kernel_and_tile(
         self,
         work: Callable[..., Sequence[Array]],
         x: Array,
@@ -210,7 +205,7 @@ class JaxBank(FeatureBank):
             place, mine = given
             kernel, tile = place // count, place % count
             r, i = kernel // N, kernel % N
-            angle = self._product(samples[tile], rho[r, i % one]) * jnp.asarray(self.scale)[i]
+            angle = self._exact_product(samples[tile], rho[r, i % one]) * jnp.asarray(self.scale)[i]
             z = jnp.stack(self._maps_of(angle, phase[r, i % one]))
             return tuple(work(z, *(values[kernel] for values in own), *mine))
 
@@ -229,5 +224,5 @@ class JaxBank(FeatureBank):
         return flat.swapaxes(1, 2).astype(np.float64)
 
     @staticmethod
-    def _product(one: Array, other: Array) -> Array:
+    def _exact_product(one: Array, other: Array) -> Array:
         return jnp.matmul(one, other, precision=lax.Precision.HIGHEST)

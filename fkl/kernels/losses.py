@@ -1,7 +1,7 @@
 """Mean losses of all samples at once: what they measure, their gradients and the minimisers that clients need."""
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,66 +15,34 @@ TOLERANCE = 1e-10
 MOST_STEPS = 1000
 
 
-class Minimiser(Protocol):
-    """What minimises R_i(theta) - v_i'theta for every client."""
+class Square:
+    """(y - f)^2, averaged over the samples of a client."""
 
-    def __call__(self, v: Array, start: Array) -> Array:
-        """For v (R, K, P), searched from start (R, K, P) where there is something to search: shape (R, K, P)."""
-        ...
-
-    @property
-    def as_arrays(self) -> "Minimiser":
-        """The same as arrays, for engines that trace it."""
-        ...
-
-
-class Loss(Protocol):
-    """l(y, f), averaged over the samples of a client."""
-
-    compressed: ClassVar[bool]
+    compressed: ClassVar[bool] = True
     """Whether `Rows` may be compressed."""
 
     def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
-        """Sums over each client's samples, (R, K, B), by name, for predictions f (R, K, r, B)."""
-        ...
-
-    def gradient(self, rows: Rows, theta: Array) -> Array:
-        """Gradient of each client's mean loss at theta (R, K, P)."""
-        ...
-
-    def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
-        """Minimiser of R_i(theta) = (mean loss of client i) + c_i |theta|^2, c of shape (K,), above 0."""
-        ...
-
-    def optimum(self, rows: Rows, lam: float) -> Array:
-        """Minimiser of the sum over clients of the mean losses + lam |theta|^2, (R, P)."""
-        ...
-
-
-class Square:
-    """(y - f)^2."""
-
-    compressed: ClassVar[bool] = True
-
-    def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
-        """Squared errors."""
+        """Sums over each client's samples, (R, K, B), by name, for predictions f (R, K, r, B): squared errors."""
         off = f - rows.y[..., None]
         return {"mse": np.einsum("rkib,rkib->rkb", off, off) + rows.rest[..., None]}
 
     def gradient(self, rows: Rows, theta: Array) -> Array:
-        """2 Phi'(Phi theta - y) / T, by Phi'Phi and Phi'y where that is less work, and is not traced."""
+        """Gradient of each client's mean loss at theta (R, K, P), 2 Phi'(Phi theta - y) / T.
+
+        By Phi'Phi and Phi'y where that is less work, and is not traced.
+        """
         if rows.few or traced(theta):
             residual = rows.predict(theta[..., None])[..., 0] - rows.y
             return 2 / rows.count[:, None] * rows.weigh(residual)
         grams, pull = rows.normal
         return 2 / rows.count[:, None] * (grams.times(theta) - pull)
 
-    def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
-        """Closed form, factored once."""
-        return _SquareMinimiser(Ridge.from_rows(rows, 2.0, c), 2 / rows.count[:, None] * rows.weigh(rows.y))
+    def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> "SquareMinimiser":
+        """Minimiser of R_i(theta) = (mean loss of client i) + c_i |theta|^2, c (K,) above 0; factored once."""
+        return SquareMinimiser(Ridge.from_rows(rows, 2.0, c), 2 / rows.count[:, None] * rows.weigh(rows.y))
 
     def optimum(self, rows: Rows, lam: float) -> Array:
-        """Closed form, eq. (26) of COKE."""
+        """Minimiser of the sum over clients of the mean losses + lam |theta|^2, (R, P), eq. (26) of COKE."""
         clients = range(len(rows.count))
         gram = sum(rows.gram(k) / rows.count[k] for k in clients) + lam * np.eye(rows.phi.shape[3])
         pull = (rows.weigh(rows.y) / rows.count[:, None]).sum(axis=1)
@@ -99,9 +67,9 @@ class Logistic:
         f = rows.predict(theta[..., None])[..., 0]
         return rows.weigh(losses.LOSSES["logistic"].derivative(f, rows.y)) / rows.count[:, None]
 
-    def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> Minimiser:
+    def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> "LogisticMinimiser":
         """Steps that descend, with one matrix factored once."""
-        return _LogisticMinimiser(self, rows, c, Ridge.from_rows(rows, 0.25, c))
+        return LogisticMinimiser(self, rows, c, Ridge.from_rows(rows, 0.25, c))
 
     def optimum(self, rows: Rows, lam: float) -> Array:
         """Minimiser of all clients' losses, by scikit-learn's Newton method."""
@@ -118,22 +86,19 @@ class Logistic:
 
 
 @dataclass
-class _SquareMinimiser:
+class SquareMinimiser:
     """theta = (2 Phi'Phi / T + 2 c I)^-1 (2 Phi'y / T + v)."""
 
     ridge: Ridge
     pull: Array
 
     def __call__(self, v: Array, start: Array) -> Array:
+        """Minimiser of R_i(theta) - v_i'theta, for v (R, K, P); `start` is not needed."""
         return self.ridge.solve(self.pull + v)
-
-    @property
-    def as_arrays(self) -> "_SquareMinimiser":
-        return replace(self, ridge=self.ridge.as_arrays)
 
 
 @dataclass
-class _LogisticMinimiser:
+class LogisticMinimiser:
     """Newton's step with the largest curvature that a logistic loss has, 1/4, until the gradient vanishes.
 
     Every step descends (Boehning and Lindsay, "Monotonicity of quadratic-approximation algorithms", 1988).
@@ -144,11 +109,8 @@ class _LogisticMinimiser:
     c: NDArray[np.float64]
     ridge: Ridge
 
-    @property
-    def as_arrays(self) -> "_LogisticMinimiser":
-        return replace(self, ridge=self.ridge.as_arrays)
-
     def __call__(self, v: Array, start: Array) -> Array:
+        """Minimiser of R_i(theta) - v_i'theta, for v (R, K, P), searched from start (R, K, P)."""
         theta = start
         for _ in range(MOST_STEPS):
             slope = self.loss.gradient(self.rows, theta) + 2 * self.c[:, None] * theta - v
@@ -160,4 +122,6 @@ class _LogisticMinimiser:
         raise FklError(f"a client's minimum is not found in {MOST_STEPS} steps: raise algo.rho or algo.lam")
 
 
+Loss = Square | Logistic
+Minimiser = SquareMinimiser | LogisticMinimiser
 LOSSES: dict[str, Loss] = {"square": Square(), "logistic": Logistic()}

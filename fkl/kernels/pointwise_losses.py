@@ -1,6 +1,7 @@
 """Losses L(f, y) of FDSKL's Table 1 and their derivatives by f; labels are -1 and 1, for the square loss any number."""
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,10 +9,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 
 
-class Elementwise(Protocol):
-    """A function of predictions and targets of one shape."""
-
-    def __call__(self, f: Array, y: Array) -> Any: ...  # noqa: D102
+Elementwise = Callable[[Array, Array], Any]
+"""A function of predictions and targets of one shape."""
 
 
 class Loss(NamedTuple):

@@ -7,6 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.threads import at_most
 
@@ -43,7 +44,7 @@ def best_ridge_loss(dictionary: Dictionary, x: Array, y: Array, lam: float) -> A
     (n,)
         (f(x_j) - y_j)^2 + lam |f|_H^2.
     """
-    some = _spread(len(x), SCREENING_ROWS)
+    some = _evenly_spread(len(x), SCREENING_ROWS)
     with at_most(1):  # threads of BLAS spin longer than these products take
         losses = [
             _ridge_loss(dictionary, i, x[some], y[some], lam, SCREENING_LANDMARKS).sum() for i in range(dictionary.N)
@@ -55,11 +56,11 @@ def best_ridge_loss(dictionary: Dictionary, x: Array, y: Array, lam: float) -> A
 
 
 def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, count: int) -> Array:
-    landmarks = x[_spread(len(x), count)]
+    landmarks = x[_evenly_spread(len(x), count)]
     within = dictionary.gram(i, landmarks, landmarks)
     root = scipy.linalg.cholesky(within + 1e-9 * np.eye(len(within)), lower=True)
 
-    blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, len(x), BLOCK_ROWS)]
+    blocks = list(row_blocks(len(x), 1, BLOCK_ROWS))
     covariance = len(x) * lam * np.eye(len(landmarks)) + 1e-12 * np.eye(len(landmarks))
     correlation = np.zeros(len(landmarks))
     for block in blocks:
@@ -74,6 +75,6 @@ def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, 
     return (fitted - y) ** 2 + lam * float(beta @ beta)
 
 
-def _spread(count: int, wanted: int) -> NDArray[np.int64]:
+def _evenly_spread(count: int, wanted: int) -> NDArray[np.int64]:
     """At most `wanted` of `count` indices, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(count, wanted)).astype(np.int64))

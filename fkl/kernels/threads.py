@@ -31,7 +31,7 @@ def at_most(threads: int | None) -> Iterator[None]:
     before, available = _limit, numba.config.NUMBA_NUM_THREADS
     _limit = min(threads or available, available)
     try:
-        with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
+        with _thread_libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
             yield
     finally:
         _limit = before
@@ -39,13 +39,13 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def _libraries(modules: int) -> ThreadpoolController:
-    """Libraries with threads of their own; looked for anew, for some 5 ms, where something was imported since."""
+def _thread_libraries(modules: int) -> ThreadpoolController:
+    """Libraries with threads of their own; a new import makes another search necessary, which takes some 5 ms."""
     return ThreadpoolController()
 
 
 def wake_for(elements: int) -> None:
-    """Set the threads of the next compiled call by the number of features it computes."""
+    """Set the number of threads of the next compiled call by the number of features that it computes."""
     import numba
 
     most = _limit or numba.config.NUMBA_NUM_THREADS
@@ -67,7 +67,7 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
     *others, mine = pairwise(ends)
     done: SimpleQueue[BaseException | None] = SimpleQueue()
     for part in others:  # in the caller's context, which holds what numpy is to do about overflow
-        _waiting().put((copy_context(), done, work, *part, *arguments))
+        _request_queue().put((copy_context(), done, work, *part, *arguments))
     try:
         work(*mine, *arguments)
     finally:
@@ -86,25 +86,25 @@ def in_parts(work: Callable[[int, int], object], count: int, elements: int | Non
 
 
 @cache
-def _waiting() -> SimpleQueue[Any]:
-    """What threads that stay wait at: new ones would have BLAS set up its buffers anew at every call.
+def _request_queue() -> SimpleQueue[Any]:
+    """The queue of lasting threads. With new threads, BLAS would set up its buffers at every call.
 
-    A queue and no executor, whose futures and locks cost a tenth of a short round.
+    It is no executor, since futures and locks of one take a tenth of a short round.
     """
     import numba
 
     queue: SimpleQueue[Any] = SimpleQueue()
     for _ in range(numba.config.NUMBA_NUM_THREADS):
-        Thread(target=_serve, args=(queue,), daemon=True).start()
+        Thread(target=_serve_queue, args=(queue,), daemon=True).start()
     return queue
 
 
-def _serve(queue: SimpleQueue[Any]) -> None:
+def _serve_queue(queue: SimpleQueue[Any]) -> None:
     while True:
-        _answer(*queue.get())  # in a function, whose arrays are let go of while this waits
+        _run_request(*queue.get())  # in a function, whose arrays are let go of while this waits
 
 
-def _answer(context: Context, done: SimpleQueue[Any], work: Callable[..., object], *given: Any) -> None:
+def _run_request(context: Context, done: SimpleQueue[Any], work: Callable[..., object], *given: Any) -> None:
     try:
         context.run(work, *given)
         done.put(None)

@@ -13,7 +13,7 @@ Parts = tuple[Any, ...]
 
 
 def namespace(array: Any) -> Any:
-    """The functions of an array's own kind, as `fkl.contract.world.Common.xp` has them of the engine's."""
+    """The namespace of functions of an array, as `fkl.contract.world.Common.xp` is for arrays of the engine."""
     own = getattr(array, "__array_namespace__", None)  # arrays of numpy 1 do not know theirs
     return np if own is None else own()
 
@@ -29,7 +29,7 @@ def known_everywhere(flags: Any) -> bool:
 
 
 def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """What `then` returns where a condition holds, else `otherwise`: values that are alike but for their numbers."""
+    """The result of `then` where a condition holds, else of `otherwise`; both results have the same form."""
     if not traced(condition):
         return then() if condition else otherwise()
     from jax import lax
@@ -45,7 +45,7 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
 
 
 def until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, most: int) -> Any:
-    """A value after as many steps as it takes until it is done, or the most there may be."""
+    """A value after the first step at which it is done, or after the most steps."""
     if not any(map(traced, parts(value))):
         for _ in range(most):
             if done(value):
@@ -69,7 +69,7 @@ def parts(value: Any) -> Parts:
     """The arrays of a state, or of whatever else is made of dataclasses, tuples, lists and dictionaries."""
     if isinstance(value, np.ndarray) or traced(value):
         return (value,)
-    return tuple(part for inner in _inside(value) for part in parts(inner))
+    return tuple(part for inner in _inner_values(value) for part in parts(inner))
 
 
 def rebuilt(value: Any, others: Any) -> Any:
@@ -80,7 +80,7 @@ def rebuilt(value: Any, others: Any) -> Any:
     return made
 
 
-def _inside(value: Any) -> list[Any]:
+def _inner_values(value: Any) -> list[Any]:
     if is_dataclass(value) and not isinstance(value, type):
         return [getattr(value, field.name) for field in fields(value)]
     if isinstance(value, dict):
@@ -91,7 +91,7 @@ def _inside(value: Any) -> list[Any]:
 def _rebuilt(value: Any, found: Any) -> Any:
     if isinstance(value, np.ndarray) or traced(value):
         return next(found)
-    inside = [_rebuilt(inner, found) for inner in _inside(value)]
+    inside = [_rebuilt(inner, found) for inner in _inner_values(value)]
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **dict(zip((field.name for field in fields(value)), inside, strict=True)))
     if isinstance(value, dict):

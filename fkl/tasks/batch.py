@@ -23,6 +23,8 @@ from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, mirrored, overrid
 
 PENDING_BYTES = 2**20
 """Of the iterations of one replicate that are judged together: one product in place of many."""
+PARTS = (("train", True), ("test", False))
+"""Of the samples, and whether they are learned from."""
 SHARES = Panel("share of errors", {"train_error": "training samples", "test_error": "test samples"}, log=False)
 SQUARES = Panel("mean squared error", {"train_mse": "training samples", "test_mse": "test samples"})
 PANELS = {
@@ -69,7 +71,7 @@ class BatchTask(Task):
         return bool(self.problem.loss == "logistic")
 
     def sample_rows(self, count: int) -> Array:
-        """Every so manieth of those that are learned from."""
+        """Training samples at even distances."""
         x = self.problem.part(True)[0]
         return x[:: -(-len(x) // count)]
 
@@ -125,8 +127,7 @@ class TogetherTask(StarTask):
 def batch_of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
     """All samples of a stream, split as the method's keys say."""
     with key_prefix("algo"):
-        batch: Batch = run.algo.batch(stream, generator)
-        return batch
+        return run.algo.batch(stream, generator)
 
 
 def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:
@@ -157,7 +158,52 @@ def with_mirrored_tests(batch: Batch) -> Batch:
     return replace(batch, y=np.where(batch.training, batch.y, mirrored(batch.y)))
 
 
-class BatchJudge(Books):
+class TestedBooks(Books):
+    """Books of clients that are tested on samples of their own; thetas of some rounds are judged together.
+
+    A subclass judges `pending` rounds, those from `first_pending` on, in `judge_pending`.
+    """
+
+    def __init__(self, problem: Batch, replicates: int) -> None:
+        super().__init__(problem.rounds, replicates)
+        self.problem, self.classes = problem, problem.loss == "logistic"
+        self.pending: list[Array] = []  # no more than there are, as a checkpoint keeps them
+        self.first_pending = 0
+        self.count = {}
+        for part, training in PARTS:
+            self.count[part] = np.bincount(problem.part(training)[2], minlength=problem.clients)
+            name = "training_samples" if training else "test_samples"
+            self.by_client[name] = np.tile(self.count[part], (replicates, 1))
+        (_, learned, _), (_, tested, _) = problem.part(True), problem.part(False)
+        self._variance = float(tested.var()) if len(tested) else np.nan
+        self.at_the_end = constants([learned] * replicates, [tested] * replicates, self.classes)
+
+    def enter_theta(self, t: int, theta: Array, width: int | None) -> bool:
+        """Book theta (R, K, width) of iteration t + 1, and tell whether it is below `LARGEST`."""
+        if t == 0:
+            require_shape("theta", theta, *self.by_client["training_samples"].shape, width)
+        self.pending.append(theta.copy())
+        if len(self.pending) >= max(1, PENDING_BYTES // (8 * theta[0].size)):
+            self.judge_pending()
+        return bool((np.abs(theta) < LARGEST).all())  # False for NaN
+
+    def judge_pending(self) -> None:
+        """Book the columns of the pending rounds."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Judge what is pending, and what is known at the end alone."""
+        if self.pending:
+            self.judge_pending()
+        error = "test_error" if self.classes else "test_mse"
+        if not self.classes:
+            self.at_the_end |= in_units(self.by_round["test_mse"][-1], self._variance, self.problem.scale.y_unit)
+        tested = self.count["test"]
+        errors = np.where(tested, self.by_client[error], 0.0)
+        self.at_the_end |= fairness(error, errors * tested, tested, self.problem.site)
+
+
+class BatchJudge(TestedBooks):
     """Judges every client's theta on its own training and test samples, and beside the optimum of all clients.
 
     With f_i = theta_i'phi on all training samples of client i, and theta*, f* of the minimiser of the sum of the
@@ -194,52 +240,31 @@ class BatchJudge(Books):
         self._loss = world.loss
         train, test = rows or (world.training, world.testing)
         self.parts = {"train": train, "test": test}
-        self.optimum = self._loss.optimum(self.parts["train"], lam)  # (R, P)
+        self.optimum = self._loss.optimum(train, lam)  # (R, P)
         R, P = self.optimum.shape
-        K, T = world.problem.clients, world.problem.rounds
-        super().__init__(T, R)
-        for part, name in (("train", "training_samples"), ("test", "test_samples")):
-            self.by_client[name] = np.tile(self.parts[part].count.astype(np.int64), (R, 1))
-        self._together = max(1, min(T, PENDING_BYTES // (8 * K * P)))
-        self._pending: list[Array] = []  # no more than there are, as a checkpoint keeps them
-        self._first = 0
-        everywhere = np.broadcast_to(self.optimum[:, None, :, None], (R, K, P, 1))
-        self._best_f = self.parts["train"].predict(everywhere)
-        self.at_the_end = {
+        super().__init__(world.problem, R)
+        everywhere = np.broadcast_to(self.optimum[:, None, :, None], (R, world.problem.clients, P, 1))
+        self._best_f = train.predict(everywhere)
+        at_optimum = {
             f"{name}_at_optimum": _mean_over_samples(sums, rows)[:, 0]
             for part, rows in self.parts.items()
             for name, sums in self._measures_of_loss(part, rows, rows.predict(everywhere)).items()
         }
-        problem = world.problem
-        self._classes, self._unit = problem.loss == "logistic", problem.scale.y_unit
-        (_, learned, _), (_, tested, _) = problem.part(True), problem.part(False)
-        self._variance = float(tested.var()) if len(tested) else np.nan
-        self._error, self._site = "test_error" if self._classes else "test_mse", problem.site
-        self._tested = self.parts["test"].count.astype(np.int64)
-        self.at_the_end |= constants([learned] * R, [tested] * R, self._classes)
+        self.at_the_end = at_optimum | self.at_the_end
 
     def enter(self, t: int, outcome: Array) -> bool:
         """Book theta (R, K, P) of iteration t + 1, and tell whether it is below `LARGEST`."""
-        if t == 0:
-            require_shape("theta", outcome, *self.by_client["training_samples"].shape, self.optimum.shape[1])
-        self._pending.append(outcome.copy())
-        if len(self._pending) == self._together:
-            self._judge_pending()
-        return bool((np.abs(outcome) < LARGEST).all())  # False for NaN
+        return self.enter_theta(t, outcome, self.optimum.shape[1])
 
     def close(self) -> None:
         """Judge what is pending, and let go of the samples."""
-        if self._pending:
-            self._judge_pending()
-        if not self._classes:
-            self.at_the_end |= in_units(self.by_round["test_mse"][-1], self._variance, self._unit)
-        errors = np.where(self._tested, self.by_client[self._error], 0.0)
-        self.at_the_end |= fairness(self._error, errors * self._tested, self._tested, self._site)
+        super().close()
         self.parts, self._best_f = {}, np.empty(0)
 
-    def _judge_pending(self) -> None:
-        theta = np.stack(self._pending, axis=-1)  # (R, K, P, B)
-        rounds = slice(self._first, self._first + len(self._pending))
+    def judge_pending(self) -> None:
+        """Book errors, and distances from the optimum."""
+        theta = np.stack(self.pending, axis=-1)  # (R, K, P, B)
+        rounds = slice(self.first_pending, self.first_pending + len(self.pending))
         f = {}
         for part, rows in self.parts.items():
             f[part] = rows.predict(theta)
@@ -253,7 +278,7 @@ class BatchJudge(Books):
         self.book("functional_distance_worst", rounds, np.sqrt((apart / train.count[:, None]).max(axis=1)).T)
         self.book("consensus_error", rounds, _root_mean_square(theta - theta.mean(axis=1, keepdims=True)).T)
         self.book("distance", rounds, _root_mean_square(theta - self.optimum[:, None, :, None]).T)
-        self._first, self._pending = rounds.stop, []
+        self.first_pending, self.pending = rounds.stop, []
 
     def _measures_of_loss(self, part: str, rows: Rows, f: Array) -> dict[str, Array]:
         return {f"{part}_{name}": sums for name, sums in self._loss.measures(rows, f).items()}

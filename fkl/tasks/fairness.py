@@ -1,4 +1,4 @@
-"""How unequal errors are: of the worst tenth of clients, their Gini coefficient, and the same of sites."""
+"""How unequal errors are: the mean of the worst tenth of clients, the Gini coefficient, and both for sites."""
 
 import numpy as np
 from numpy.typing import NDArray

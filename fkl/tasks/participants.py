@@ -1,4 +1,4 @@
-"""Who takes part in each replicate of a run, and which runs this is asked of."""
+"""Clients that take part in each replicate of a run, and the runs in which they differ."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,12 @@ def differs_by_replicate(run: Run) -> bool:
 
 
 def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -> NDArray[np.bool_]:
-    """Those of the clients that are there, (T, K), who take part in a replicate.
+    """The clients that are present, (T, K), and take part in a replicate.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If nobody ever does.
+        If no client takes part in any round.
     """
     participation = run.conditions.get("participation")
     if participation is None:
@@ -33,7 +33,7 @@ def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -
 
 
 def require_rounds(run: Run, of_rounds: bool) -> None:
-    """Refuse who takes part, and in time, to a method whose rounds nobody can miss.
+    """Refuse participation and deadlines for a method whose rounds no client can miss.
 
     Parameters
     ----------

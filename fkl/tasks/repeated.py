@@ -91,8 +91,7 @@ class PerReplicateTask(Task):
 
     def in_doubles(self) -> PerReplicate:
         """As they are: features of these methods are never in less."""
-        problem: PerReplicate = self.problem
-        return problem
+        return self.problem
 
     def other_samples(self) -> PerReplicate:
         """Of every replicate."""

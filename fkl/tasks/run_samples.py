@@ -21,7 +21,7 @@ from fkl.network import Topology
 
 
 def read_table(run: Run, generator: np.random.Generator) -> Table:
-    """The part of the data set's table that is asked for, scaled."""
+    """The requested part of the data set's table, scaled."""
     with key_prefix("dataset"):
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
@@ -90,6 +90,6 @@ def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> To
 
 @contextmanager
 def without_output() -> Iterator[None]:
-    """Keep quiet in this block: what a data set tells of itself is told once."""
+    """Print nothing in this block, since a data set prints its facts once only."""
     with redirect_stdout(StringIO()):
         yield

@@ -1,4 +1,4 @@
-"""A stream: in every round each client sees a sample, predicts, and only then is shown its target."""
+"""A stream: in every round each client sees a sample, predicts its target, and only then sees the target."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -75,8 +75,7 @@ class StreamTask(Task):
     @property
     def targets(self) -> NDArray[Any]:
         """Of the clients that are present."""
-        y: NDArray[Any] = self.problem.y[self.problem.present]
-        return y
+        return self.problem.y[self.problem.present]
 
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
@@ -103,8 +102,7 @@ class StreamTask(Task):
 
     def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
         """Errors and regrets, the latter beside the best function in hindsight."""
-        columns: Columns = judge.columns(np.zeros((1, 1)) if beside is None else beside)
-        return columns
+        return judge.columns(np.zeros((1, 1)) if beside is None else beside)
 
     def panels(self) -> Mapping[str, Panel]:
         """Errors and regrets so far."""
@@ -150,7 +148,7 @@ def _thinned_stream(run: Run, problem: Problem, replicate: int) -> tuple[Problem
 
 
 class Sums(NamedTuple):
-    """What a judge adds up over the rounds in which a client is present.
+    """Sums over the rounds in which a client is present.
 
     Parameters
     ----------
@@ -165,7 +163,7 @@ class Sums(NamedTuple):
     kernel_loss: Array | None
 
     def after(self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float) -> "Sums":
-        """These and a round's, whose targets y and `present` are (K,); arrays of numpy are added to in place."""
+        """These sums with those of a round added, for targets y and `present` (K,); arrays of numpy change in place."""
         squared_error = present * (outcome.y_hat - y) ** 2
         total = self.squared_error
         total += squared_error
@@ -184,7 +182,7 @@ class Sums(NamedTuple):
         return Sums(total, loss, of_kernels)
 
     def terms(self) -> list[Array]:
-        """What sums over all clients are made of, (tiles, R), of squared errors, losses and regrets."""
+        """Sums over each tile of clients, (tiles, R), of squared errors, losses and regrets."""
         return [tile_sums(one) for one in (self.squared_error, self.loss, self.regret_best_kernel)]
 
     @property
@@ -266,7 +264,7 @@ class StreamJudge:
         return self.add_sums(t, self._added(self.sums.terms()))
 
     def enter_variance(self, t: int, y_hat: Array, variance: Array | None) -> None:
-        """Book how sure a method was in round t, where it says so."""
+        """Book the variances of predictions in round t, where a method has them."""
         if variance is None:
             return
         if self.calibration is None:
@@ -297,7 +295,7 @@ class StreamJudge:
         """Nothing is left to do."""
 
     def gathered(self, beside: Callable[[Array], Array]) -> "StreamJudge":
-        """With what other processes know of their clients, too; all streams are still to be put into `problem`.
+        """A judge with the clients of other processes as well; `problem` does not yet have their streams.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""A task: one kind of data, and all that a run, its records and the conformance suite need to know of it.
+"""A task: one kind of data, with all that a run, its records and the conformance suite need to know about it.
 
 A family of methods names its own with ``task: ClassVar = BatchTask``; a method that names none learns from a stream.
 """
@@ -26,21 +26,21 @@ Redraw = Callable[[int], tuple[Any, Topology | None]]
 """Samples and graph of a replicate by its number; None for the graph that all share."""
 Values = dict[str, NDArray[Any]]
 LARGEST = 1e60
-"""Entry of a theta that is still one: from here on its errors, or their spread over replicates, may be none."""
+"""Entries of theta have to be smaller: errors of larger ones, or their spread over replicates, may not be finite."""
 LARGEST_ERROR = LARGEST**2
 SHARE_OF_FREE = 1 / 2
 """Most of the free memory that replicates which run together may be chosen to take."""
 
 
 class Columns(NamedTuple):
-    """What the records tell of some replicates besides traffic and time, by name of the column.
+    """Columns of the records of some replicates besides traffic and time, by name.
 
     Parameters
     ----------
     rounds : dict of str to (T, R)
     clients : dict of str to (R, K) or (K,)
     summary : dict of str to (R,)
-        Of the whole run; the last round's columns are in the summary anyway.
+        Of the whole run; the summary has the last round's columns as well.
     """
 
     rounds: Values
@@ -49,7 +49,7 @@ class Columns(NamedTuple):
 
 
 class Judge(Protocol):
-    """Accumulates what the rounds of some replicates showed; one of your own is a dataclass, for checkpoints."""
+    """Accumulates the outcomes of some replicates; write your own as a dataclass, so that checkpoints can keep it."""
 
     def enter(self, t: int, outcome: Any) -> bool:
         """Book round t, and tell whether all is finite."""
@@ -66,7 +66,7 @@ class Books:
     Attributes
     ----------
     booked : int
-        Rounds whose columns are known; loggers may be told of these. A judge without it is asked at the end only.
+        Rounds whose columns are known, and may go to loggers. A judge without it is asked at the end only.
     """
 
     def __init__(self, rounds: int, replicates: int) -> None:
@@ -82,7 +82,7 @@ class Books:
         self.booked = rounds.stop if isinstance(rounds, slice) else rounds + 1
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Finish the books after the last round: here they are finished."""
 
     def columns(self) -> Columns:
         """All of them."""
@@ -97,12 +97,12 @@ class Panel(NamedTuple):
     label : str
         Of the axis.
     curves : dict of str to str
-        Columns of the rounds, and what the legend calls them; those that a run has not are left out.
+        Columns of the rounds, and their names in the legend; columns that a run does not have are left out.
     log : bool
         Whether the axis is logarithmic.
     nominal : dict of str to float, or None
-        Where each column's last value is drawn, beside the line on which it is what it should be, if there is no curve
-        of rounds to draw; a run that has none of the columns has no such figure.
+        The values that columns should have. Each column's last value is then drawn beside them, in place of curves. A
+        run that has none of the columns has no such figure.
     """
 
     label: str
@@ -112,19 +112,19 @@ class Panel(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Other data, of which a method must show nothing.
+    """Data with a change that must not change a method's outcome.
 
     Parameters
     ----------
     problem : as the task's
     why : str
-        What is other about it.
+        What was changed.
     replicates : tuple of int or None
-        Whose data these are; None for all.
+        Replicates with these data; None for all.
     rounds : int or None
-        First rounds in which nothing may differ; None for all.
+        First rounds, in which nothing may differ; None for all.
     hidden : str or None
-        What may not differ in the round after these either.
+        Part of the outcome that may not differ in the next round either.
     """
 
     problem: Any
@@ -136,7 +136,7 @@ class Probe(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """One kind of data. A kind of your own says what differs from the stream that these methods are made for.
+    """One kind of data. A subclass of your own overrides what differs from the defaults, which are those of a stream.
 
     Parameters
     ----------
@@ -144,8 +144,8 @@ class Task:
         The data, `world.problem` to a method; with rounds, clients, dimension, site, site_names, present and
         rows_left_out as `fkl.data.problem.Problem` has them.
     redraw : callable or None
-        Where every replicate has samples and a graph of its own, or other clients that take part. Such replicates run
-        one at a time, so that the memory holds one of them; `problem` is then that of replicate 0, of whoever is there.
+        Given where every replicate has its own samples and graph, or where other clients take part in each. Such
+        replicates run one at a time, so that memory holds one of them; `problem` is then that of replicate 0.
     """
 
     problem: Any
@@ -156,7 +156,7 @@ class Task:
     of_rounds: ClassVar[bool] = False
     """Whether there are rounds that clients can miss."""
     judge_counts: ClassVar[bool] = True
-    """Whether a rehearsal has to measure the judge too; not where it holds less than methods do, and takes its time."""
+    """Whether a rehearsal measures the judge too; False where a judge is slow, and holds less than methods do."""
     room: ClassVar[int] = 2**30
     """Bytes that replicates which run together should not pass."""
 
@@ -168,7 +168,7 @@ class Task:
         return cls(samples.in_precision(given, run))
 
     def describe(self) -> str:
-        """A line about the data that a run is about to see."""
+        """A line about the data of a run."""
         problem = self.problem
         words = [plural(problem.clients, "client"), self.amount, plural(problem.dimension, "feature")]
         return ", ".join([*words, f"{plural(problem.rows_left_out, 'row')} left out"])
@@ -181,8 +181,7 @@ class Task:
     @property
     def targets(self) -> NDArray[Any]:
         """Values that are predicted."""
-        y: NDArray[Any] = self.problem.y
-        return y
+        return self.problem.y
 
     @property
     def signs(self) -> bool:
@@ -190,17 +189,16 @@ class Task:
         return False
 
     def sample_rows(self, count: int) -> NDArray[np.floating]:
-        """Features of about so many samples, (n, d), for `fkl.kernels.around_median`: none that is tested on later.
+        """Features of about so many samples, (n, d), for `fkl.kernels.around_median`, none of them test samples.
 
-        Of a stream, whose samples are all predicted before they are learned from, the first.
+        They are the first samples of a stream, where all samples are predicted before they are learned from.
         """
-        x: NDArray[np.floating] = self.problem.x[self.problem.present][:count]
-        return x
+        return self.problem.x[self.problem.present][:count]
 
     # --- the loop
 
     def directions(self, topology: Topology | None) -> tuple[Direction, ...]:
-        """What the ledger counts."""
+        """The directions that the ledger counts."""
         return WITH_A_SERVER if topology is None else BETWEEN_PEERS
 
     def judge(self, world: World, method: Algorithm) -> Judge:
@@ -213,7 +211,7 @@ class Task:
         Parameters
         ----------
         rehearse : callable
-            Plays one round of one replicate, and tells how many bytes it keeps, about, and needs at most.
+            Plays one round of one replicate, and returns about how many bytes it keeps, and how many it needs at most.
         """
         kept, peak = rehearse()
         return max(1, min(self.room // kept, int(SHARE_OF_FREE * memory.available_bytes()) // peak))
@@ -223,17 +221,17 @@ class Task:
         return self.problem
 
     def scales(self, world: World) -> tuple[Scale, ...]:
-        """What each replicate's samples went through before the methods of a world see them."""
+        """The scaling of each replicate's samples before the methods of a world see them."""
         return (getattr(world.problem, "scale", Scale()),) * len(world.streams.replicates)
 
     # --- the records
 
     def first_round(self) -> Any:
-        """The problem with as little as has all the columns of the summary."""
+        """The smallest part of the problem whose summary has all columns."""
         raise NotImplementedError
 
     def beside(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Any:
-        """What `columns` compares with, found once a run and outside the clock.
+        """Results that `columns` compares with, found once a run, outside the clock.
 
         Parameters
         ----------
@@ -245,18 +243,17 @@ class Task:
         return None
 
     def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
-        """What the records tell.
+        """The columns of the records.
 
         Parameters
         ----------
         judge : Judge
-            Of one of this task's runs that has ended.
+            Of a finished run of this task.
         elapsed : (T, R)
             Seconds of each replicate up to the end of each round.
         beside : as `beside` returned it, or None for nothing to compare with
         """
-        columns: Columns = judge.columns()
-        return columns
+        return judge.columns()
 
     def panels(self) -> Mapping[str, Panel]:
         """A run's figures by the names of their files."""
@@ -266,16 +263,16 @@ class Task:
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
-        """Overrides under which an algorithm of this class runs in a moment: its kind of data, and few rounds."""
+        """Overrides with which an algorithm of this class runs in a moment: its kind of data, and few rounds."""
         raise NotImplementedError
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Everything that an outcome tells, by name, an entry a replicate.
+        """All parts of an outcome by name, with an entry for each replicate.
 
         Raises
         ------
         fkl.basics.errors.BrokenPromiseError
-            If it has not the shape that the judge expects.
+            If its shape is not the one that the judge expects.
         """
         raise NotImplementedError
 
@@ -299,7 +296,7 @@ class Task:
 
 
 def require_lam(algorithm: Any) -> None:
-    """Refuse a method without the weight of its regulariser, which regret and optimum are of."""
+    """Refuse a method without the weight of its regulariser, which regret and optimum depend on."""
     if not hasattr(algorithm, "lam"):
         kind = type(algorithm).__name__
         raise FklError(f"algo: {kind} has no field lam, the weight of the regulariser; write lam: float = 0.0 for none")
@@ -312,7 +309,7 @@ def overrides_for_keys(algorithm: type, **most: int) -> tuple[str, ...]:
 
 
 def mirrored(y: NDArray[Any]) -> NDArray[Any]:
-    """Other numbers between the same ends; the other class, where there are two."""
+    """Other numbers in the same range; of two classes, the other class."""
     return y.min() + y.max() - y
 
 

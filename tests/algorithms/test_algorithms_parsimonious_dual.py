@@ -37,7 +37,7 @@ def federated(x, y, agent, gamma, **options):
     """Algorithm 1: the server's solution and the agents'."""
     problem = Dual.of_agents(GRID, x, y, agent, gamma, 0.5)
     agents = solve(problem, problem.random_start(np.random.default_rng(3)), 4000, **options)
-    sent = agents.critical
+    sent = agents.lam > 0
     server = Dual.single(GRID, problem.x[sent], problem.y[sent], gamma, 0.5)
     return solve(server, agents.mu[sent][None] * sent.sum(), 4000, **options), agents
 
@@ -156,7 +156,7 @@ def test_complementary_slackness(gamma, tolerance):
     solution = solved(x, y, gamma, tolerance=1e-8)
     assert solution.finished.all()
     slack = 1 - 0.5 - y * solution.model().predict(x)  # eq. (13)
-    critical = solution.critical[0]
+    critical = (solution.lam > 0)[0]
     assert 5 < critical.sum() < 90
     assert np.abs(slack[critical]).max() <= 1.001 * tolerance
     assert slack[~critical].max() <= tolerance
@@ -303,7 +303,7 @@ def test_the_simulated_set_at_its_middle_size_is_solved():
 def test_dropping_samples_of_lambda_zero_leaves_the_solution(gamma, tolerance, apart):  # Proposition 2
     x, y = clean(60)
     whole = solved(x, y, gamma, tolerance=tolerance)
-    kept = whole.critical[0]
+    kept = (whole.lam > 0)[0]
     rest = solved(x[kept], y[kept], gamma, seed=7, tolerance=tolerance)
     assert whole.finished.all()
     assert rest.finished.all()
@@ -321,7 +321,7 @@ def test_one_agent_is_the_centralized_learner(gamma, tolerance):
     x, y = clean(60)
     server, agents = federated(x, y, np.zeros(60, np.int64), gamma, tolerance=tolerance)
     centralized = solved(x, y, gamma, tolerance=tolerance)
-    assert 5 < agents.critical.sum() < 60
+    assert 5 < (agents.lam > 0).sum() < 60
     at = np.random.default_rng(0).uniform(*BOX, (500, 2))
     f, g = server.model().predict(at), centralized.model().predict(at)
     assert np.abs(f - g).max() < (1e-3 if gamma == 0 else 0.05) * np.abs(g).max()
@@ -334,7 +334,7 @@ def test_overlapping_agents_come_close_to_the_centralized_learner():
     x, y = table.x[learned], table.y[learned]
     problem = Dual.of_agents(GRID, x, y, table.site[learned], 25.0, 0.01)
     agents = solve(problem, problem.random_start(rng), 1000)
-    sent = agents.critical
+    sent = agents.lam > 0
     server = Dual.single(GRID, problem.x[sent], problem.y[sent], 25.0, 0.01)
     central = Dual.single(GRID, x, y, 25.0, 0.01)
     found = [
@@ -411,7 +411,7 @@ def test_agents_of_one_class_work():
     for label in (-1, 1):
         mine = x[y == label]
         assert (np.sign(agents.model(int(label > 0)).predict(mine)) == label).all()
-    assert agents.critical.any(axis=1).all()
+    assert (agents.lam > 0).any(axis=1).all()
     assert server.finished.all()
     assert set(server.problem.y[0]) == {-1, 1}
 
@@ -445,11 +445,11 @@ def test_the_active_nodes_gram_matrix_takes_the_same_steps(rule, gamma, monkeypa
     by_nodes = solve(replace(problem), start, 400, rule=rule, eta=500.0, tolerance=0)
     assert by_nodes.problem.kernel(0).columns == 7
     assert by_gram.problem.kernel(0).columns == len(nodes.rest)
-    assert 0 < by_nodes.critical.sum() < 60
+    assert 0 < (by_nodes.lam > 0).sum() < 60
     active = np.count_nonzero(by_nodes.alpha)
     assert active == nodes.size if gamma == 0 else 100 < active < nodes.size - 100
     assert np.count_nonzero(problem.alpha(start)) != active or gamma == 0
-    assert np.array_equal(by_gram.critical, by_nodes.critical)
+    assert np.array_equal(by_gram.lam > 0, by_nodes.lam > 0)
     assert np.allclose(by_gram.lam, by_nodes.lam, rtol=1e-9, atol=1e-9 * by_nodes.lam.max())
     steps = [
         solve(one, start, 400, rule=rule, eta=500.0, tolerance=0.9).steps[0] for one in (problem, replace(problem))

@@ -17,7 +17,7 @@ from literal.vertical_fd_svrg import fd_svrg
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from fkl.algorithms.vertical.ciphers import Cipher, Operations, OperationTimes, Paillier, Plain, Sorting
+from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, Sorting
 from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope_of_loss
 from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
 from fkl.algorithms.vertical.messages import Groups
@@ -400,12 +400,6 @@ def test_sums_outside_the_fullest_bins_tell_those_in_them(share: float) -> None:
                     inside = rows[bins[k, rows] == bin_]
                     assert members[start + bin_] == len(inside)
                     assert (total[start + bin_] == pairs[inside].sum(axis=0)).all()
-
-
-def test_the_cost_model_multiplies() -> None:
-    times = OperationTimes.from_cipher(Toy())
-    assert min(times.encryption, times.addition, times.decryption) > 0
-    assert OperationTimes(2.0, 3.0, 5.0).seconds(Operations(10, 100, 1000)) == 5320
 
 
 WRONG: list[tuple[type, str, list[Any]]] = [

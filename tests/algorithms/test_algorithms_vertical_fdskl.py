@@ -28,9 +28,7 @@ from fkl.algorithms.vertical.sum_trees import (
     ring_tree,
     seconds_of_sum,
     star_tree,
-    totally_different,
     tree_rooted_at,
-    workers_that_unmask,
 )
 from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree
 from fkl.basics.errors import BadValue
@@ -130,7 +128,7 @@ def test_literal_protocol_fast_path_and_dsg_are_one(
 
     T = range(method.iterations)
     duties = method.duties(problem, ONE).tolist()
-    draws = [method.draw(common, t, apart) for t, (_, apart) in enumerate(duties)]
+    draws = [(method.directions(common, t), method.phases(common, t, apart)) for t, (_, apart) in enumerate(duties)]
     b = np.array([[method.phases(common, t, worker) for worker in range(q)] for t in T]).transpose(0, 2, 1)
     expected, scalars = literal.fdskl(
         problem.x,
@@ -139,14 +137,14 @@ def test_literal_protocol_fast_path_and_dsg_are_one(
         [asking for asking, _ in duties],
         [apart for _, apart in duties],
         fast.batches.tolist(),
-        np.stack([draw.w for draw in draws]),
+        np.stack([w for w, _ in draws]),
         b,
         literal.SLOPES[method.loss],
         [method.gamma_at(t) for t in T],
         method.lam,
     )
 
-    phi = [cosine_features(problem.x[fast.split.test], draw.w, draw.b) for draw in draws]
+    phi = [cosine_features(problem.x[fast.split.test], *draw) for draw in draws]
     for name, found in {"protocol": alpha, "fast path": fast.alpha, "DSG": pooled.alpha}.items():
         assert_close(found, expected, 1e-9, f"alpha of the {name}")
     tested = {
@@ -180,17 +178,18 @@ def test_with_a_bank_too_they_are_one_and_nothing_is_asked_for_twice(
         method.advance(common, problem, fast, until)
 
     duties = method.duties(problem, ONE).tolist()
-    drawn = [method.draw(common, t % method.draws, duties[t][1]) for t in T]
+    draws_of = [t % method.draws for t in T]
+    drawn = [(method.directions(common, s), method.phases(common, s, duties[s][1])) for s in draws_of]
     b = np.random.default_rng(0).uniform(0, TURN, (method.draws, method.features, q))[np.arange(len(T)) % method.draws]
     for t in T:
-        b[t, :, duties[t][1]] = drawn[t].b
+        b[t, :, duties[t][1]] = drawn[t][1]
     alpha, scalars = literal.fdskl(
         problem.x,
         problem.y,
         [group.tolist() for group in problem.groups],
         *([pair[role] for pair in duties] for role in (0, 1)),
         fast.batches.tolist(),
-        np.stack([draw.w for draw in drawn]),
+        np.stack([w for w, _ in drawn]),
         b,
         literal.SLOPES[method.loss],
         [method.gamma_at(t) for t in T],
@@ -201,7 +200,7 @@ def test_with_a_bank_too_they_are_one_and_nothing_is_asked_for_twice(
     assert sorted(held) == list(range(method.draws))
     for s, one in held.items():
         assert_close(one, alpha[s :: method.draws].sum(axis=0), 1e-9, "alpha of the protocol")
-    expected = sum(cosine_features(problem.x[fast.split.test], *drawn[t]) @ alpha[t] for t in T)
+    expected = sum(cosine_features(problem.x[fast.split.test], *draw) @ alpha[t] for t, draw in enumerate(drawn))
     assert_close(method.values_on_tests(common, problem, fast), expected, 1e-9, "f of the fast path")
     assert_close(f, expected, 1e-9, "f of the protocol")
 
@@ -373,14 +372,49 @@ def test_mean_product_of_features_is_the_kernel(family: str) -> None:
     """FDSKL, eq. (3)."""
     x = np.random.default_rng(0).uniform(-1, 1, (6, 3))
     method = Dsg(features=50_000)
-    draw = method.draw(Common(kernel(1.5, family), 3, 1, ONE, "float64"), 0, 0)
-    phi = cosine_features(x, draw.w, draw.b)
+    common = Common(kernel(1.5, family), 3, 1, ONE, "float64")
+    phi = cosine_features(x, method.directions(common, 0), method.phases(common, 0, 0))
     apart = x[:, None] - x
     exact = np.exp(-(apart**2).sum(-1) / (2 * 1.5**2)) if family == "rbf" else np.exp(-np.abs(apart).sum(-1) / 1.5)
     assert np.abs(phi @ phi.T / method.features - exact).max() < 0.02
 
 
 # --- trees
+
+
+def subtrees(tree: Tree) -> set[frozenset[int]]:
+    """Leaves of every subtree that has more than one."""
+    gathered, found = {worker: frozenset({worker}) for worker in tree.workers}, set()
+    for level in tree.levels:
+        for sender, receiver in level:
+            gathered[receiver] |= gathered[sender]
+        found |= {gathered[receiver] for _, receiver in level}
+    return found
+
+
+def totally_different(first: Tree, second: Tree) -> bool:
+    """Definition 2: no subtree of more than one leaf belongs to both."""
+    return not subtrees(first) & subtrees(second)
+
+
+def workers_that_unmask(masked: Tree, masks: Tree) -> list[int]:
+    """Workers that can unmask a sum of others' values, from what they receive in both trees and their own mask.
+
+    A worker knows the masked sums over some sets of workers and the sums of masks over others. It unmasks something
+    if a combination of the first is one of the second, but for itself.
+    """
+    rank, found = np.linalg.matrix_rank, []
+    for worker in sorted(masked.workers):
+        received = [
+            [some for some, (_, to) in zip(tree.sent, tree.links, strict=True) if to == worker]
+            for tree in (masked, masks)
+        ]
+        others = sorted(masked.workers - {worker})
+        values, known = (np.array([[float(o in some) for o in others] for some in each]) for each in received)
+        # A combination of the first that is one of the second makes the rank of both together smaller.
+        if values.size and known.size and rank(np.concatenate([values, known])) < rank(values) + rank(known):
+            found.append(worker)
+    return found
 
 
 def cases(workers: int) -> Iterator[tuple[int, int]]:
@@ -411,7 +445,7 @@ def test_mask_trees_are_totally_different_and_disclose_nothing(workers: int) -> 
 def test_the_checks_catch_trees_that_disclose() -> None:
     """Figure 2, workers from 0: Definition 2 holds of these trees, and yet worker 0 learns worker 1's partial sum."""
     figure = binary_tree([0, 1, 2, 3])
-    assert figure.subtrees == {frozenset({0, 1}), frozenset({2, 3}), frozenset({0, 1, 2, 3})}
+    assert subtrees(figure) == {frozenset({0, 1}), frozenset({2, 3}), frozenset({0, 1, 2, 3})}
     assert not totally_different(figure, binary_tree([0, 1, 2]))
     assert workers_that_unmask(figure, binary_tree([0, 1, 2])) == [0]
     assert totally_different(figure, binary_tree([0, 2, 1]))

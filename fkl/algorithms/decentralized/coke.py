@@ -13,7 +13,6 @@ from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.wire.inbox import Inbox
-from fkl.wire.payloads import PerClient
 
 CENSORED = ("norm", "squared_norm", "relative_norm")
 
@@ -50,18 +49,13 @@ class Coke(Dkla):
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
         """Iteration k = t + 1: minimise beside the neighbours' theta_hat, and broadcast what is news."""
-        theta_hat = own.theta_hat
-        c = self.lam / samples.agents + self.rho * inbox.degree
-        v = self.rho * (inbox.degree[:, None] * theta_hat + inbox.sum("theta")) - own.gamma
-        theta = samples.minimise(c, v, own.theta)  # eq. (21a)
-        xi = theta_hat - theta  # eq. (19)
-        xp = common.xp
+        own, message, _ = super().send(common, own, inbox, samples, turn)  # eq. (21a)
+        xp, xi = common.xp, own.theta_hat - own.theta  # eq. (19)
         news = xp.linalg.norm(xi, axis=-1)  # (R, K)
         if self.censored == "squared_norm":
             news = news**2
         elif self.censored == "relative_norm":
             # Whoever has never sent has news, unless theta is still 0.
-            news = news / xp.maximum(xp.linalg.norm(theta_hat, axis=-1), np.finfo(np.float64).tiny)
+            news = news / xp.maximum(xp.linalg.norm(own.theta_hat, axis=-1), np.finfo(np.float64).tiny)
         sends = news >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
-        sends = sends if inbox.awake is None else sends | inbox.awake.returned
-        return State(theta, own.gamma, theta_hat), Message(PerClient(theta)), sends
+        return own, message, sends if inbox.awake is None else sends | inbox.awake.returned

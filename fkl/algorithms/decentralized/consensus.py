@@ -47,8 +47,7 @@ class Consensus(Batched, Decentralized):
     def zeros(self, common: Common, *agents: int) -> Array:
         """Theta of so many agents, (R, K, P), or one for all, (R, P), once it is clear that there is one kernel."""
         require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
-        zeros: Array = common.xp.zeros((common.bank.replicates, *agents, common.bank.width))
-        return zeros
+        return common.xp.zeros((common.bank.replicates, *agents, common.bank.width))
 
     def nothing_sent(self, common: Common) -> Message:
         """What agents take to be the theta of a neighbour before it sends one: 0."""
@@ -57,4 +56,4 @@ class Consensus(Batched, Decentralized):
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every agent."""
         theta = state.own.theta[:, :, None]  # (R, K, 1, P)
-        return tuple(OnFeatures.from_bank(world.bank, r, own, np.ones((len(own), 1))) for r, own in enumerate(theta))
+        return OnFeatures.of_replicates(world.bank, theta, np.ones(theta.shape[:3]))

@@ -165,9 +165,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         """Every agent's mixture of its kernels' means."""
         own: State = state.own
         w = weights_of_active(own.log_w if self.personal else own.evidence, np.ones(own.noise.shape, np.bool_))
-        return tuple(
-            OnFeatures.from_bank(world.bank, r, *both) for r, both in enumerate(zip(own.theta, w, strict=True))
-        )
+        return OnFeatures.of_replicates(world.bank, own.theta, w)
 
 
 def _matrices(moments: Array, P: int) -> tuple[Array, Array]:

@@ -175,8 +175,8 @@ class DekrrDdrf(Batched, Decentralized):
             # Neighbour p is told c_j Z_pj Z_pj' and c_j Z_pj Z_jj', which it cannot make without the samples of j.
             upper, told, c = np.triu_indices(D), [], self._weights_of_agreement(inbox)
             for r in range(R):
-                mine = _features_of_all(samples, own.omega[r], own.phase[r])
-                for link, j in enumerate(_receivers_of_links(inbox)):
+                mine = [_features_at(samples, j, own.omega[r, j], own.phase[r, j]) for j in range(K)]  # Z_jj'
+                for link, j in enumerate(inbox.graph.receiver):  # type: ignore[union-attr]  # of a method that has `on_links`
                     theirs = _features_at(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
                     both = c[j] * (theirs.T @ np.concatenate([theirs, mine[j]], axis=1))
                     told.append(np.concatenate([both[:, :D][upper], both[:, D:].ravel()]))
@@ -196,27 +196,25 @@ class DekrrDdrf(Batched, Decentralized):
 
     def _weights_of_agreement(self, inbox: Inbox) -> Array:
         """c_j = c / |N_j|, (K,); 0 of a node without neighbours."""
-        c: Array = np.divide(self.c, inbox.degree, out=np.zeros_like(inbox.degree), where=inbox.degree > 0)
-        return c
+        return np.divide(self.c, inbox.degree, out=np.zeros_like(inbox.degree), where=inbox.degree > 0)
 
     def _linear_system(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
         """The matrices of these features, made once, and kept outside the state: they are many times as large."""
         key = own.omega[..., 0].tobytes()
         if key in samples.kept:
-            known: System = samples.kept[key]
-            return known
+            return samples.kept[key]
         R, K, D = own.theta.shape
         c, split, upper = self._weights_of_agreement(inbox), D * (D + 1) // 2, np.triu_indices(D)
         pull, stay, inverse = np.empty((R, K, D)), np.empty((R, K, D, D)), np.empty((R, K, D, D))
         coupled = np.empty((R, inbox.graph.copies, D, D))
         for r in range(R):
-            mine = _features_of_all(samples, own.omega[r], own.phase[r])
+            mine = [_features_at(samples, j, own.omega[r, j], own.phase[r, j]) for j in range(K)]  # Z_jj'
             matrix = np.empty((K, D, D))
             for j, z in enumerate(mine):
                 gram, degree = z.T @ z, inbox.degree[j]
                 pull[r, j], stay[r, j] = samples.y[j] @ z, PROXIMAL * c[j] * gram
                 matrix[j] = (1 + c[j] * degree + PROXIMAL * c[j]) * gram + self.lam * samples.count[j] * np.eye(D)
-            for link, j in enumerate(_receivers_of_links(inbox)):
+            for link, j in enumerate(inbox.graph.receiver):  # type: ignore[union-attr]  # of a method that has `on_links`
                 theirs = _features_at(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
                 told = inbox.held["grams"][r, link]
                 gram = np.zeros((D, D))
@@ -238,18 +236,6 @@ class DekrrDdrf(Batched, Decentralized):
         )
 
 
-def _receivers_of_links(inbox: Inbox) -> NDArray[np.int64]:
-    """Which of the agents hears on each link."""
-    receiver: NDArray[np.int64] = inbox.graph.receiver  # type: ignore[union-attr]  # of a method that has `on_links`
-    return receiver
-
-
-def _features_of_all(samples: OwnSamples, omega: Array, phase: Array) -> list[Array]:
-    """Z_jj' (n, D) of each agent, zero where there is no sample."""
-    return [_features_at(samples, j, one, b) for j, (one, b) in enumerate(zip(omega, phase, strict=True))]
-
-
 def _features_at(samples: OwnSamples, j: int, omega: Array, phase: Array) -> Array:
     """Features (n, D) of omega (d, D) and phase (D,) at the samples of agent j, zero where there is none."""
-    z: Array = np.sqrt(2 / len(phase)) * np.cos(samples.x[j] @ omega + phase) * samples.there[j][:, None]
-    return z
+    return np.sqrt(2 / len(phase)) * np.cos(samples.x[j] @ omega + phase) * samples.there[j][:, None]

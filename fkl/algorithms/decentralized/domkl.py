@@ -104,5 +104,4 @@ class Domkl(Odkla):
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Every agent's mixture of its kernels."""
-        learned = zip(state.own.theta, softmax(state.own.log_w), strict=True)
-        return tuple(OnFeatures.from_bank(world.bank, r, theta, w) for r, (theta, w) in enumerate(learned))
+        return OnFeatures.of_replicates(world.bank, state.own.theta, softmax(state.own.log_w))

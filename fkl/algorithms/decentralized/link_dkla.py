@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array
 from fkl.algorithms.decentralized.consensus import Consensus
+from fkl.algorithms.decentralized.cta import State
 from fkl.basics.errors import require
 from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
@@ -29,13 +30,6 @@ class Message:
     """What an agent tells one neighbour: q_ij (R, links, P), to which that one moves its z_ji by half."""
 
     z: OnLinks | SameForAll
-
-
-@dataclass
-class State:
-    """What an agent holds after an iteration, besides z in its inbox: theta (R, K, P)."""
-
-    theta: Array
 
 
 @dataclass(frozen=True)
@@ -73,8 +67,7 @@ class LinkDkla(Consensus):
 
     def keep(self, held: Array, came: Array) -> Array:
         """z_ij = (z_ij + q_ji) / 2, where q_ji came in: alpha = 1/2."""
-        halfway: Array = (held + came) / 2
-        return halfway
+        return (held + came) / 2
 
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn

@@ -82,34 +82,30 @@ class Odkla(OnStreams):
     def _zero_theta(self, common: Common, *agents: int) -> Array:
         """Theta of so many agents, (R, K, N, P), or one for all, (R, N, P)."""
         bank = common.bank
-        zeros: Array = common.xp.zeros((bank.replicates, *agents, bank.kernels, bank.width))
-        return zeros
+        return common.xp.zeros((bank.replicates, *agents, bank.kernels, bank.width))
 
     def proximal(self, common: Common) -> float:
         """Weight 1 / eta of the proximal term, over a horizon of T rounds."""
         return float(np.sqrt(common.rounds)) if self.eta is None else 1 / self.eta
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:
-        """Predict with theta_t, see y, and move to theta_{t+1} beside the neighbours' theta_t."""
+        """Predict with theta_t, see y, and move to theta_{t+1} beside the neighbours' theta_t.
+
+        It minimises grad L_t'theta + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta - middle_in|^2.
+        Middles are (theta_i + theta_n) / 2, of what travelled. So theta_{t+1} is theta_t less
+        (grad L_t + gamma + rho sum_n (theta_i - theta_n)) / (1 / eta + 2 rho d).
+        """
         xp, theta = common.xp, own.theta
         z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
         f = xp.einsum("rknp,rknp->rkn", z, theta)
         residual, squared_norm = f - samples.y[:, None], xp.einsum("rknp,rknp->rkn", theta, theta)
         outcome = Outcome(f[..., 0], residual**2 + self.lam * squared_norm, lambda: squared_norm[..., 0])
-        return State(self.primal(common, own, inbox, z, residual), own.gamma, own.theta_hat), outcome
-
-    def primal(self, common: Common, own: State, inbox: Inbox, z: Array, residual: Array) -> Array:
-        """Minimise grad L_t'theta + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta - middle_in|^2.
-
-        Middles are (theta_i + theta_n) / 2, of what travelled. So theta_{t+1} is theta_t less
-        (grad L_t + gamma + rho sum_n (theta_i - theta_n)) / (1 / eta + 2 rho d).
-        """
         near, d = self.proximal(common), inbox.degree[:, None, None]
-        gradient = 2 * residual[..., None] * z + 2 * self.lam * own.theta
+        gradient = 2 * residual[..., None] * z + 2 * self.lam * theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
         # The loss is linearised at theta_t, so that the minimum has this closed form.
-        theta: Array = (near * own.theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
-        return theta
+        moved = (near * theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
+        return State(moved, own.gamma, own.theta_hat), outcome
 
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
@@ -131,5 +127,4 @@ class Odkla(OnStreams):
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every agent."""
-        one = np.ones((world.problem.clients, 1))
-        return tuple(OnFeatures.from_bank(world.bank, r, theta, one) for r, theta in enumerate(state.own.theta))
+        return OnFeatures.of_replicates(world.bank, state.own.theta, np.ones(state.own.theta.shape[:3]))

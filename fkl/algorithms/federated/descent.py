@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from fkl.basics.errors import require
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.kernels import FeatureBank
-from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import FeatureGradients, SameForAll
+from fkl.kernels.bank import Stepped
+from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
 
 MOST_STEPS = 1000
 """Local steps in a round."""
@@ -28,6 +27,14 @@ class Parameters:
 class Gradients:
     """A client's gradients of the kernels that it sends, or of all."""
 
+    theta: FeatureGradients
+
+
+@dataclass(frozen=True)
+class LossesAndGradients:
+    """A client's losses (R, K, N), and its gradients, of all kernels or of those that it was sent."""
+
+    losses: PerClient
     theta: FeatureGradients
 
 
@@ -128,6 +135,14 @@ class Descent(Federated):
             a, b = (1 - 2 * step * self.lam) * a, b - step * c
         return c_sum, a_sum
 
+    def own_steps(self, common: Common, samples: Samples, theta: Array) -> Stepped:
+        """E steps of each client on its own theta (R, N, K, P), used up; predictions and |theta|^2 before the first."""
+        here, step = samples.present.astype(np.float64), self.step_factor * self.rate(common.rounds)
+        f, squared_norm, theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam)
+        for _ in range(self.local_steps - 1):
+            theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam)[2]
+        return f, squared_norm, theta
+
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """theta_i = 0; clients hold nothing."""
         bank = common.bank
@@ -140,9 +155,3 @@ class Descent(Federated):
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
         """theta_i <- theta_i - eta mean_k grad L_ik, POF-MKL's eq. (10)."""
         return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
-
-
-def mixture_functions(bank: FeatureBank, theta: Array, weights: Array) -> tuple[OnFeatures, ...]:
-    """Functions of each replicate, from the kernels' theta (R, N, P) and what they are weighed with, (R, K or 1, N)."""
-    learned = zip(theta, weights, strict=True)
-    return tuple(OnFeatures.from_bank(bank, r, one[None], w) for r, (one, w) in enumerate(learned))

@@ -110,5 +110,4 @@ def _ridge(samples: Held, rows: Rows, lam: float) -> Ridge:
     made = samples.made.named
     if "ridge" not in made:
         made["ridge"] = Ridge.from_rows(rows, 1.0, np.full(len(samples.count), lam / 2))
-    ridge: Ridge = made["ridge"]
-    return ridge
+    return made["ridge"]

@@ -175,12 +175,8 @@ class EmKofl(Descent):
 
     def _learn_all_kernels(self, common: Common, client: Client, samples: Samples) -> tuple[Client, PerClient, Outcome]:
         """The steps of all kernels; losses and predictions before them."""
-        bank, index = common.bank, client.index
-        each = common.xp.arange(bank.replicates)
-        step, here = self.step_factor * self.rate(common.rounds), samples.present.astype(np.float64)
-        f, squared_norm, theta = bank.descend(samples.x, samples.y, here, client.theta, step, self.lam)
-        for _ in range(self.local_steps - 1):
-            theta = bank.descend(samples.x, samples.y, here, theta, step, self.lam)[2]
+        each, index = common.xp.arange(common.bank.replicates), client.index
+        f, squared_norm, theta = self.own_steps(common, samples, client.theta)
         loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm
         learned = Client(theta, index)
         return learned, PerClient(loss), Outcome(f[each, :, index], loss, lambda: squared_norm[each, :, index])

@@ -77,11 +77,7 @@ class FedPoe(Descent):
         """Predict with both mixtures together, weigh all anew, learn alone, and send the gradients of the server's."""
         bank, xp, theta, y = common.bank, common.xp, down.theta.values, samples.y[:, None]
         together = bank.predict(samples.x, theta)
-        # The client's own kernels: predictions and |theta|^2 before its steps, and theta after them.
-        present, keys = samples.present.astype(np.float64), (self.step_factor * self.rate(common.rounds), self.lam)
-        alone, own_norm, own = bank.descend(samples.x, samples.y, present, client.theta, *keys)
-        for _ in range(self.local_steps - 1):
-            own = bank.descend(samples.x, samples.y, present, own, *keys)[2]
+        alone, own_norm, own = self.own_steps(common, samples, client.theta)
         f = xp.stack([together, alone], axis=2)  # (R, K, 2, N)
         norms = xp.stack([xp.broadcast_to(squared_norms(theta)[:, None], alone.shape), own_norm], axis=2)
         w, ab = softmax(client.log_w), softmax(client.log_ab)
@@ -99,9 +95,6 @@ class FedPoe(Descent):
         """Of every client sum_i (a w_i theta_i + b v_i theta_ik)'z_i."""
         client: Client = state.client
         weights = softmax(client.log_ab)[..., None] * softmax(client.log_w)  # (R, K, 2, N)
-        learned = []
-        for r, (server, own) in enumerate(zip(state.server.theta, client.theta, strict=True)):
-            a, b = np.moveaxis(weights[r], 1, 0)[..., None]
-            both = a * server + b * own.swapaxes(0, 1)
-            learned.append(OnFeatures.from_bank(world.bank, r, both, np.ones(both.shape[:2])))
-        return tuple(learned)
+        a, b = np.moveaxis(weights, 2, 0)[..., None]
+        both = a * state.server.theta[:, None] + b * client.theta.swapaxes(1, 2)
+        return OnFeatures.of_replicates(world.bank, both, np.ones(both.shape[:3]))

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import squared_norms
-from fkl.algorithms.federated.descent import mixture_functions
+from fkl.algorithms.federated.descent import LossesAndGradients
 from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, project_into_balls
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
@@ -25,14 +25,6 @@ class Down:
 
     theta: Selected
     index: PerClient
-
-
-@dataclass(frozen=True)
-class Up:
-    """A client's losses (R, K, N) and gradients of these kernels."""
-
-    losses: PerClient
-    theta: FeatureGradients
 
 
 @dataclass
@@ -76,7 +68,7 @@ class FomdOms(ModelSelection):
 
     def client(
         self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
-    ) -> tuple[None, Up, Outcome]:
+    ) -> tuple[None, LossesAndGradients, Outcome]:
         """Predict with A_1, and send the losses and gradients of A_1 to A_J."""
         bank, xp = common.bank, common.xp
         theta, chosen, index = down.theta.values, down.theta.chosen, down.index.values[..., None]
@@ -88,9 +80,9 @@ class FomdOms(ModelSelection):
         squared_norm = xp.broadcast_to(squared_norms(theta)[:, None], f.shape)
         y_hat, of_first = (xp.take_along_axis(of_all, index, axis=-1)[..., 0] for of_all in (f, squared_norm))
         outcome = Outcome(y_hat, residual**2 + self.lam * squared_norm, lambda: of_first)
-        return None, Up(PerClient(seen**2, chosen), gradients), outcome
+        return None, LossesAndGradients(PerClient(seen**2, chosen), gradients), outcome
 
-    def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
+    def server(self, common: Common, server: Server, up: LossesAndGradients, share: Array, turn: Turn) -> Server:
         """One mirror step of every theta_i, and one of p, by means over clients that weigh what was drawn by 1 / P_i.
 
         theta_i <- Proj_{|theta| <= U_i} (theta_i - lambda_{t,i} (1/K) sum_k 1[i drawn for k] grad_ik / P_i)
@@ -109,4 +101,4 @@ class FomdOms(ModelSelection):
         """Of every client the server's kernel that is drawn for it in round t."""
         down = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         one_of_all = down.index.values[..., None] == np.arange(world.bank.kernels)
-        return mixture_functions(world.bank, state.server.theta, one_of_all.astype(np.float64))
+        return OnFeatures.of_replicates(world.bank, state.server.theta[:, None], one_of_all)

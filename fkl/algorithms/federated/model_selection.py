@@ -80,8 +80,7 @@ class ModelSelection(Federated):
 
     def complexities(self, N: int) -> NDArray[np.float64]:
         """C_i = (U_i + Y)^2, the most that a kernel's loss can be."""
-        most: NDArray[np.float64] = (self.bounds(N) + self.Y) ** 2
-        return most
+        return (self.bounds(N) + self.Y) ** 2
 
     def spread(self, N: int) -> float:
         """(N - J) / (J - 1): how much looking at J kernels rather than all makes estimates vary."""
@@ -102,8 +101,7 @@ class ModelSelection(Federated):
         U, a = self.bounds(N), self.spread(N)
         G = 2 * (U + self.Y)  # of |theta|_i <= U_i, |z| = 1 and targets up to Y: the most that a gradient can be
         xp = namespace(t) if traced(t) else np
-        steps: NDArray[np.float64] = U / (2 * G * np.sqrt(1 + a / clients)) / xp.sqrt(xp.maximum(a**2, t + 1))
-        return steps
+        return U / (2 * G * np.sqrt(1 + a / clients)) / xp.sqrt(xp.maximum(a**2, t + 1))
 
     def first(self, common: Common) -> Array:
         """Logarithms of the first p, (N,): even, or nearly all on the smallest U_i where these differ."""

@@ -73,19 +73,17 @@ class NcoOms(ModelSelection):
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Of every client its own kernel that is drawn in round t."""
         client: Client = state.client
-        (_, K, N), learned = client.log_p.shape, []
+        _, K, N = client.log_p.shape
         uniform = Turn(t, 0, world.streams, range(K)).vectors(Role.SELECTION, 1 + N)
         index, _ = self.draw(client.log_p, uniform)
-        for r, theta in enumerate(client.theta):
-            learned.append(OnFeatures.from_bank(world.bank, r, theta.swapaxes(0, 1), index[r][:, None] == np.arange(N)))
-        return tuple(learned)
+        return OnFeatures.of_replicates(world.bank, client.theta.swapaxes(1, 2), index[..., None] == np.arange(N))
 
 
 def projected_where(chosen: NDArray[np.bool_], theta: Array, U: Array) -> Array:
     """Theta (R, N, K, P), used up, with those projected on balls of radius U (N,) that are chosen, (R, K, N)."""
     if traced(theta):  # whose number is not known
         every = project_into_balls(theta, U[:, None])
-        return namespace(theta).where(chosen.swapaxes(1, 2)[..., None], every, theta)  # type: ignore[no-any-return]
+        return namespace(theta).where(chosen.swapaxes(1, 2)[..., None], every, theta)
     r, k, i = chosen.nonzero()
     theta[r, i, k] = project_into_balls(theta[r, i, k], U[i])
     return theta

@@ -38,7 +38,5 @@ class OfmklAvg(Descent):
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The mean of the server's kernels."""
-        even = np.full((1, world.bank.kernels), 1 / world.bank.kernels)
-        return tuple(
-            OnFeatures.from_bank(world.bank, r, theta[None], even) for r, theta in enumerate(state.server.theta)
-        )
+        theta = state.server.theta[:, None]
+        return OnFeatures.of_replicates(world.bank, theta, np.full(theta.shape[:3], 1 / world.bank.kernels))

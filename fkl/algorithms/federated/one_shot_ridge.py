@@ -122,8 +122,8 @@ class OneShotRidge(HoldOut, OnBatches):
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every client."""
-        theta: Any = state.client.theta[:, :, None]
-        return tuple(OnFeatures.from_bank(world.bank, r, own, np.ones((len(own), 1))) for r, own in enumerate(theta))
+        theta = state.client.theta[:, :, None]
+        return OnFeatures.of_replicates(world.bank, theta, np.ones(theta.shape[:3]))
 
 
 def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:
@@ -131,7 +131,6 @@ def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:
     ridge = gram + lam * np.eye(len(gram))
     values = np.linalg.eigvalsh(gram)
     if values[0] > -0.5 * lam:  # of G without noise rounding may leave as much
-        solved: Array = cho_solve(cho_factor(ridge), pull)
-        return solved
+        return cho_solve(cho_factor(ridge), pull)
     values, vectors = np.linalg.eigh(gram)
     return vectors @ ((vectors.T @ pull) / (np.maximum(values, 0) + lam))

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, namespace, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server, mixture_functions
+from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import SameForAll
 
 
 @dataclass
@@ -79,10 +78,6 @@ class PofMkl(Descent):
         theta = common.xp.zeros((bank.replicates, N, bank.width))
         return Server(theta), Client(common.xp.zeros((bank.replicates, clients, N)))
 
-    def broadcast(self, common: Common, server: Server, turn: Turn) -> Parameters:
-        """Theta to all clients."""
-        return Parameters(SameForAll(server.theta))
-
     def client(
         self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
     ) -> tuple[Client, Gradients, Outcome]:
@@ -102,13 +97,9 @@ class PofMkl(Descent):
         gradients = self.gradients(common, samples, theta, residual, chosen / p, chosen)  # eq. (9)
         return Client(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
 
-    def server(self, common: Common, server: Server, up: Gradients, share: Array, turn: Turn) -> Server:
-        """theta_i <- theta_i - eta (1/K) sum_k grad L_ik, eq. (10)."""
-        return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
-
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Every client's own mixture of the server's kernels."""
-        return mixture_functions(world.bank, state.server.theta, softmax(state.client.log_w))
+        return OnFeatures.of_replicates(world.bank, state.server.theta[:, None], softmax(state.client.log_w))
 
 
 def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray[np.bool_], Array]:

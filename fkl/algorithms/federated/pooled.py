@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from fkl.algorithms.online.learner import Learner
 from fkl.basics.errors import FklError
@@ -127,8 +126,7 @@ class Pooled(Federated, Learner):
     def functions(self, world: World, state: Any, t: int) -> tuple[OnFeatures, ...]:
         """As the learner's, which has seen the samples of all clients in t rounds."""
         learner: Any = super(Federated, self)
-        learned: tuple[OnFeatures, ...] = learner.functions(at_the_server(world), state, t * world.problem.clients)
-        return learned
+        return learner.functions(at_the_server(world), state, t * world.problem.clients)
 
     def _learner(self, world: World) -> Any:
         """State with which the learner itself starts: the class that comes after this one's own."""
@@ -159,14 +157,10 @@ def at_the_server(world: World) -> World:
 
 def _world_of_learner(common: Common, total: int, x: Array, y: Array) -> World:
     """A stream of so many samples to a server that has this one alone: whichever it asks for, it gets this."""
-    present, site = np.broadcast_to(np.True_, (total, 1)), np.zeros(1, np.int64)
-    stream = Problem(_same_for_all_clients(x, total), _same_for_all_clients(y, total), present, site)
+    # The same sample so many times takes no room so; writable, or all loops would be compiled once more.
+    own = (np.array(one, np.float64) for one in (x, y))
+    x, y = (as_strided(one, (total, *one.shape), (0, *one.strides)) for one in own)
+    stream = Problem(x, y, np.broadcast_to(np.True_, (total, 1)), np.zeros(1, np.int64))
     world = World(stream, common.dictionary, None, common.streams, common.precision)  # type: ignore[arg-type]
     vars(world)["bank"] = common.bank
     return world
-
-
-def _same_for_all_clients(one: Array, total: int) -> NDArray[np.float64]:
-    """An array (1, ...) so many times, without taking room; writable, or all loops would be compiled once more."""
-    own = np.array(one, np.float64)
-    return as_strided(own, (total, *own.shape), (0, *own.strides))

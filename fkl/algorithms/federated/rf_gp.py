@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, squared_norms
-from fkl.algorithms.federated.descent import mixture_functions
 from fkl.algorithms.gaussian_processes import (
     FIRST_LEVEL,
     GaussianProcesses,
@@ -283,4 +282,5 @@ class RfGp(GaussianProcesses, Federated):
         """Of every client its mixture of the kernels' means."""
         server: Server = state.server
         log_w = state.client.log_w if self.personal else server.evidence[:, None]
-        return mixture_functions(world.bank, server.theta, weights_of_active(log_w, server.active[:, None]))
+        w = weights_of_active(log_w, server.active[:, None])
+        return OnFeatures.of_replicates(world.bank, server.theta[:, None], w)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fkl.algorithms.base import mixture_norm, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent, mixture_functions
+from fkl.algorithms.federated.descent import Descent, LossesAndGradients
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
+from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,6 @@ class Down:
 
     theta: SameForAll
     weights: SameForAll
-
-
-@dataclass(frozen=True)
-class Up:
-    """A client's losses (R, K, N), and its gradients of all kernels."""
-
-    losses: PerClient
-    theta: FeatureGradients
 
 
 @dataclass
@@ -58,7 +50,7 @@ class VmKofl(Descent):
 
     def client(
         self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
-    ) -> tuple[None, Up, Outcome]:
+    ) -> tuple[None, LossesAndGradients, Outcome]:
         """Predict with the server's weights, and send the losses and gradients of all kernels."""
         bank, theta, w = common.bank, down.theta.values, down.weights.values[:, None]
         f = bank.predict(samples.x, theta)
@@ -66,9 +58,9 @@ class VmKofl(Descent):
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
         everyones = common.xp.broadcast_to(w, f.shape)
         outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mixture_norm(everyones, theta))
-        return None, Up(PerClient(loss), self.gradients(common, samples, theta, residual)), outcome
+        return None, LossesAndGradients(PerClient(loss), self.gradients(common, samples, theta, residual)), outcome
 
-    def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
+    def server(self, common: Common, server: Server, up: LossesAndGradients, share: Array, turn: Turn) -> Server:
         """theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
         theta = super().server(common, server, up, share, turn).theta
         # Weights stay in logarithms: over many rounds they fall below all floating-point numbers.
@@ -76,4 +68,4 @@ class VmKofl(Descent):
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The server's mixture of its kernels."""
-        return mixture_functions(world.bank, state.server.theta, softmax(state.server.log_w)[:, None])
+        return OnFeatures.of_replicates(world.bank, state.server.theta[:, None], softmax(state.server.log_w)[:, None])

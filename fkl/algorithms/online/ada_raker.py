@@ -119,8 +119,7 @@ class AdaRaker(Learner):
             if self.restart:
                 theta[:, j] = 0
         together = np.einsum("rj,rjn,rjnp->rnp", softmax(log_h), softmax(log_w), theta).astype(state.theta.dtype)
-        ones = np.ones((1, together.shape[1]))
-        return tuple(OnFeatures.from_bank(world.bank, r, theta[None], ones) for r, theta in enumerate(together))
+        return OnFeatures.of_replicates(world.bank, together[:, None], np.ones(together[:, None].shape[:3]))
 
     def _step_of_interval(self, j: int) -> float:
         """eta_I of an interval of length 2^j."""

@@ -78,7 +78,7 @@ class Learner:
         """eta_t of a block of rounds, (B,)."""
         first = rounds.start + 1
         if traced(first):  # of the one round there is
-            return self.eta / namespace(first).sqrt(first[None])  # type: ignore[no-any-return]
+            return self.eta / namespace(first).sqrt(first[None])
         return self.eta / np.sqrt(np.arange(first, rounds.stop + 1))
 
     def require_one(self, world: World) -> None:
@@ -90,8 +90,7 @@ class Learner:
 
 def samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
     """The stream's x (B, d) and y (B,) in a block of rounds."""
-    block: tuple[Array, NDArray[np.float64]] = world.problem.block(rounds)
-    return block
+    return world.problem.block(rounds)
 
 
 def falling_weights(log_w: Array, losses: Array) -> tuple[Array, Array]:

@@ -91,21 +91,19 @@ class OmklGf(Selective):
         theta = world.bank.split(state.theta)
         learned = theta, state.log_w, state.pi, state.A
         how = self.q_floor, self.divide_by == "observed", self.draw == "next"
+        drawn = read_only(state.graph_draws), read_only(state.node_draws)
         share(
-            _play_replicates, len(state.log_w), block, rounds.start, *learned, *_drawn_before(state), *how,
-            played.y_hat, played.squared_norm,
+            _play_replicates, len(state.log_w), block, rounds.start, *learned, *drawn, *how, played.y_hat,
+            played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The kernels of the node that is drawn in round t."""
         [eta], late = self.rates(slice(t, t + 1)), self.draw == "next"
-        known = read_only(state.log_w), state.pi.copy(), state.A.copy(), *_drawn_before(state)
-        return self.mixtures(world, state.theta, state.log_w, _chosen_kernels(t, eta, late, *known))
-
-
-def _drawn_before(state: State) -> tuple[Array, Array]:
-    return read_only(state.graph_draws), read_only(state.node_draws)
+        known = read_only(state.log_w), state.pi.copy(), state.A.copy()
+        drawn = read_only(state.graph_draws), read_only(state.node_draws)
+        return self.mixtures(world, state.theta, state.log_w, _chosen_kernels(t, eta, late, *known, *drawn))
 
 
 @njit(nogil=True, cache=True)

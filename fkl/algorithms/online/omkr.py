@@ -46,8 +46,13 @@ class Omkr(Learner):
     block: ClassVar[int] = 256
     compiled_only: ClassVar[bool] = True
 
+    only: ClassVar[tuple[str, float, str] | None] = None
+    """Of a method that is named after one kernel: its family, its entry in `Dictionary.scales`, and its words."""
+
     def init(self, world: World) -> State:
         """No sample seen, w_i = 1."""
+        if self.only is not None:
+            require_kernel(world.dictionary, self.label, *self.only)
         self.require_one(world)
         N = world.dictionary.N
         return State(np.zeros((N, world.problem.rounds)), np.zeros((1, N)))

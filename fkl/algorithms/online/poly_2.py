@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fkl.algorithms.base import World
-from fkl.algorithms.online.omkr import Omkr, State, require_kernel
+from fkl.algorithms.online.omkr import Omkr
 
 
 @dataclass(frozen=True)
@@ -12,8 +11,4 @@ class Poly2(Omkr):
     """OMKR with a dictionary of one (kernels=poly_2)."""
 
     label: ClassVar[str] = "POLY-2"
-
-    def init(self, world: World) -> State:
-        """No sample seen."""
-        require_kernel(world.dictionary, self.label, "polynomial", 2, "(x'x')^2: kernels=poly_2")
-        return super().init(world)
+    only: ClassVar[tuple[str, float, str] | None] = ("polynomial", 2, "(x'x')^2: kernels=poly_2")

@@ -65,5 +65,4 @@ class Raker(Learner):
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of all kernels."""
-        learned = zip(state.theta, softmax(state.log_w), strict=True)
-        return tuple(OnFeatures.from_bank(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))
+        return OnFeatures.of_replicates(world.bank, state.theta[:, None], softmax(state.log_w)[:, None])

@@ -5,8 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.base import World
-from fkl.algorithms.online.omkr import Omkr, State, require_kernel
+from fkl.algorithms.online.omkr import Omkr
 
 
 @dataclass(frozen=True)
@@ -14,8 +13,4 @@ class Rbf1(Omkr):
     """OMKR with a dictionary of one (kernels=rbf_1)."""
 
     label: ClassVar[str] = "RBF-1"
-
-    def init(self, world: World) -> State:
-        """No sample seen."""
-        require_kernel(world.dictionary, self.label, "rbf", np.sqrt(2), "exp(-|x - x'|^2): kernels=rbf_1")
-        return super().init(world)
+    only: ClassVar[tuple[str, float, str] | None] = ("rbf", np.sqrt(2), "exp(-|x - x'|^2): kernels=rbf_1")

@@ -53,8 +53,7 @@ class Rfomkr(Learner):
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The weighted sum of all kernels."""
-        learned = zip(state.theta, self._weights(state.log_w), strict=True)
-        return tuple(OnFeatures.from_bank(world.bank, r, theta[None], w[None]) for r, (theta, w) in enumerate(learned))
+        return OnFeatures.of_replicates(world.bank, state.theta[:, None], self._weights(state.log_w)[:, None])
 
     def _weights(self, log_w: Array) -> Array:
         return softmax(log_w) if self.normalised else namespace(log_w).exp(log_w)

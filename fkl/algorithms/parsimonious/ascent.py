@@ -445,9 +445,7 @@ def ascend(
     row, at = np.empty((WATCHED if gamma > 0 else 0, n)), np.zeros(n)
     held = Held(first, rest, gram, active, np.zeros(M), reach.ravel(), at, at.copy(), node, row, counts, np.zeros(1))
     # All steps, in a compiled loop.
-    return _take_all_steps(  # type: ignore[no-any-return]
-        kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated
-    )
+    return _take_all_steps(kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated)
 
 
 @njit(nogil=True, cache=True)

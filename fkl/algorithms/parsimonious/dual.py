@@ -173,13 +173,11 @@ class Dual:
         """
         alpha = self.alpha(lam)
         support = np.where(alpha != 0, alpha**2 / 2 - self.gamma, 0.0)
-        value: Array = (lam / self.N).sum(axis=1) * (1 - self.eps) - support @ self.quadrature.weights
-        return value
+        return (lam / self.N).sum(axis=1) * (1 - self.eps) - support @ self.quadrature.weights
 
     def cost(self, alpha: Array) -> Array:
         """Objective of (PC) at alpha (A, M): (A,), eq. (3); no less than g of any lambda where alpha is feasible."""
-        cost: Array = (alpha**2 / 2 + self.gamma * (alpha != 0)) @ self.quadrature.weights
-        return cost
+        return (alpha**2 / 2 + self.gamma * (alpha != 0)) @ self.quadrature.weights
 
     def smoothness(self) -> Array:
         """Upper bound of the largest eigenvalue of Q_nm = integral y_n y_m k(x_n, s; w) k(x_m, s; w), (A,).
@@ -249,8 +247,7 @@ class Solution:
     @property
     def slackness(self) -> Array:
         """Largest |1 - eps - y_n f(x_n)| of a sample with lambda_n > 0, (A,)."""
-        largest: Array = np.where(self.lam > 0, np.abs(self.slack), 0.0).max(axis=1, initial=0.0)
-        return largest
+        return np.where(self.lam > 0, np.abs(self.slack), 0.0).max(axis=1, initial=0.0)
 
     @cached_property
     def gap(self) -> Array:
@@ -273,11 +270,6 @@ class Solution:
     def mu(self) -> Array:
         """The ratio lambda / N, (A, n): what stays when samples of lambda = 0 are dropped and N becomes smaller."""
         return self.lam / self.problem.N
-
-    @property
-    def critical(self) -> Flags:
-        """Algorithm 2's samples to send, lambda_n > 0, (A, n)."""
-        return self.lam > 0
 
     def model(self, problem: int = 0) -> Model:
         """Function of one of the problems, without the nodes where alpha = 0."""
@@ -419,8 +411,7 @@ def _connected_parts(size: int, one: NDArray[np.int64], other: NDArray[np.int64]
     from scipy.sparse.csgraph import connected_components
 
     graph = coo_array((np.ones(len(one), np.int8), (one, other)), shape=(size, size))
-    parts: NDArray[np.int32] = connected_components(graph, directed=False)[1]
-    return parts
+    return connected_components(graph, directed=False)[1]
 
 
 @lru_cache(maxsize=2)

@@ -63,8 +63,7 @@ class Optimum(NamedTuple):
 def bidual(alpha: Array, gamma: float) -> Array:
     """Largest convex function below alpha^2 / 2 + gamma 1(alpha != 0)."""
     size, knee = np.abs(alpha), np.sqrt(2 * gamma)
-    value: Array = np.where(size <= knee, knee * size, size * size / 2 + gamma)
-    return value
+    return np.where(size <= knee, knee * size, size * size / 2 + gamma)
 
 
 def optimum(samples: Samples, level: float, gamma: float, tolerance: float, steps: int) -> Optimum:

@@ -6,7 +6,7 @@ classifier.
 """
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.basics.errors import require
 from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
 from fkl.contract.star import Turn
+from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import Classes
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task
@@ -100,15 +101,11 @@ class Decision:
         """Class of each sample (n, d): that of most votes, the first of equals."""
         from sklearn.metrics.pairwise import rbf_kernel
 
-        rows = max(1, BLOCK // max(1, len(self.support)))
         x = np.asarray(x, np.float64)
-        ends = np.cumsum([0, *self._support_by_class()]).astype(np.int64)
         votes = np.zeros((len(x), len(self.classes)), np.int64)
-        for start in range(0, len(x), rows):
-            kernel = rbf_kernel(x[start : start + rows], self.support, gamma=float(self.scale[0]))
-            here = votes[start : start + rows]
-            for pair, (i, j) in enumerate(combinations(range(len(self.classes)), 2)):
-                mine, theirs = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+        for rows in row_blocks(len(x), len(self.support), BLOCK):
+            kernel, here = rbf_kernel(x[rows], self.support, gamma=float(self.scale[0])), votes[rows]
+            for pair, (i, j, mine, theirs) in enumerate(self._pairs()):
                 f = kernel[:, mine] @ self.weight[mine, j - 1] + kernel[:, theirs] @ self.weight[theirs, i]
                 for_i = f + self.bias[pair] > 0
                 here[:, i] += for_i
@@ -118,18 +115,19 @@ class Decision:
     @property
     def function(self) -> Classes:
         """As arrays that a model keeps."""
-        ends = np.cumsum([0, *self._support_by_class()]).astype(np.int64)
         coefficients = np.zeros((len(self.bias), 1, len(self.support)))
-        for pair, (i, j) in enumerate(combinations(range(len(self.classes)), 2)):
-            mine, theirs = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+        for pair, (i, j, mine, theirs) in enumerate(self._pairs()):
             coefficients[pair, 0, mine] = self.weight[mine, j - 1]
             coefficients[pair, 0, theirs] = self.weight[theirs, i]
         known = self.classes, np.array(True)
         return Classes.gaussian(self.support, np.sqrt(2 * self.scale), coefficients, self.bias, *known)
 
-    def _support_by_class(self) -> Array:
+    def _pairs(self) -> list[tuple[int, int, slice, slice]]:
+        """Every two classes, and where the support vectors of both are."""
         first = np.count_nonzero(self.weight[:, 0] > 0)
-        return self.count if len(self.count) else np.array([first, len(self.weight) - first])
+        ends = np.cumsum([0, *(self.count if len(self.count) else (first, len(self.weight) - first))]).astype(np.int64)
+        own = [slice(begin, end) for begin, end in pairwise(ends)]
+        return [(i, j, own[i], own[j]) for i, j in combinations(range(len(self.classes)), 2)]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.parsimonious.ascent import Kernel, factor
 from fkl.basics.errors import require
+from fkl.kernels.client_tiles import row_blocks
 
 Array = NDArray[np.float64]
 
@@ -139,9 +140,7 @@ class Quadrature:
         columns = np.flatnonzero(block.any(axis=(0, 1)))
         nodes, block = replace(self, rest=self.rest[columns], shape=()), block[:, :, columns]
         f = np.zeros(len(x))
-        rows = max(PREDICTED_AT_A_TIME // max(len(block) * len(columns), 1), 1)
-        for start in range(0, len(x) if len(columns) else 0, rows):
-            here = slice(start, start + rows)
+        for here in row_blocks(len(x) if len(columns) else 0, len(block) * len(columns), PREDICTED_AT_A_TIME):
             kernel = nodes.kernel(np.asarray(x[here], np.float64))
             f[here] = np.einsum("wng,wng->n", kernel.first, kernel.rest @ block.swapaxes(1, 2))
         return f

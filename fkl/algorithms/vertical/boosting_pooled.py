@@ -6,10 +6,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.boosting_letters import Choice, Key, Left, Statistics, Sums
 from fkl.algorithms.vertical.boosting_trees import Tree, bin_features, first_bins_of
 from fkl.algorithms.vertical.ciphers import Cipher, Keys, Sorting
-from fkl.algorithms.vertical.messages import Array, Count, Groups, Integers, uncounted
+from fkl.algorithms.vertical.messages import Array, Count, Groups, Integers, Letter, uncounted
+
+
+class Key(Letter, kind="key", dtype="V"):
+    """What it takes to encrypt, and to add what is encrypted; sent once, where the cipher has such a key."""
+
+
+class Statistics(Letter, kind="statistics", dtype="V"):
+    """Encrypted g and h of all samples, (n, 2)."""
+
+
+class Sums(Letter, kind="sums", dtype="V"):
+    """Encrypted sums of g and h over the bins of a party's features, about a node and where each feature's begin."""
+
+
+class Choice(Letter, kind="split", dtype="i8"):
+    """Which of the receiver's features, and which of its edges, a node is split at."""
+
+
+class Left(Letter, kind="left", dtype="?"):
+    """Which samples of a node go left, one bit each."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +86,6 @@ class Pooled:
         own, others = (Summed.from_bins(sorted_in, starts, some) for some in (owner == root, owner != root))
         sizes = tuple(2 * int(np.diff(starts)[groups[party]].sum()) for party in numbers[1:])
         return cls(numbers, edges, starts, owner, sorted_in, own, others, sizes, cipher.keys())
-
-    def send_key(self) -> None:
-        """Tell the passive parties what it takes to add."""
-        for party in self.passive if self.keys.public else ():
-            Key.book(self.count, self.active, party, 1, width=len(self.keys.public))
 
     @property
     def active(self) -> int:

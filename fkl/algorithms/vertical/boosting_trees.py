@@ -1,14 +1,13 @@
 """Trees of boosting, and what they are grown from: bins of features, coded statistics, the best split."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from fkl.algorithms.vertical.ciphers import Operations, Sorting
+from fkl.algorithms.vertical.ciphers import Operations
 from fkl.algorithms.vertical.messages import Array, Integers
 from fkl.kernels.functions import Trees
 
@@ -113,31 +112,12 @@ class Nodes:
         return Tree(features, np.array(threshold), owners, lefts, rights, np.array(value))
 
 
-class Binned(NamedTuple):
-    """A party's own features, sorted into bins.
-
-    Attributes
-    ----------
-    edges : tuple of arrays
-        Upper ends of all bins of each feature but the last.
-    sorting : Sorting
-        Of its samples, by each feature; a bin holds those above the edge before it, up to its own edge and with it.
-    """
-
-    edges: tuple[Array, ...]
-    sorting: Sorting
-
-    @classmethod
-    def from_samples(cls, x: Array, most: int) -> "Binned":
-        """Of samples (n, d_j), in at most so many bins a feature."""
-        edges, bins = bin_features(x, most)
-        return cls(
-            edges, Sorting.from_bins(np.asfortranarray(bins), first_bins_of(edges))
-        )  # a sample's bins are taken together
-
-
 def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
-    """Edges as in `Binned`, and bins (d, n), of samples (n, d) in at most so many bins a feature."""
+    """Edges between bins, and bins (d, n), of samples (n, d) in at most so many bins a feature.
+
+    Edges are upper ends of all bins of a feature but the last: a bin holds the samples above the edge before it, up to
+    its own edge and with it.
+    """
     edges: tuple[Array, ...] = ()
     for column in x.T:
         values = np.unique(column)

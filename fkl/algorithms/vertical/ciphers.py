@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from importlib import import_module
-from time import perf_counter
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -319,39 +318,6 @@ class _PaillierKeys(OneByOne):
 
     def open(self, ciphertext: Any) -> int:
         return int(self.private.decrypt(ciphertext))
-
-
-@dataclass(frozen=True)
-class OperationTimes:
-    """Seconds that a cipher takes on this machine, an encryption, an addition and a decryption."""
-
-    encryption: float
-    addition: float
-    decryption: float
-
-    PAIRS: ClassVar[int] = 16
-
-    @classmethod
-    def from_cipher(cls, cipher: Cipher) -> "OperationTimes":
-        """Measure a cipher on a few numbers."""
-        keys, rows = cipher.keys(), np.arange(cls.PAIRS)
-        values, sorting = 2 * cls.PAIRS, Sorting.from_bins(np.zeros((1, cls.PAIRS), np.uint8), np.array([0, 1]))
-        began = perf_counter()
-        ciphertexts = keys.encrypt(np.stack([rows, -rows], axis=1))
-        encrypted = perf_counter()
-        keys.sums(ciphertexts, rows, sorting)
-        added = perf_counter()
-        keys.decrypt(ciphertexts)
-        ended = perf_counter()
-        return cls((encrypted - began) / values, (added - encrypted) / (values - 2), (ended - added) / values)
-
-    def seconds(self, operations: Operations) -> float:
-        """Cost model: time of so many operations, one after another."""
-        return (
-            operations.encryptions * self.encryption
-            + operations.additions * self.addition
-            + operations.decryptions * self.decryption
-        )
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,21 +30,6 @@ BLOCK = 256
 """Features that are computed together: many iterations of few features, or one of many."""
 TILE = 1024
 """Rows whose features are held at a time: 2 MB in float64."""
-
-
-class Draw(NamedTuple):
-    """Features of an iteration.
-
-    Parameters
-    ----------
-    w : (D, d)
-        Their directions, which the iteration's seed gives to all.
-    b : (D,)
-        Their phases, from [0, 2 pi), of the own seed of one worker.
-    """
-
-    w: NDArray[np.float64]
-    b: NDArray[np.float64]
 
 
 @dataclass
@@ -268,7 +253,7 @@ class Dsg(VerticalMethod):
         inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(-1, common.dimension)
         standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
         sigma: float = 1 / common.dictionary.scales[0]
-        return standard / sigma  # type: ignore[no-any-return]
+        return standard / sigma
 
     def phases(self, common: Common, t: int, holder: int) -> NDArray[np.float64]:
         """Phases b of iteration t, (D,), of a worker's own seed (FDSKL, Algorithm 3, line 2)."""
@@ -284,10 +269,6 @@ class Dsg(VerticalMethod):
             own = [draws[t] for t in its]
             phases[its] = TURN * common.streams.private_of_rounds(Role.PHASES, holder, own, self.features)[:, 0]
         return phases
-
-    def draw(self, common: Common, t: int, holder: int) -> Draw:
-        """Features of iteration t, their phases of this worker's seed."""
-        return Draw(self.directions(common, t), self.phases(common, t, holder))
 
     def gamma_at(self, t: int) -> float:
         """Learning rate of iteration t, from 0."""

@@ -22,16 +22,12 @@ SQUARE, LOGISTIC, SMOOTH_HINGE = range(3)
 LOSSES = {"square": SQUARE, "logistic": LOGISTIC, "smooth_hinge": SMOOTH_HINGE}
 
 
-class Products(Letter):
+class Products(Letter, kind="products"):
     """Parts of w'x of some samples, on the way to the root."""
 
-    kind = "products"
 
-
-class Slopes(Letter):
+class Slopes(Letter, kind="slopes"):
     """L' of some samples, on the way to all."""
-
-    kind = "slopes"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from fkl.algorithms.vertical.dsg import Dsg, State, cosine_features
 from fkl.algorithms.vertical.fdskl_counts import CountedLearner, SplitTraffic, Traffic, seconds
 from fkl.algorithms.vertical.fdskl_letters import SCALAR_BYTES
 from fkl.algorithms.vertical.fdskl_split import SplitWorker
-from fkl.algorithms.vertical.fdskl_worker import Holder, Pairs, Worker
+from fkl.algorithms.vertical.fdskl_worker import Holder, Worker
 from fkl.algorithms.vertical.messages import SCALAR
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Role, Streams
@@ -99,7 +99,11 @@ class Fdskl(Dsg):
         learned_from = np.isin(np.arange(len(problem.y)), start.split.training)
         y = np.where(learned_from, problem.y, np.nan)
         [masks] = common.streams.generators(Role.MASKS)
-        secrets, pairs = masks.spawn(problem.parties), seeds_of_pairs(masks, problem.parties)
+        secrets, q = masks.spawn(problem.parties), range(problem.parties)
+        # Seeds of every pair, and of every dealer with those whom it deals to as l and as l'.
+        roles = (("mask", 0), ("l", 1), ("l'", 1))
+        names = [(what, j, k) for what, both in roles for j in q for k in q if j < k or both]
+        pairs = dict(zip(names, masks.spawn(len(names)), strict=True))
         dealers = self.dealers(problem, common.streams)
         holders: list[Own] = []
         for j, (features, secret) in enumerate(zip(problem.groups, secrets, strict=True)):
@@ -130,13 +134,6 @@ class Fdskl(Dsg):
         return np.where(after == asking, (apart + 2) % problem.parties, after)
 
 
-def seeds_of_pairs(rng: np.random.Generator, parties: int) -> Pairs:
-    """Of every pair, and of every dealer with those whom it deals to as l and as l'."""
-    roles = (("mask", 0), ("l", 1), ("l'", 1))
-    names = [(what, j, k) for what, both in roles for j in range(parties) for k in range(parties) if j < k or both]
-    return dict(zip(names, rng.spawn(len(names)), strict=True))
-
-
 class Function(NamedTuple):
     """f(x) = sum_s alpha_s'phi_s(x)."""
 
@@ -146,5 +143,4 @@ class Function(NamedTuple):
 
     def decision(self, x: Any) -> Array:
         """Values f of samples (n, d), shape (n,)."""
-        values: Array = cosine_features(x, self.w, self.b) @ self.alpha
-        return values
+        return cosine_features(x, self.w, self.b) @ self.alpha

@@ -1,71 +1,46 @@
 """What FDSKL's workers write to one another."""
 
-from fkl.wire.letters import Letter
+from fkl.algorithms.vertical.messages import Letter
 
 
-class Index(Letter):
+class Index(Letter, kind="index"):
     """Numbers of an iteration's rows, and its seed, on the way to all."""
 
-    kind = "index"
 
-
-class MaskedSum(Letter):
+class MaskedSum(Letter, kind="masked sum"):
     """Partial sums of some rows under their masks, on the way to the worker that asks."""
 
-    kind = "masked sum"
 
-
-class MaskSum(Letter):
+class MaskSum(Letter, kind="mask sum"):
     """Their masks."""
 
-    kind = "mask sum"
 
-
-class FunctionPart(Letter):
+class FunctionPart(Letter, kind="function part"):
     """Parts of f of some rows, on the way to the root."""
 
-    kind = "function part"
 
-
-class Shrink(Letter):
+class Shrink(Letter, kind="shrink"):
     """What coefficients shrink by, on the way to all."""
 
-    kind = "shrink"
 
-
-class MaskedShare(Letter):
+class MaskedShare(Letter, kind="masked sum", dtype="u8"):
     """With split angles, shares of an angle under masks of pairs."""
 
-    kind = "masked sum"
-    dtype = "u8"
 
-
-class SharePart(Letter):
+class SharePart(Letter, kind="function part", dtype="u8"):
     """With split angles, shares of f under masks of pairs."""
 
-    kind = "function part"
-    dtype = "u8"
 
-
-class MaskedFactor(Letter):
+class MaskedFactor(Letter, kind="masked factor", dtype="u8"):
     """A factor of products under a dealer's mask."""
 
-    kind = "masked factor"
-    dtype = "u8"
 
-
-class DealtProduct(Letter):
+class DealtProduct(Letter, kind="dealt product", dtype="u8"):
     """What a dealer has to say of the product of its masks."""
 
-    kind = "dealt product"
-    dtype = "u8"
 
-
-class Share(Letter):
+class Share(Letter, kind="share", dtype="u8"):
     """The other share of a sum of products."""
-
-    kind = "share"
-    dtype = "u8"
 
 
 LETTERS = (Index, MaskedSum, MaskSum, FunctionPart, Shrink, MaskedFactor, DealtProduct, Share)

@@ -45,11 +45,7 @@ class SplitWorker(Worker):
         part = self._mask_of_pairs((len(rows),))
         for s in sorted(before, key=lambda number: (self.own.duties[number, 0], number)):
             share = yield from self.asked(s, rows)
-            factor = None
-            if share is not None and self.asks(s):
-                factor = np.concatenate([self.alpha[s] * one for one in first_factors(share)], axis=1)
-            elif share is not None:
-                factor = np.concatenate(second_factors(share), axis=1)
+            factor = factors_of(share, self.alpha[s] if self.own.duties[s, 0] == self.own.number else None, 1)
             product = yield from self.product(s, factor, (len(rows), 2 * self.method.features))
             part = part if product is None else part + product
         total = yield from gather_at_root(tree_rooted_at(self.own.parties, root), self.own, self.wire, SharePart, part)
@@ -57,21 +53,15 @@ class SplitWorker(Worker):
 
     def pull(self, s: int, angle: Whole | None, slope: Array | None) -> Part:  # type: ignore[override]
         """Sum over the rows of L' phi, (D,), at the worker that asks."""
-        factor, (root, apart) = None, self.own.duties[s].tolist()
-        if angle is not None and slope is not None:
-            factor = np.concatenate([slope[:, None] * one for one in first_factors(angle)]).T
-        elif angle is not None:
-            factor = np.concatenate(second_factors(angle)).T
+        root, apart = self.own.duties[s].tolist()
+        factor = factors_of(angle, None if slope is None else slope[:, None], 0)
+        factor = None if factor is None else factor.T
         product = yield from self.product(s, factor, (self.method.features, 2 * self.method.batch))
         if self.own.number == apart:
             self.wire.send(root, Share(product, (s,)))
         if self.own.number != root:
             return None
         return real(product + values_of_letter((yield apart), Share))
-
-    def asks(self, s: int) -> bool:
-        """Whether it is l of this feature."""
-        return bool(self.own.duties[s, 0] == self.own.number)
 
     def summed(self, s: int, rows: Rows) -> Part:
         """A share of w'x + b, (rows, D), at l and at l' (in place of Algorithm 3)."""
@@ -98,7 +88,7 @@ class SplitWorker(Worker):
         if factor is None:
             return None
         # l and l' send each other factors under the dealer's masks, and end up with shares whose sum is u'v.
-        whole = whole_of(factor)
+        whole = np.round(factor * 2.0**PLACES).astype(np.int64).view(np.uint64)
         if own.number == root:
             r = self.first_mask(s, shape)
             wire.send(apart, MaskedFactor(whole + r, (s,)))
@@ -143,11 +133,6 @@ def turns_of(angle: Array) -> Whole:
     return ((angle / TURN % 1.0) * 2.0**53).astype(np.uint64) << np.uint64(11)
 
 
-def whole_of(values: Array) -> Whole:
-    """Factors as integers, of `PLACES` binary places."""
-    return np.round(values * 2.0**PLACES).astype(np.int64).view(np.uint64)
-
-
 def factor_of(whole: Whole) -> Array:
     """Factors that these integers stand for."""
     return whole.view(np.int64) / 2.0**PLACES
@@ -163,11 +148,14 @@ def angle_of(share: Whole) -> Array:
     return share.astype(np.float64) * (TURN / 2.0**64)
 
 
-def first_factors(share: Whole) -> tuple[Array, Array]:
-    """sqrt(2) cos a and -sqrt(2) sin a, so that with `second_factors` the products add up to sqrt(2) cos(a + c)."""
-    return np.sqrt(2) * np.cos(angle_of(share)), -np.sqrt(2) * np.sin(angle_of(share))
+def factors_of(share: Whole | None, weight: Array | None, axis: int) -> Array | None:
+    """Both factors of the products that add up to weight sqrt(2) cos(a + c), one behind the other along an axis.
 
-
-def second_factors(share: Whole) -> tuple[Array, Array]:
-    """See `first_factors`."""
-    return np.cos(angle_of(share)), np.sin(angle_of(share))
+    Of the share a of l, which has a weight, these are weight sqrt(2) (cos a, -sin a), of c of l' (cos c, sin c).
+    """
+    if share is None:
+        return None
+    angle = angle_of(share)
+    if weight is None:
+        return np.concatenate([np.cos(angle), np.sin(angle)], axis)
+    return np.concatenate([weight * (np.sqrt(2) * np.cos(angle)), weight * (-np.sqrt(2) * np.sin(angle))], axis)

@@ -82,7 +82,9 @@ class Worker:
             yield from self.iterate(t)
         drawn = range(self.method.draws)
         stays = {s: self.phases(s) for s in drawn if self.own.duties[s, 1] == self.own.number}
-        return Learned({s: (self.directions(s), alpha) for s, alpha in self.alpha.items()}, stays)
+        return Learned(
+            {s: (self.method.directions(self.own.common, s), alpha) for s, alpha in self.alpha.items()}, stays
+        )
 
     def iterate(self, t: int) -> Part:
         """Algorithm 1, one iteration: rows are sent as their numbers, followed by the seed."""
@@ -162,17 +164,13 @@ class Worker:
 
     def partial(self, s: int, rows: Rows) -> Array:
         """Products (w)_G'(x)_G of its own features of these rows, (rows, D) (Algorithm 3, line 2)."""
-        return np.asarray(self.own.x[rows] @ self.directions(s)[:, self.own.features].T)
+        return np.asarray(self.own.x[rows] @ self.method.directions(self.own.common, s)[:, self.own.features].T)
 
     def mask(self, s: int, shape: tuple[int, ...]) -> Array:
         """Uniform numbers from [0, 2 pi] (Algorithm 3, line 2): one a feature, or one a feature and row."""
         assert self.own.rng is not None
         fresh = self.method.masks == "fresh"
         return self.own.rng.uniform(0, TURN, shape) if fresh else np.array(np.broadcast_to(self.phases(s), shape))
-
-    def directions(self, s: int) -> Array:
-        """W of a feature, (D, d), of the seed that all know."""
-        return self.method.directions(self.own.common, s)
 
     def phases(self, s: int) -> Array:
         """Its own phases b^j(s), (D,)."""

@@ -4,7 +4,7 @@ The features are Rahimi and Recht's, "Random features for large-scale kernel mac
 anew in every iteration; a ring as PP-SVMV's (Yu et al. 2006) sums the shares.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from fkl.algorithms.vertical.sums import round_the_ring
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.kernels import FeatureBank
+from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import OnFeatures
 
 TURN = 2 * np.pi
@@ -45,11 +46,8 @@ COSINE = (
 """Minimax polynomials on [-pi/4, pi/4], of Cephes."""
 
 
-class Angles(Letter):
+class Angles(Letter, kind="angles", dtype="u4"):
     """Sums of shares of all samples' angles so far, masked: multiples of 2^-32 turns."""
-
-    kind = "angles"
-    dtype = "u4"
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,9 @@ class Features:
 
     def decision(self, x: Array) -> Array:
         """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
-        values = [_cosines_of_angles(x[rows] @ self.w) @ self.theta + self.bias for rows in _blocks_of_rows(len(x))]
+        values = [
+            _cosines_of_angles(x[rows] @ self.w) @ self.theta + self.bias for rows in row_blocks(len(x), 1, BLOCK)
+        ]
         return np.concatenate(values) if values else np.zeros(0)
 
     @property
@@ -167,39 +167,32 @@ class FeatureRidge(Learning):
     def _solve_from_turns(self, turns: Callable[[slice], Words], y: Array) -> tuple[Array, float]:
         """Theta and bias, from the sums of angles of some rows at a time."""
         equations = NormalEquations(2 * self.angles)
-        for rows in _blocks_of_rows(len(y)):
+        for rows in row_blocks(len(y), 1, BLOCK):
             equations.add(_cosines_of_angles(turns(rows).astype(np.float64) * (TURN * 2.0**-32)), y[rows])
         return equations.solve(self.lam)
 
 
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _turns_of_angles(angle: Array) -> NDArray[np.uint32]:
     """Angles (n, D) as multiples of 2^-32 turns, modulo one turn."""
     words = np.empty(angle.shape, np.uint32)
-    _write_turns(angle, words)
-    return words
-
-
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _write_turns(angle: Array, words: NDArray[np.uint32]) -> None:
     for i in range(len(angle)):
         for k in range(angle.shape[1]):
             turns = angle[i, k] / TURN
             words[i, k] = np.uint32(np.int64(np.rint((turns - np.floor(turns)) * 2.0**32)))  # one turn is none
-
-
-def _cosines_of_angles(angle: Array) -> Array:
-    """Features (n, 2 D) of angles (n, D)."""
-    samples, D = angle.shape
-    features = np.empty((samples, 2 * D))
-    _write_cosines_and_sines(angle, 1 / np.sqrt(D), features[:, :D], features[:, D:])
-    return features
+    return words
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})  # type: ignore[untyped-decorator]
-def _write_cosines_and_sines(angle: Array, scale: float, cosine: Array, sine: Array) -> None:
-    """In double precision, as Cephes' sin.c and cos.c: numpy takes several times as long, one value after another."""
-    for i in range(len(angle)):
-        for k in range(angle.shape[1]):
+def _cosines_of_angles(angle: Array) -> Array:
+    """Features (n, 2 D) of angles (n, D), in double precision, as Cephes' sin.c and cos.c.
+
+    numpy takes several times as long, one value after another.
+    """
+    samples, D = angle.shape
+    features, scale = np.empty((samples, 2 * D)), 1 / np.sqrt(D)
+    for i in range(samples):
+        for k in range(D):
             x = angle[i, k]
             quadrant = np.rint(x * (2 / np.pi))
             r = ((x - quadrant * PIO2[0]) - quadrant * PIO2[1]) - quadrant * PIO2[2]
@@ -210,9 +203,6 @@ def _write_cosines_and_sines(angle: Array, scale: float, cosine: Array, sine: Ar
             s, c = r + r * z * s, 1 - 0.5 * z + z * z * c
             quadrant -= 4 * np.floor(quadrant / 4)  # 0, 1, 2 or 3
             odd = (quadrant == 1) | (quadrant == 3)
-            sine[i, k] = (c if odd else s) * (-scale if quadrant >= 2 else scale)
-            cosine[i, k] = (s if odd else c) * (-scale if (quadrant == 1) | (quadrant == 2) else scale)
-
-
-def _blocks_of_rows(samples: int) -> Iterator[slice]:
-    return (slice(start, min(start + BLOCK, samples)) for start in range(0, samples, BLOCK))
+            features[i, D + k] = (c if odd else s) * (-scale if quadrant >= 2 else scale)
+            features[i, k] = (s if odd else c) * (-scale if (quadrant == 1) | (quadrant == 2) else scale)
+    return features

@@ -9,6 +9,7 @@ from fkl.algorithms.vertical.messages import Array, Count
 from fkl.algorithms.vertical.parties import Held, Learning
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
+from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import Function, Linear, OnPoints
 
 BLOCK = 1 << 22
@@ -41,10 +42,9 @@ class Machine:
         if self.gamma is None:
             return x @ (self.weight @ self.support) + self.bias
         norms = np.square(self.support).sum(axis=1)
-        rows = max(1, BLOCK // max(1, len(norms)))  # a loose tolerance may end with no support vector
         values = []
-        for start in range(0, len(x), rows):
-            block = x[start : start + rows]
+        for rows in row_blocks(len(x), len(norms), BLOCK):  # a loose tolerance may end with no support vector
+            block = x[rows]
             kernel = rbf(block @ self.support.T, np.square(block).sum(axis=1), norms, self.gamma)
             values.append(kernel @ self.weight)
         return np.concatenate(values) + self.bias if values else np.zeros(0)

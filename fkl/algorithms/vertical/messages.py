@@ -4,10 +4,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.contract.parties import Groups, Integers
-from fkl.wire.letters import Count, Letter, uncounted
+from fkl.wire import letters
+from fkl.wire.letters import Count, uncounted
 
 __all__ = ["SCALAR", "Array", "Count", "Groups", "Integers", "Letter", "uncounted"]
 
 Array = NDArray[np.float64]
 SCALAR = 8
 """Bytes of a float64 or int64 on the wire."""
+
+
+class Letter(letters.Letter):
+    """A letter whose class says what it is on a wire in its first line: ``class Angles(Letter, kind="angles")``."""
+
+    def __init_subclass__(cls, kind: str, dtype: str = "f8") -> None:
+        cls.kind, cls.dtype = kind, dtype

@@ -20,6 +20,7 @@ from fkl.algorithms.vertical.squared_hinge import squared_hinge
 from fkl.algorithms.vertical.sums import round_the_ring, values_of_letter
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
+from fkl.kernels.client_tiles import row_blocks
 
 LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
 BLOCK = 1 << 19
@@ -28,18 +29,12 @@ JITTER = 1e-9
 """Added to the landmarks' own kernel values, K(z, z) = 1, since some landmarks may be alike."""
 
 
-class Landmarks(Letter):
+class Landmarks(Letter, kind="landmarks", dtype="i8"):
     """Numbers of the samples that are landmarks."""
 
-    kind = "landmarks"
-    dtype = "i8"
 
-
-class Distances(Letter):
+class Distances(Letter, kind="distances", dtype="u8"):
     """Squared distances of all samples to all landmarks so far, masked."""
-
-    kind = "distances"
-    dtype = "u8"
 
 
 @dataclass(frozen=True)
@@ -110,17 +105,13 @@ class Nystroem(Learning):
         book_ring(count, Distances, ring, len(x) * size)
         parts = [np.ascontiguousarray(x[:, held.groups[party]], np.float64) for party in ring]
 
-        def distances(rows: Integers) -> Array:
+        def distances(rows: slice) -> Array:
             return from_fixed_point(
                 masked_sum((to_fixed_point(_squared_distances(part[rows], part[chosen])) for part in parts), learned)
             )
 
         weight, bias = self._solve_from_distances(distances, chosen, y)
         return learned, Machine(x[chosen], weight, bias, self.gamma)
-
-    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """That of the first active party, which draws landmarks and mask."""
-        return [rng if party == root else None for party in range(parties)]
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """One party's part of the ring; the first active one names the landmarks, and solves."""
@@ -144,13 +135,11 @@ class Nystroem(Learning):
         return Machine(held.x[chosen], weight, bias, self.gamma)
 
     def _solve_from_distances(
-        self, distances: Callable[[Integers], Array], chosen: Integers, y: Array
+        self, distances: Callable[[slice], Array], chosen: Integers, y: Array
     ) -> tuple[Array, float]:
         """Weights of the landmarks and bias, from squared distances (rows, M) of some rows at a time."""
         kernel = np.empty((len(y), len(chosen)))
-        at_once = max(1, BLOCK // len(chosen))
-        for start in range(0, len(y), at_once):
-            rows = np.arange(start, min(start + at_once, len(y)))
+        for rows in row_blocks(len(y), len(chosen), BLOCK):
             squares = distances(rows)
             squares *= -self.gamma
             kernel[rows] = np.exp(squares, out=squares)

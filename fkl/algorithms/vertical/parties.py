@@ -31,11 +31,6 @@ class VerticalMethod(parties.VerticalMethod):
         folds = f"an integer from 0 to {FOLDS - 1}, or null"
         require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
 
-    @property
-    def rounds(self) -> int:
-        """Rounds of the loop."""
-        return 1
-
 
 @dataclass(frozen=True)
 class Learning(parties.Learning, VerticalMethod):

@@ -3,7 +3,6 @@
 Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically partitioned data" (2006).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -17,17 +16,15 @@ from fkl.algorithms.vertical.ring import LARGEST, book_ring, from_fixed_point, m
 from fkl.algorithms.vertical.sums import round_the_ring
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
+from fkl.kernels.client_tiles import row_blocks
 
 BLOCK = 1 << 19
 """Entries of the matrix that are worked on at a time."""
 GIB = 2**30
 
 
-class Matrix(Letter):
+class Matrix(Letter, kind="matrix", dtype="u8"):
     """The different entries of the matrix so far, masked."""
-
-    kind = "matrix"
-    dtype = "u8"
 
 
 class Trained(NamedTuple):
@@ -37,10 +34,6 @@ class Trained(NamedTuple):
     weight: Array
     bias: float
     gamma: float | None
-
-    def with_features(self, x: Array) -> Machine:
-        """With the features of the support vectors among these samples (N, d)."""
-        return Machine(x[self.support], self.weight, self.bias, self.gamma)
 
 
 @dataclass(frozen=True)
@@ -99,11 +92,8 @@ class PpSvmv(Learning):
             If the matrix does not fit, or inner products are too large to be coded.
         """
         gram = self.merged(held.x, held.groups, held.active, learned, count)
-        return learned, self._trained(gram, held.y).with_features(held.x)
-
-    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """That of the first active party, which draws the mask."""
-        return [rng if party == root else None for party in range(parties)]
+        support, weight, bias, gamma = self._trained(gram, held.y)
+        return learned, Machine(held.x[support], weight, bias, gamma)
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """One party's part of the ring; the first active one learns."""
@@ -121,7 +111,8 @@ class PpSvmv(Learning):
 
     def assembled(self, parts: list["Trained"], held: Held) -> Machine:
         """What the first active party has learned, on the support vectors of which each party has its own features."""
-        return parts[held.active[0]].with_features(held.x)
+        support, weight, bias, gamma = parts[held.active[0]]
+        return Machine(held.x[support], weight, bias, gamma)
 
     def _trained(self, gram: Array, y: Array) -> "Trained":
         """A machine from the inner products (N, N), which are overwritten."""
@@ -131,7 +122,7 @@ class PpSvmv(Learning):
         gamma = self.gamma if self.kernel == "rbf" else None
         if gamma is not None:
             squares = gram.diagonal().copy()
-            for block in _blocks(len(gram)):
+            for block in row_blocks(len(gram), len(gram), BLOCK):
                 rbf(gram[block], squares[block], squares, gamma)
         svc = SVC(C=self.C, kernel="precomputed", tol=self.tolerance, cache_size=self.cache_mib).fit(gram, y)
         return Trained(svc.support_, svc.dual_coef_[0], float(svc.intercept_[0]), gamma)
@@ -146,7 +137,7 @@ class PpSvmv(Learning):
         samples, ring = len(x), ring_order(groups, active[0])
         parts = [np.ascontiguousarray(x[:, groups[party]], np.float64) for party in ring]
         gram = np.empty((samples, samples))
-        for block in _blocks(samples):
+        for block in row_blocks(samples, samples, BLOCK):
             rest = slice(block.start, samples)  # the matrix is symmetric
             merged = masked_sum((to_fixed_point(part[block] @ part[rest].T) for part in parts), rng)
             from_fixed_point(merged, out=gram[block, rest])
@@ -164,9 +155,3 @@ class PpSvmv(Learning):
             )
         matrix = f"PP-SVMV's matrix of {samples} x {samples} samples"
         require_memory(SCALAR * samples**2, matrix, "the number of samples, as by dataset.rows")
-
-
-def _blocks(samples: int) -> Iterator[slice]:
-    """Runs of rows of a square matrix."""
-    rows = max(1, BLOCK // samples)
-    return (slice(start, min(start + rows, samples)) for start in range(0, samples, rows))

@@ -12,25 +12,26 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.boosting_letters import Choice, Key, Left, Statistics, Sums
-from fkl.algorithms.vertical.boosting_pooled import Boosting, Pooled
+from fkl.algorithms.vertical.boosting_pooled import Boosting, Choice, Key, Left, Pooled, Statistics, Sums
 from fkl.algorithms.vertical.boosting_trees import (
     FRACTION_BITS,
     LEAF,
     UNIT,
-    Binned,
     Forest,
     Nodes,
     Tree,
     best_split,
+    bin_features,
     coded_statistics,
+    first_bins_of,
 )
-from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, require_key_bits
-from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
+from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, Sorting, require_key_bits
+from fkl.algorithms.vertical.messages import Array, Count, Integers
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.sums import Part, values_of_letter
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
+from fkl.wire.letters import Letter
 
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
 """Sums of so many g, each at most 1 in magnitude, are exact in 64 bits."""
@@ -122,8 +123,8 @@ class SecureBoost(Learning):
     def advance(self, held: Held, learned: Boosting, count: Count) -> tuple[Boosting, Forest]:
         """One tree."""
         world = replace(learned.world, count=count)
-        if not learned.trees:
-            world.send_key()
+        for party in world.passive if world.keys.public and not learned.trees else ():
+            Key.book(count, world.active, party, 1, width=len(world.keys.public))
         tree, gain = self._grow_tree(world, held.y, learned.f)
         trees = (*learned.trees, tree)
         return Boosting(learned.world, learned.f + gain, trees), Forest(trees, replace(world.keys.operations))
@@ -135,15 +136,11 @@ class SecureBoost(Learning):
             f = f + tree.decision(x, rows)
         return f, (len(model.trees), f)
 
-    def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """Nobody draws anything."""
-        return [None] * parties
-
     def party(self, own: Own, wire: Wire) -> Actor:
         """The active party's part, or a passive one's."""
-        return (Active if own.number == own.root else Passive)(
-            self, own, wire, Binned.from_samples(own.x, self.bins)
-        ).play()
+        edges, bins = bin_features(own.x, self.bins)
+        sorting = Sorting.from_bins(np.asfortranarray(bins), first_bins_of(edges))  # a sample's bins are taken together
+        return (Active if own.number == own.root else Passive)(self, own, wire, edges, sorting).play()
 
     def assembled(self, parts: list[Any], held: Held) -> Forest:
         """The active party's trees, with the thresholds that each party knows of its own features."""
@@ -196,8 +193,8 @@ class SecureBoost(Learning):
 class Active:
     """The active party at work: it alone sees statistics, and all that it knows of the others' features are sums."""
 
-    def __init__(self, method: SecureBoost, own: Own, wire: Wire, binned: Binned) -> None:
-        self._method, self._own, self._wire, self._binned = method, own, wire, binned
+    def __init__(self, method: SecureBoost, own: Own, wire: Wire, edges: tuple[Array, ...], sorting: Sorting) -> None:
+        self._method, self._own, self._wire, self._edges, self._sorting = method, own, wire, edges, sorting
         self._passive = [party for party in range(own.parties) if party != own.number]
         self._keys = method.cipher_in_use.keys()
         self._early: dict[tuple[int, type[Letter], int], Letter] = {}
@@ -211,7 +208,7 @@ class Active:
             tree, gain = yield from self._grow_tree(f)
             trees.append(tree)
             f = f + gain
-        return trees, self._binned.edges
+        return trees, self._edges
 
     def _grow_tree(self, f: Array) -> Part:
         """A tree, whose thresholds are numbers of edges, and its value (n,) for each sample."""
@@ -235,7 +232,7 @@ class Active:
             owner = next(j for j, group in enumerate(self._own.groups) if feature in group)
             local = int(np.flatnonzero(self._own.groups[owner] == feature)[0])
             if owner == self._own.number:
-                left = self._binned.sorting.bins[local, rows] <= edge
+                left = self._sorting.bins[local, rows] <= edge
             else:
                 self._wire.send(owner, Choice(np.array([local, edge]), (node,)))
                 letter = yield from self._awaited_letter(owner, Left, node)
@@ -249,7 +246,7 @@ class Active:
 
     def _histogram(self, statistics: NDArray[np.int64], rows: Integers, node: int) -> Part:
         """Sums over the bins of all features in their order, and where each feature's begin."""
-        sorting = self._binned.sorting
+        sorting = self._sorting
         own = sorting.sums(statistics, rows)[0]
         sums, begins = {self._own.number: own}, {self._own.number: sorting.starts}
         for party in self._passive:
@@ -276,8 +273,8 @@ class Active:
 class Passive:
     """A party without labels at work: it sums what it is sent over the bins of its features, and divides nodes."""
 
-    def __init__(self, method: SecureBoost, own: Own, wire: Wire, binned: Binned) -> None:
-        self._method, self._own, self._wire, self._binned = method, own, wire, binned
+    def __init__(self, method: SecureBoost, own: Own, wire: Wire, edges: tuple[Array, ...], sorting: Sorting) -> None:
+        self._method, self._own, self._wire, self._edges, self._sorting = method, own, wire, edges, sorting
         self._keys = method.cipher_in_use.keys_of(b"")
         self._sealed: Any = None
         self._nodes: dict[int, tuple[Integers, int]] = {}
@@ -297,20 +294,18 @@ class Passive:
             rows, depth = self._nodes.pop(node)
             if isinstance(letter, Choice):
                 feature, edge = letter.values
-                left = self._binned.sorting.bins[feature, rows] <= edge
+                left = self._sorting.bins[feature, rows] <= edge
                 self._wire.send(self._own.root, Left(left, (node,)))
             else:
                 left = values_of_letter(letter, Left)
             if depth + 1 < self._method.depth:  # nodes are split in the order of their numbers
                 for child in (rows[left], rows[~left]):
                     self._send_sums_of_node(child, depth + 1)
-        return self._binned.edges
+        return self._edges
 
     def _send_sums_of_node(self, rows: Integers, depth: int) -> None:
         """Send the sums of a new node."""
         self._last += 1
         self._nodes[self._last] = rows, depth
-        sums = self._keys.sums(self._sealed, rows, self._binned.sorting)
-        self._wire.send(
-            self._own.root, Sums(self._keys.words(sums), (self._last, *self._binned.sorting.starts.tolist()))
-        )
+        sums = self._keys.sums(self._sealed, rows, self._sorting)
+        self._wire.send(self._own.root, Sums(self._keys.words(sums), (self._last, *self._sorting.starts.tolist())))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.vertical.messages import Array
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
 from fkl.basics.errors import FklError
+from fkl.kernels.client_tiles import row_blocks
 
 MOST_STEPS = 50
 """Newton's method ends after about ten."""
@@ -71,32 +72,22 @@ def _newton_steps(
 class _Equations:
     """The ridge regression on some samples, whose sums are kept for the next one: most samples are in both."""
 
-    _among: NDArray[np.bool_]
-    _sums: NormalEquations
-
     def __init__(self, phi: Array, y: Array, lam: float) -> None:
         self._phi, self._y, self._lam = phi, y, lam
-        self._forget_all_rows()
+        self._among, self._sums = np.zeros(len(y), np.bool_), NormalEquations(phi.shape[1])
 
     def solve(self, inside: NDArray[np.bool_]) -> tuple[Array, float]:
         """Theta (P,) and bias for the loss of those of the first N samples (N,) that are inside, and lam N."""
         among = np.zeros(len(self._y), np.bool_)
         among[: len(inside)] = inside
         if np.count_nonzero(among != self._among) > np.count_nonzero(among):
-            self._forget_all_rows()
-        self._add_rows(among & ~self._among, 1)
-        self._add_rows(self._among & ~among, -1)
+            self._among, self._sums = np.zeros(len(self._y), np.bool_), NormalEquations(self._phi.shape[1])
+        for changed, times in ((among & ~self._among, 1), (self._among & ~among, -1)):
+            rows = np.flatnonzero(changed)
+            for some in row_blocks(len(rows), 1, BLOCK):
+                self._sums.add(self._phi[rows[some]], self._y[rows[some]], times)
         self._among = among
         return deepcopy(self._sums).solve(self._lam * len(inside) / max(1, self._sums.samples))
-
-    def _forget_all_rows(self) -> None:
-        self._among, self._sums = np.zeros(len(self._y), np.bool_), NormalEquations(self._phi.shape[1])
-
-    def _add_rows(self, among: NDArray[np.bool_], times: int) -> None:
-        rows = np.flatnonzero(among)
-        for start in range(0, len(rows), BLOCK):
-            block = rows[start : start + BLOCK]
-            self._sums.add(self._phi[block], self._y[block], times)
 
 
 def _objective_value(f: Array, y: Array, theta: Array, lam: float) -> float:

@@ -1,4 +1,4 @@
-"""Sums over workers along a tree, a ring or a star: who sends to whom, how long it takes, and who could unmask what."""
+"""Sums over workers along a tree, a ring or a star: who sends to whom, and how long it takes."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,21 +47,6 @@ class Tree:
             under.append(gathered[sender])
             gathered[receiver] |= gathered[sender]
         return tuple(under)
-
-    @cached_property
-    def subtrees(self) -> frozenset[frozenset[int]]:
-        """Leaves of every subtree that has more than one."""
-        gathered = {worker: frozenset({worker}) for worker in self.workers}
-        found = set()
-        for level in self.levels:
-            for sender, receiver in level:
-                gathered[receiver] |= gathered[sender]
-            found |= {gathered[receiver] for _, receiver in level}
-        return frozenset(found)
-
-    def received(self, worker: int) -> list[frozenset[int]]:
-        """Leaves of each sum that a worker receives."""
-        return [leaves for leaves, (_, receiver) in zip(self.sent, self.links, strict=True) if receiver == worker]
 
     def seconds(self, size: float, cost: CostModel) -> float:
         """Time of a sum of `size` bytes on the critical path.
@@ -130,7 +115,7 @@ def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
     at an odd one, so none belongs to both (Definition 2). And whoever adds in T1 only sends in T2, save the root,
     that receives one message in each; so nobody holds a masked sum and its mask. Definition 2 by itself does not
     give this: the pairing of Figure 2 (a), ((1, 2), (3, 4)), and ((1, 3), 2) share no subtree, and yet worker 2 sends
-    its masked value in the one and its bare mask in the other to worker 1. `workers_that_unmask` finds such workers.
+    its masked value in the one and its bare mask in the other to worker 1. The tests look for such workers.
 
     Two workers: T1 is one link and T2 the root alone, whose own mask is the only one to be removed. Three: the
     other two are added in T1, and the mask that T2 carries to the root is no longer alone there. In both cases
@@ -162,30 +147,6 @@ def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
     row = [(apart + step) % workers for step in range(workers)]
     row.remove(root)
     return _pairs_before_root([*row[1:], row[0]], root)
-
-
-def totally_different(first: Tree, second: Tree) -> bool:
-    """Definition 2: no subtree of more than one leaf belongs to both."""
-    return not first.subtrees & second.subtrees
-
-
-def workers_that_unmask(masked: Tree, masks: Tree) -> list[int]:
-    """Workers that can unmask a sum of others' values, from what they receive in both trees and their own mask.
-
-    A worker knows the masked sums over some sets of workers and the sums of masks over others. It unmasks something
-    if a combination of the first is one of the second, but for itself.
-    """
-    rank, found = np.linalg.matrix_rank, []
-    for worker in sorted(masked.workers):
-        others = sorted(masked.workers - {worker})
-        values, known = (  # one row a sum: 1 for the workers in it
-            np.array([[float(other in members) for other in others] for members in tree.received(worker)])
-            for tree in (masked, masks)
-        )
-        # A combination of the first that is one of the second makes the rank of both together smaller.
-        if values.size and known.size and rank(np.concatenate([values, known])) < rank(values) + rank(known):
-            found.append(worker)
-    return found
 
 
 def _pairs_before_root(row: list[int], root: int) -> Tree:
