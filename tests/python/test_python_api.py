@@ -102,7 +102,7 @@ def test_threads_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("algo=none",), "algo=none: not known; there are "),
+        (("algo=none",), "algo=none: no such choice"),
         (("algo=raker,omkr",), "algo=raker,omkr: several values are for fkl run -m"),
         (("algo.eta=-1", "algo=raker", "partition=stream"), "algo.eta=-1.0: must be a number > 0"),
         (("-m", "algo=raker"), "-m: no option here; fkl.run does one run of KEY=VALUE words"),

@@ -132,4 +132,4 @@ def test_a_folder_of_one_s_own_can_use_a_paper_s_choices(fkl: Callable, tmp_path
 def test_a_choice_that_there_is_not_is_one_line(fkl: Callable, word: str) -> None:
     answer = fkl("run", word)
     assert (answer.code, len(answer.err.splitlines())) == (2, 1)
-    assert "not known" in answer.err
+    assert "no such choice" in answer.err
