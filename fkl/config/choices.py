@@ -154,7 +154,6 @@ def no_such_key(key: str, keys: Iterable[object]) -> FklError:
     """The error about a key that does not exist, with the keys that are like it."""
     there = sorted(str(one) for one in keys if one != "_target_")
     start, _, last = key.rpartition(".")
-    if len(there) <= MOST_LISTED:
-        return FklError(f"{key}: no such key", help=[f"keys there: {', '.join(there) or 'none'}"])
-    where = f"all keys: fkl describe {start or 'settings'}"
+    few = len(there) <= MOST_LISTED
+    where = f"keys there: {', '.join(there) or 'none'}" if few else f"all keys: fkl describe {start or 'settings'}"
     return FklError(f"{key}: no such key", help=did_you_mean(last, there, where, f"{start}." if start else ""))

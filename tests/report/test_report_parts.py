@@ -326,7 +326,7 @@ def test_reduced_pictures_keep_the_colours_of_thin_lines(tmp_path: Path) -> None
 
 def test_provenance_in_words() -> None:
     assert in_words({"a": 1, "b": [2, 3]}) == "a 1, b 2, 3"
-    assert in_words(None) == "no such choice"
+    assert in_words(None) == "not known"
     assert in_words(list(range(30))) == "30 entries, 0 the first"
 
 

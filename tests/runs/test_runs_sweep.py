@@ -85,7 +85,7 @@ def test_a_sweep_shows_what_diverged(fkl, tmp_path):
     assert next(line for line in closing if "eta=1e+30" in line).endswith("2 of 2 diverged")
     assert "2 of 4 runs diverged." in closing
     [told] = [line for line in answer.err.splitlines() if line.startswith("warning: ")]
-    assert told.startswith("warning: 2 diverged, for example: algo.eta=1e30, 2 of 2: ")
+    assert told.startswith("warning: 2 diverged, for example: algo.eta=1e+30, 2 of 2: ")
 
 
 def test_fail_fast_leaves_the_rest_out(fkl, tmp_path):
