@@ -31,6 +31,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     problem = whole.problem
     notes: dict[str, Any] = {
         **about(run),
+        "sizes": whole.task.describe(),
         "rounds": problem.rounds,
         "clients": problem.clients,
         "features": problem.dimension,

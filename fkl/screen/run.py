@@ -53,19 +53,13 @@ def other_warnings(provenance: dict[str, Any], summary: pd.DataFrame) -> list[st
 
 def sizes(provenance: dict[str, Any], config: dict[str, Any]) -> str:
     """How large the experiment was."""
-    words = [
-        plural(provenance["clients"], "client"),
-        plural(provenance["rounds"], "round"),
-        plural(provenance["features"], "feature"),
-        plural(config["replicates"], "replicate"),
-    ]
-    if left_out := provenance["rows_left_out"]:
-        words.append(f"{plural(left_out, 'row')} left out")
+    usual = f"{plural(provenance['clients'], 'client')}, {plural(provenance['rounds'], 'round')}"
+    words = [provenance.get("sizes", usual), plural(config["replicates"], "replicate")]
     if graph := provenance.get("topology"):
         words.append(f"{graph['edges']} links, spectral gap {graph['spectral_gap']:.3g}")
     if config.get("rows", "all") != "all":
         words.append(f"rows={config['rows']}")
-    return " · ".join(words)
+    return ", ".join(words)
 
 
 def blocks(

@@ -171,7 +171,8 @@ class Task:
         """A line about the data of a run."""
         problem = self.problem
         words = [plural(problem.clients, "client"), self.amount, plural(problem.dimension, "feature")]
-        return ", ".join([*words, f"{plural(problem.rows_left_out, 'row')} left out"])
+        left_out = [f"{plural(problem.rows_left_out, 'row')} left out"] if problem.rows_left_out else []
+        return ", ".join([*words, *left_out])
 
     @property
     def amount(self) -> str:

@@ -70,8 +70,7 @@ def test_half_of_the_rows_fit_the_partition_that_a_data_set_brings(dataset, rows
 def test_a_run_says_that_half_of_the_rows_bring_half_of_the_rounds(fkl):
     """What the user asks for stays what it is, and is refused where the rows are too few."""
     words = ("run", "dataset=diabetes", "kernels.D=4", "replicates=1", "rows=odd")
-    said = "half of the rows, and of the rounds that a partition has by default"
-    assert f"4 clients, 50 rounds, 10 features, 0 rows left out (rows=odd: {said})\n" in fkl(*words).out
+    assert "4 clients, 50 rounds, 10 features, 1 replicate, rows=odd\n" in fkl(*words).out
     answer = fkl(*words, "partition.rounds=100")
     assert (answer.code, answer.err) == (
         2,

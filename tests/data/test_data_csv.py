@@ -382,7 +382,7 @@ def test_run_of_a_changed_file_is_another_run(fkl, tmp_path):
         "replicates=1",
         "out=here",
     )
-    assert "file: 1 client, 30 rounds, 2 features, 0 rows left out" in fkl(*call).out
+    assert "1 client, 30 rounds, 2 features, 1 replicate" in fkl(*call).out
     assert "finished already" in fkl(*call).out
     (tmp_path / "own.csv").write_text("\n".join(["a,b,y", *rows, rows[0]]))
     answer = fkl(*call)
