@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from fkl.basics.errors import FklError, in_one_line, require
-from fkl.basics.files import whole_file
+from fkl.basics.files import whole_file, write_text
+from fkl.papers.printed import DEFAULT, grids, latex
 from fkl.papers.published import HIDDEN, wide
 from fkl.papers.verdicts import Judged
 from fkl.report.figures import rendered
@@ -38,10 +39,12 @@ def write_table(paper: str, number: str, outputs: Path) -> str:
     """
     found = collect(outputs)
     try:
-        table = make_table(paper, number, found)
+        make_frame(paper, number, found)
+        judged = judge(paper, found)
+        table = as_table(paper, number, judged.frames[number])
     finally:
         found.warn()
-    return f"{table.markdown}\nfiles: {', '.join(map(str, save_table(table, paper, number, outputs)))}"
+    return f"{table.markdown}\nfiles: {', '.join(map(str, save_table(table, paper, number, outputs, judged)))}"
 
 
 def make_table(paper: str, number: str, found: Collected) -> Table:
@@ -72,12 +75,26 @@ def as_table(paper: str, number: str, frame: pd.DataFrame) -> Table:
     return Table(frame.drop(columns=HIDDEN, errors="ignore"), title, differences(module))
 
 
-def save_table(table: Table, paper: str, number: str, outputs: Path) -> list[Path]:
-    """Write a paper's table as .csv, .md and .tex, also in the layout of the printed one, and name the files."""
+def save_table(table: Table, paper: str, number: str, outputs: Path, judged: Judged | None = None) -> list[Path]:
+    """Write a paper's table as .csv, .md and .tex, also in the layout of the printed one, and name the files.
+
+    Parameters
+    ----------
+    table : Table
+    paper, number : str
+    outputs : Path
+    judged : Judged, optional
+        The cells of the whole paper; with it, LaTeX has the printed layout.
+    """
     path = outputs / "tables" / paper / f"table{number}"
-    files = table.write(path)
-    if (layout := getattr(paper_module(paper), "WIDE", {}).get(number)) is not None:
-        files += Table(wide(table.frame, layout), table.title).write(path.with_name(f"{path.name}_wide"))
+    layout = getattr(paper_module(paper), "WIDE", {}).get(number)
+    in_print = [] if judged is None else grids(judged, number, layout or DEFAULT)
+    files = table.write(path, latex(in_print, paper_module(paper).TITLE, f"{paper}-{number}"))
+    if layout is not None:
+        for suffix, text in Table(wide(table.frame, layout), table.title).texts.items():
+            if suffix != ".tex":
+                files.append(path.with_name(f"{path.name}_wide{suffix}"))
+                write_text(files[-1], text)
     return files
 
 
