@@ -36,6 +36,12 @@ class Prose:
     in_short: str
     groups: list[Group]
 
+    @property
+    def sentence(self) -> str:
+        """The first sentence of `in_short`, as HTML."""
+        words = self.in_short.removeprefix(f"<strong>{IN_SHORT}</strong>").strip()
+        return re.split(r"(?<=[\w)%>][.])\s+(?=[A-Z])", words)[0]
+
 
 def render(markdown: str, anchor: str, level: int) -> Prose:
     """Turn Markdown into HTML.
