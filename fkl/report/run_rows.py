@@ -28,7 +28,8 @@ ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas
 NOT_TOLD = ("state", "files")
 """Keys of a provenance.json that are for programs."""
 
-WAYS = ("uplink", "downlink", "broadcast", "link")
+WAYS = ("uplink", "downlink", "link")
+"""That bytes take; a broadcast is counted on its links."""
 LONGEST_LIST = 8
 LONGEST_ERROR = 2**16
 """Bytes that are read of the end of an error.txt."""
@@ -95,7 +96,7 @@ class RunView:
 
     @property
     def sent(self) -> float | None:
-        """Bytes of all clients and rounds, on all ways."""
+        """Bytes of all clients and rounds, in all directions."""
         ways = [self._mean[name] for way in WAYS if (name := f"{way}_bytes") in self._mean]
         return sum(ways) if ways else None
 
