@@ -438,12 +438,13 @@ def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out
 
 
 @commands.command()
-def report() -> None:
+@click.option("--single", is_flag=True, help="One file, with all pictures and runs inside, to be sent.")
+def report(single: bool) -> None:
     """All tables, figures, differences and runs on one page, outputs/report.html."""
     with requires_extra("report", "report"):
         from fkl.report.page import write_page
 
-    print(write_page(Path("outputs"), _store()))
+    print(write_page(Path("outputs"), _store(), single))
 
 
 @commands.command(context_settings=AS_GIVEN)

@@ -1,6 +1,7 @@
 """Published numbers beside ours: one module a paper, with `table(number, runs)` and `figure(number, runs)`."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -9,8 +10,10 @@ from typing import TypeVar
 import pandas as pd
 
 from fkl.basics.errors import FklError, in_one_line, require
-from fkl.basics.files import whole_file
+from fkl.basics.files import whole_file, write_text
+from fkl.papers.printed import DEFAULT, grids, latex
 from fkl.papers.published import HIDDEN, wide
+from fkl.papers.verdicts import Judged
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
 from fkl.results.finished_runs import Collected, FinishedRun, collect
@@ -36,16 +39,27 @@ def write_table(paper: str, number: str, outputs: Path) -> str:
     """
     found = collect(outputs)
     try:
-        table = as_table(paper, number, make_frame(paper, number, found))
+        make_frame(paper, number, found)
+        judged = judge(paper, found)
+        table = as_table(paper, number, judged.frames[number])
     finally:
         found.warn()
-    return f"{table.markdown}\nfiles: {', '.join(map(str, save_table(table, paper, number, outputs)))}"
+    return f"{table.markdown}\nfiles: {', '.join(map(str, save_table(table, paper, number, outputs, judged)))}"
 
 
 def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
     """A paper's table with the columns that it does not show; parameters and errors as for `write_table`."""
     module = _module_with(paper, number, "table", "TABLES")
     return made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
+
+
+def judge(paper: str, found: Collected) -> Judged:
+    """The cells of all tables of a paper that can be made from these runs, see `fkl.papers.printed.grids`."""
+    frames = {}
+    for number in paper_module(paper).TABLES:
+        with suppress(FklError):  # the line that says what to run first
+            frames[number] = make_frame(paper, number, found)
+    return Judged(paper, frames)
 
 
 def as_table(paper: str, number: str, frame: pd.DataFrame) -> Table:
@@ -55,12 +69,26 @@ def as_table(paper: str, number: str, frame: pd.DataFrame) -> Table:
     return Table(frame.drop(columns=HIDDEN, errors="ignore"), title, differences(module))
 
 
-def save_table(table: Table, paper: str, number: str, outputs: Path) -> list[Path]:
-    """Write a paper's table as .csv, .md and .tex, also in the layout of the printed one, and name the files."""
+def save_table(table: Table, paper: str, number: str, outputs: Path, judged: Judged | None = None) -> list[Path]:
+    """Write a paper's table as .csv, .md and .tex, also in the layout of the printed one, and name the files.
+
+    Parameters
+    ----------
+    table : Table
+    paper, number : str
+    outputs : Path
+    judged : Judged, optional
+        The cells of the whole paper; with it, LaTeX has the printed layout.
+    """
     path = outputs / "tables" / paper / f"table{number}"
-    files = table.write(path)
-    if (layout := getattr(paper_module(paper), "WIDE", {}).get(number)) is not None:
-        files += Table(wide(table.frame, layout), table.title).write(path.with_name(f"{path.name}_wide"))
+    layout = getattr(paper_module(paper), "WIDE", {}).get(number)
+    in_print = [] if judged is None else grids(judged, number, layout or DEFAULT)
+    files = table.write(path, latex(in_print, paper_module(paper).TITLE, f"{paper}-{number}"))
+    if layout is not None:
+        for suffix, text in Table(wide(table.frame, layout), table.title).texts.items():
+            if suffix != ".tex":
+                files.append(path.with_name(f"{path.name}_wide{suffix}"))
+                write_text(files[-1], text)
     return files
 
 

@@ -1,7 +1,9 @@
-"""Pictures that lie inside the page."""
+"""Pictures of the page, of few colours: in files beside it, or inside it."""
 
 import base64
+import hashlib
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,8 @@ MOST_PIXELS = 50_000_000
 PER_CSS_PIXEL = {FULL: 2.0, REDUCED: 1.4}
 """Screens of phones have two or three pixels for one of the style sheet; the reduced ones shall stay legible."""
 
+LONGEST_STEM = 80
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -28,18 +32,25 @@ class Picture:
 
     Parameters
     ----------
-    uri : str
-        The PNG itself.
+    name : str
+        Of its file beside the page, with a hash of what is in it.
+    png : bytes
     width, height : int
         Its size in CSS pixels.
     alt : str
         What it shows, for those who do not see it.
     """
 
-    uri: str
+    name: str
+    png: bytes
     width: int
     height: int
     alt: str
+
+    @property
+    def uri(self) -> str:
+        """The picture itself as an address."""
+        return "data:image/png;base64," + base64.b64encode(self.png).decode()
 
 
 def embedded(file: Path, alt: str, widest: int = FULL) -> Picture:
@@ -64,6 +75,7 @@ def embedded(file: Path, alt: str, widest: int = FULL) -> Picture:
     picture.quantize(COLOURS[widest], Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
         png, "PNG", optimize=True
     )
-    uri = "data:image/png;base64," + base64.b64encode(png.getvalue()).decode()
+    stem = re.sub("[^A-Za-z0-9._-]+", "-", f"{file.parent.name}-{file.stem}")[:LONGEST_STEM]
+    name = f"{stem}-{hashlib.sha256(png.getvalue()).hexdigest()[:8]}.png"
     width, height = (round(side / PER_CSS_PIXEL[widest]) for side in picture.size)
-    return Picture(uri, width, height, alt)
+    return Picture(name, png.getvalue(), width, height, alt)

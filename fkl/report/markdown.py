@@ -36,6 +36,12 @@ class Prose:
     in_short: str
     groups: list[Group]
 
+    @property
+    def sentence(self) -> str:
+        """The first sentence of `in_short`, as HTML."""
+        words = self.in_short.removeprefix(f"<strong>{IN_SHORT}</strong>").strip()
+        return re.split(r"(?<=[\w)%>][.])\s+(?=[A-Z])", words)[0]
+
 
 def render(markdown: str, anchor: str, level: int) -> Prose:
     """Turn Markdown into HTML.
@@ -53,6 +59,7 @@ def render(markdown: str, anchor: str, level: int) -> Prose:
     for token in tokens:
         if token.type == "th_open":
             token.attrSet("scope", "col")
+        token.children = _without_files(token.children) if token.children else token.children
     _move_headings(tokens, level)
     groups = _name_items(tokens, anchor)
 
@@ -73,6 +80,17 @@ def inline(markdown: str) -> str:
 def _without_first_heading(tokens: list[Token]) -> list[Token]:
     """A heading is three tokens: open, content, close."""
     return tokens[3:] if tokens and tokens[0].type == "heading_open" else tokens
+
+
+def _without_files(children: Sequence[Token]) -> list[Token]:
+    """Links to files become their words, since these files do not lie beside the page."""
+    kept, inside = [], False
+    for child in children:
+        inside = inside or (child.type == "link_open" and not re.match("https?:|#", str(child.attrGet("href"))))
+        if not inside or child.type not in ("link_open", "link_close"):
+            kept.append(child)
+        inside = inside and child.type != "link_close"
+    return kept
 
 
 def _move_headings(tokens: list[Token], level: int) -> None:

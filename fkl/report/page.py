@@ -1,6 +1,5 @@
 """One HTML page with everything: what reproduces, every table and figure, the differences, the runs."""
 
-import base64
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,21 +14,28 @@ from markupsafe import Markup
 
 from fkl import __version__, papers
 from fkl.basics.errors import FklError
-from fkl.basics.files import write_text
+from fkl.basics.files import whole_file, write_text
 from fkl.config import experiments
 from fkl.data.store import Store
 from fkl.papers.our_runs import of_a_paper
-from fkl.papers.published import KEY
+from fkl.papers.printed import DEFAULT, Grid, grids
+from fkl.papers.published import KEY, Layout
+from fkl.papers.verdicts import DIFFERENT, EARLY, MISSING, OUTCOMES, ROWS, TIME, Cell, Judged, Mark, shares_table
 from fkl.report import markdown as prose
 from fkl.report.compare import Comparison, compare_runs
 from fkl.report.embedded_images import Picture, embedded
 from fkl.report.run_rows import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
-from fkl.report.verdicts import DIFFERENT, EARLY, MISSING, OUTCOMES, ROWS, TIME, Cell, Judged, Mark, shares_table
 from fkl.results.finished_runs import Collected, DivergedRun, FinishedRun, collect, legible
 from fkl.results.metrics import main_metric
+from fkl.screen import units
 from fkl.screen.messages import warning
 
+SHOWN = {
+    "paper": "paper", "cells": "cells", "as_described": "described", "by_one_reading": "one reading",
+    "by_some_reading": "some reading", "not": "not", "cannot_tell": "cannot tell",
+}  # fmt: skip
+"""Columns of the shares that the terminal shows, with their headings there; all are in their file."""
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 MARKUP = Environment(
@@ -77,29 +83,29 @@ class TableView(View):
     files: tuple[str, ...] = ()
 
     @property
+    def published(self) -> bool:
+        """Whether it is one of published cells."""
+        return {*KEY, "unit", "verdict"} <= {*self.frame}
+
+    @property
     def rows(self) -> list[tuple[list[str], Mark | None, bool]]:
-        """Cells of each row in words, its verdict, and whether it stands below the first of its published cell."""
+        """Cells of each row in words, its verdict, and whether it stands below the first of its published cell.
+
+        What was not run is left out.
+        """
         assert self.table is not None
         frame = self.frame
+        ran = frame["ours"].notna() if self.published else pd.Series(True, frame.index)
         below = frame.duplicated(KEY) if {*KEY} <= set(frame) else pd.Series(False, frame.index)
         verdicts = frame["verdict"] if "verdict" in frame else pd.Series("", frame.index)
-        return [(row, ROWS.get(verdict), b) for row, verdict, b in zip(self.table.rows, verdicts, below, strict=True)]
+        rows = zip(self.table.rows, verdicts, below, ran, strict=True)
+        return [(row, ROWS.get(verdict), b) for row, verdict, b, has_run in rows if has_run]
 
     @property
     def named_by(self) -> int:
         """How many of the first columns say what a row is."""
         assert self.table is not None
-        return len(KEY) + 1 if {*KEY, "unit"} <= set(self.table.frame) else 1
-
-    @property
-    def downloads(self) -> dict[str, str]:
-        """The files that lie in the page too."""
-        assert self.table is not None
-        texts = {"csv": self.table.csv, "md": self.table.markdown, "tex": self.table.latex}
-        return {
-            suffix: "data:text/plain;base64," + base64.b64encode(text.encode()).decode()
-            for suffix, text in texts.items()
-        }
+        return len(KEY) + 1 if self.published else 1
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,10 @@ class PaperView:
         `experiments.tried`.
     store : Store
         Where data files would be.
+    no_cells : str
+        Why there is no number to compare; empty where there are some.
+    layouts : dict of str to Layout
+        Rows and columns of its printed tables, by number.
     """
 
     name: str
@@ -140,11 +150,27 @@ class PaperView:
     variants: dict[str, str]
     tried: dict[str, str]
     store: Store
+    no_cells: str
+    layouts: dict[str, Layout]
+
+    @property
+    def short(self) -> str:
+        """Its title without authors and year."""
+        return self.title.partition(" (")[0]
 
     @cached_property
     def judged(self) -> Judged:
         """Its cells."""
         return Judged(self.name, {table.number: table.frame for table in self.tables})
+
+    @property
+    def sentence(self) -> str:
+        """What comes out, or why there is nothing to compare, in one sentence of HTML."""
+        return f"No cells to compare: {self.no_cells}" if self.no_cells else self.differences.sentence
+
+    def grids(self, number: str) -> list[Grid]:
+        """A table in its printed layout."""
+        return grids(self.judged, number, self.layouts.get(number, DEFAULT))
 
     @property
     def differing(self) -> dict[str, list[tuple[str, str, int, str]]]:
@@ -182,6 +208,11 @@ class PaperView:
         return found
 
     @property
+    def lacks(self) -> bool:
+        """Whether something of it was not run."""
+        return bool(self.not_run or self.left_out)
+
+    @property
     def left_out(self) -> dict[str, list[TableView | FigureView]]:
         """Tables and figures that nothing was run for, by what to do."""
         found: dict[str, list[TableView | FigureView]] = {}
@@ -212,15 +243,50 @@ class ComparedView:
         return [*self.made.verdicts, *self.made.remarks]
 
 
-def write_page(outputs: Path, store: Store) -> str:
+class Beside:
+    """What lies beside the page, in the folder ``report``; nothing where the page is a single file.
+
+    Parameters
+    ----------
+    folder : Path
+    single : bool
+    """
+
+    def __init__(self, folder: Path, single: bool) -> None:
+        self.folder, self.single = folder, single
+        self.pictures: dict[str, bytes] = {}
+
+    def source(self, picture: Picture, above: str = "report/") -> str:
+        """Address of a picture, for a page that has the folder below ``above``."""
+        if self.single:
+            return picture.uri
+        self.pictures[picture.name] = picture.png
+        return above + picture.name
+
+    def write(self, details: str) -> None:
+        """Write the pictures and the page of the runs, and remove pictures of former pages."""
+        if self.single:
+            return
+        for name, png in self.pictures.items():
+            with whole_file(self.folder / name, durable=False) as stream:
+                stream.write(png)
+        write_text(self.folder / "runs.html", details)
+        for file in self.folder.glob("[!.]*.png"):
+            if file.name not in self.pictures:
+                file.unlink(missing_ok=True)
+
+
+def write_page(outputs: Path, store: Store, single: bool = False) -> str:
     """Make all tables and figures again, and the page with them; say where it lies and how many cells agree.
 
     Parameters
     ----------
     outputs : Path
-        Runs are read below it; tables, figures and report.html are written there.
+        Runs are read below it; tables, figures and report.html are written there, with report/ beside it.
     store : Store
         Where data files would be, to tell which are missing.
+    single : bool
+        Whether pictures and runs shall be inside report.html.
     """
     found = collect(outputs)
     pictures: dict[Path, list[Picture]] = {}
@@ -230,41 +296,57 @@ def write_page(outputs: Path, store: Store) -> str:
         add_pictures(pictures, found)
         views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS]
         total = _added_up(views)
-        of_papers = bool({*total} - {MISSING, EARLY})
+        of_papers = bool({*total} - {MISSING, EARLY}) or any(_shows(view) for view in views)
         compared = _compared(found, of_papers, outputs)
     found.warn()
     runs = found.runs
-    names = sorted({run.dataset for run in runs} | {source.name for view in views for source, _ in view.not_run})
-    shares = shares_table(view.judged for view in views)
-    page = MARKUP.get_template("page.html").render(
-        papers=views,
-        outcomes=[outcome for outcome in OUTCOMES if outcome != TIME],
-        total=total,
-        shares={row["paper"]: row for row in shares.to_dict("records")},
-        of_papers=of_papers,
-        compared=compared,
-        environments=environments(runs),
-        sources=[data_source(name, store) for name in names],
-        runs=run_views(runs, pictures),
-        broken=found.broken,
-        older=found.older,
-        failures=failures(outputs),
-        number_of_runs=len(runs),
-        version=__version__,
-        now=datetime.now(UTC),
-        typeset=_typeset,
-        inline=lambda markdown: Markup(prose.inline(markdown)),
-    )
+    shown = (
+        views if of_papers or EARLY in total or not runs else []
+    )  # own runs alone: what is not run of papers is nobody's question
+    names = sorted({run.dataset for run in runs} | {source.name for view in shown for source, _ in view.not_run})
+    shares = shares_table(view.judged for view in shown)
+    beside = Beside(outputs / "report", single)
+    words = {
+        "papers": shown,
+        "outcomes": [outcome for outcome in OUTCOMES if outcome != TIME],
+        "total": total,
+        "shares": {row["paper"]: row for row in shares.to_dict("records")},
+        "of_papers": of_papers,
+        "compared": compared,
+        "environments": environments(runs),
+        "sources": [data_source(name, store) for name in names],
+        "runs": run_views(runs, pictures),
+        "details": "" if single else "report/runs.html",
+        "broken": found.broken,
+        "older": found.older,
+        "failures": failures(outputs),
+        "version": __version__,
+        "now": datetime.now(UTC),
+        "typeset": _typeset,
+        "raised": _raised,
+        "inline": lambda markdown: Markup(prose.inline(markdown)),
+        "units": units,
+        "source": beside.source,
+    }
+    page = MARKUP.get_template("page.html").render(words)
+    beside.write(MARKUP.get_template("runs.html").render(words))
     path = outputs / "report.html"
     write_text(path, page)
     if not (outputs / "runs").exists():
         warning(f"{outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it")
-    said = f"{path}: {len(runs)} runs, {len(page.encode()) / 1e6:.1f} MB"
+    said = f"{path}: {len(runs)} runs, {units.bytes_of(len(page.encode()))}"
+    if not single:
+        said += f"; pictures and details of runs in {beside.folder}"
     if shares.empty:
         return said
-    table = Table(shares, "Printed numbers and curves that agree with ours")
-    table.write(outputs / "tables" / "shares")
-    return f"{said}\n\n{table.markdown.rstrip()}"
+    title = "Printed numbers and curves that agree with ours"
+    Table(shares, title).write(outputs / "tables" / "shares")
+    return f"{said}\n\n{Table(shares[[*SHOWN]].rename(columns=SHOWN), title).markdown.rstrip()}"
+
+
+def _shows(view: PaperView) -> bool:
+    """Whether something of a paper was made that no published cell is in."""
+    return any(table.table is not None and not table.published for table in view.tables)
 
 
 def _added_up(views: list[PaperView]) -> dict[Mark, int]:
@@ -304,23 +386,35 @@ def _written(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> 
 def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
     """Make a paper's tables and figures; what is read of the runs is let go again, since their rounds are large."""
     module = papers.paper_module(paper)
-    tables = [_table(paper, number, title, found, outputs) for number, title in module.TABLES.items()]
+    frames = {number: _frame(paper, number, found) for number in module.TABLES}
+    judged = Judged(paper, {number: frame for number, frame in frames.items() if isinstance(frame, pd.DataFrame)})
+    tables = [_table(judged, number, title, frames[number], outputs) for number, title in module.TABLES.items()]
     figures = [_figure(paper, number, title, found, outputs) for number, title in module.FIGURES.items()]
     for run in found.runs:
         run.forget()
     differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
     settled, tried = experiments.variants(paper), experiments.tried(paper)
-    return PaperView(paper, module.TITLE, str(module.__doc__), tables, figures, differences, settled, tried, store)
+    about, layouts = str(module.__doc__), getattr(module, "WIDE", {})
+    no_cells = getattr(module, "NO_CELLS", "")
+    whole = paper, module.TITLE, about, tables, figures, differences, settled, tried, store, no_cells, layouts
+    return PaperView(*whole)
 
 
-def _table(paper: str, number: str, title: str, found: Collected, outputs: Path) -> TableView:
-    anchor = f"{paper}-table-{number}"
+def _frame(paper: str, number: str, found: Collected) -> pd.DataFrame | FklError:
+    """A table, or why there is none."""
     try:
-        frame = papers.make_frame(paper, number, found)
+        return papers.make_frame(paper, number, found)
     except FklError as error:
-        return TableView(anchor, number, title, _instead(error))
+        return error
+
+
+def _table(judged: Judged, number: str, title: str, frame: pd.DataFrame | FklError, outputs: Path) -> TableView:
+    paper = judged.paper
+    anchor = f"{paper}-table-{number}"
+    if isinstance(frame, FklError):
+        return TableView(anchor, number, title, _instead(frame))
     table = papers.as_table(paper, number, frame)
-    files = papers.save_table(table, paper, number, outputs)
+    files = papers.save_table(table, paper, number, outputs, judged)
     return TableView(anchor, number, title, "", frame, table, _below(outputs, files))
 
 
@@ -361,6 +455,11 @@ def _typeset(words: str) -> str:
         return digits
     exponent = "10" + str(int(power)).translate(RAISED)
     return exponent if digits == "1" else f"{digits} × {exponent}"
+
+
+def _raised(heading: str) -> str:
+    """A heading with its power of ten as people write it."""
+    return re.sub(r"×10\^(-?\d+)", lambda power: f"× 10{power[1].translate(RAISED)}", heading)
 
 
 def _below(outputs: Path, files: list[Path]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
@@ -11,11 +12,15 @@ import yaml
 
 from fkl.basics.errors import FklError
 from fkl.data import registry
+from fkl.data.baselines import CONSTANTS
 from fkl.data.store import DataFile, Store
 from fkl.report.compare.labels import flat, told, varying
 from fkl.report.embedded_images import REDUCED, Picture, embedded
 from fkl.report.tables import Table, word
 from fkl.results.finished_runs import Collected, FinishedRun, entries
+from fkl.results.metrics import main_metric
+from fkl.screen.run import SHORT, verdict
+from fkl.screen.units import with_spread
 
 ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas", "packages")
 """What runs from one machine and one installation share."""
@@ -23,6 +28,8 @@ ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas
 NOT_TOLD = ("state", "files")
 """Keys of a provenance.json that are for programs."""
 
+WAYS = ("uplink", "downlink", "link")
+"""That bytes take; a broadcast is counted on its links."""
 LONGEST_LIST = 8
 LONGEST_ERROR = 2**16
 """Bytes that are read of the end of an error.txt."""
@@ -54,6 +61,49 @@ class RunView:
         if len(frame) > 1:
             columns |= {"spread": frame.std(ddof=1).to_numpy()}
         return Table(pd.DataFrame(columns), f"Summary over {len(frame)} replicates")
+
+    @cached_property
+    def _mean(self) -> dict[str, float]:
+        return {str(name): float(value) for name, value in self.run.summary.mean(numeric_only=True).items()}
+
+    @property
+    def metric(self) -> str:
+        """The error that it is judged by."""
+        return main_metric(self.run.summary)
+
+    @property
+    def error(self) -> float:
+        """Its mean over replicates."""
+        return self._mean[self.metric]
+
+    @property
+    def error_in_words(self) -> str:
+        """Mean and standard deviation over replicates."""
+        values = self.run.summary[self.metric]
+        return with_spread(self.error, float(values.std(ddof=1)) if values.nunique() > 1 else 0.0)
+
+    @property
+    def baseline(self) -> tuple[str, float] | None:
+        """The best error without learning, with its name; None where there is none to compare with."""
+        there = {name: self._mean[name] for name in CONSTANTS.get(self.metric, ()) if name in self._mean}
+        best = min(there, key=there.__getitem__, default=None)
+        return None if best is None else (SHORT[best], there[best])
+
+    @property
+    def mark(self) -> str:
+        """Whether it beats each baseline."""
+        return verdict(self.run.summary).mark if self.baseline is not None else ""
+
+    @property
+    def sent(self) -> float | None:
+        """Bytes of all clients and rounds, in all directions."""
+        ways = [self._mean[name] for way in WAYS if (name := f"{way}_bytes") in self._mean]
+        return sum(ways) if ways else None
+
+    @property
+    def time(self) -> float:
+        """Seconds of computing for one replicate."""
+        return self._mean.get("runtime_s", float("nan"))
 
     @property
     def config(self) -> str:
@@ -129,13 +179,11 @@ def _pictures(run: FinishedRun) -> list[Picture] | FklError:
         return error
 
 
-def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) -> dict[str, list[RunView]]:
-    """All runs by data set, those of one algorithm beside each other, with their figures by folder."""
+def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:
+    """All runs, by data set and algorithm, with their figures by folder."""
     found = sorted(runs, key=lambda run: (run.dataset, run.algorithm, run.ended))
-    by_dataset: dict[str, list[RunView]] = {}
-    for (dataset, _), group in groupby(found, key=lambda run: (run.dataset, run.algorithm)):
-        by_dataset.setdefault(dataset, []).extend(_told_apart(list(group), pictures))
-    return by_dataset
+    groups = groupby(found, key=lambda run: (run.dataset, run.algorithm))
+    return [view for _, group in groups for view in _told_apart(list(group), pictures)]
 
 
 def environments(runs: Iterable[FinishedRun]) -> list[Environment]:

@@ -1,5 +1,6 @@
 """Tables from one data frame: as CSV, Markdown and LaTeX files, and word by word for the page."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tabulate import LATEX_ESCAPE_RULES, tabulate
+from tabulate import tabulate
 
 from fkl.basics.files import write_text
+from fkl.report.latex import Column, Float, escaped
 
 HEADINGS = {
     "spread": "± sd", "difference_percent": "difference %", "published_spread": "published ± sd",
@@ -17,6 +19,8 @@ HEADINGS = {
     "published_n": "published n",
 }  # fmt: skip
 """Columns whose names are not the words that people read."""
+
+LONGEST_LABEL = 40
 
 
 @dataclass(frozen=True)
@@ -63,39 +67,34 @@ class Table:
     @property
     def markdown(self) -> str:
         """The table alone, under its title."""
-        return f"# {self.title}\n\n{self._rendered('pipe')}\n"
+        sides = ["right" if numeric else "left" for numeric in self.numeric]
+        alignment = sides if self.rows else None
+        table = tabulate(self.rows, headers=self.headings, tablefmt="pipe", colalign=alignment, disable_numparse=True)
+        return f"# {self.title}\n\n{table}\n"
 
     @property
     def latex(self) -> str:
-        """A float that wants booktabs."""
-        body = self._rendered("latex_booktabs")
-        return f"% {self.title}\n\\begin{{table}}\n\\caption{{{escaped(self.title)}}}\n{body}\n\\end{{table}}\n"
+        """Floats that want booktabs."""
+        cells = zip(*self.rows, strict=True) if self.rows else ([] for _ in self.headings)
+        columns = [
+            Column(escaped(heading), [escaped(cell) for cell in column], number)
+            for heading, column, number in zip(self.headings, cells, self.numeric, strict=True)
+        ]
+        label = re.sub("[^a-z0-9]+", "-", self.title.lower())[:LONGEST_LABEL].strip("-")
+        return str(Float(columns, escaped(self.title), label))
 
-    def write(self, path: Path) -> list[Path]:
-        """Write `path`.csv, .md and .tex, and name them."""
-        texts = {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex}
+    @property
+    def texts(self) -> dict[str, str]:
+        """Contents of its files, by suffix."""
+        return {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex}
+
+    def write(self, path: Path, latex: str = "") -> list[Path]:
+        """Write `path`.csv, .md and .tex, and name them; this LaTeX instead of its own, where there is some."""
+        texts = self.texts | ({".tex": latex} if latex else {})
         files = [path.with_suffix(suffix) for suffix in texts]
         for file, text in zip(files, texts.values(), strict=True):
             write_text(file, text)
         return files
-
-    def _rendered(self, style: str) -> str:
-        alignment = ["right" if numeric else "left" for numeric in self.numeric]
-        return tabulate(
-            self.rows, headers=self.headings, tablefmt=style, colalign=alignment if self.rows else None,
-            disable_numparse=True,
-        )  # fmt: skip
-
-
-def escaped(words: str) -> str:
-    r"""Text as LaTeX shows it.
-
-    Examples
-    --------
-    >>> print(escaped("95 % of test_mse"))
-    95 \% of test\_mse
-    """
-    return "".join(LATEX_ESCAPE_RULES.get(letter, letter) for letter in words)
 
 
 def word(value: object) -> str:

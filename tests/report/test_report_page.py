@@ -1,7 +1,5 @@
 """The page of `fkl report`: from runs that the tests make, looked at by a parser and, where there is one, a browser."""
 
-import base64
-import io
 import re
 import shutil
 import sys
@@ -50,13 +48,23 @@ def outputs(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder / "outputs"
 
 
-@pytest.fixture(scope="module")
-def page(outputs: Path) -> Element:
-    """The page as a tree; the parser finds nothing to mend."""
+def parsed(file: Path) -> Element:
+    """A page as a tree; the parser finds nothing to mend."""
     parser = HTMLParser(namespace_html_elements=False)
-    tree = parser.parse((outputs / "report.html").read_text(encoding="utf-8"))
+    tree = parser.parse(file.read_text(encoding="utf-8"))
     assert parser.errors == []
     return tree
+
+
+@pytest.fixture(scope="module")
+def page(outputs: Path) -> Element:
+    return parsed(outputs / "report.html")
+
+
+@pytest.fixture(scope="module")
+def details(outputs: Path) -> Element:
+    """The page of all runs' details."""
+    return parsed(outputs / "report" / "runs.html")
 
 
 def text(element: Element) -> str:
@@ -88,7 +96,7 @@ def test_report_takes_no_arguments(fkl: Callable) -> None:
     assert not Path("outputs").exists()
 
 
-def test_everything_is_on_the_page(page: Element, outputs: Path) -> None:
+def test_everything_is_on_the_page(page: Element, details: Element, outputs: Path) -> None:
     """Every paper with all its tables and figures and its differences, and every run."""
     for paper in PAPERS:
         module = paper_module(paper)
@@ -96,48 +104,71 @@ def test_everything_is_on_the_page(page: Element, outputs: Path) -> None:
         for kind, numbers in (("table", module.TABLES), ("figure", module.FIGURES)):
             for number, title in numbers.items():
                 assert title in text(by_id(page, f"{paper}-{kind}-{number}"))
-        differences = by_id(page, f"{paper}-differences")
+        assert by_id(page, f"{paper}-differences") is not None
         first = (Path(module.__file__).parent / "differences.md").read_text(encoding="utf-8").split("\n\n")[1:2]
-        assert all(re.findall(r"\w+", words)[0] in text(differences) for words in first)
+        assert all(re.findall(r"\w+", words)[0] in text(by_id(page, paper)) for words in first)
     folders = sorted((outputs / "runs").glob("[!.]*"))
     assert len(folders) == 3
     for folder in folders:
-        run = by_id(page, f"run-{folder.name}")
+        row = by_id(page, f"run-{folder.name}")
+        [link] = row.iter("a")
+        assert link.get("href") == f"report/runs.html#details-{folder.name}"
+        run = by_id(details, f"details-{folder.name}")
         assert folder.name in text(run)
         assert len(list(run.iter("img"))) == len(list(folder.glob("*.png"))) > 0
         assert (folder / "config.yaml").read_text().split() == "".join(next(run.iter("pre")).itertext()).split()
-    assert "<mine> diverged in round 3" in text(by_id(page, "summary"))
+    assert "<mine> diverged in round 3" in text(by_id(page, "left-out"))
+
+
+def test_a_run_has_a_row_with_its_numbers(page: Element, outputs: Path) -> None:
+    """Error, baseline, bytes and time, which a program can sort by."""
+    [folder] = (outputs / "runs").glob("*dkla*")
+    summary = pd.read_csv(folder / "summary.csv")
+    row = by_id(page, f"run-{folder.name}")
+    _, method, _, error, baseline, sent, time, _ = row
+    assert text(method) == "DKLA"
+    assert float(error.get("data-value", "")) == pytest.approx(summary["test_mse"].mean())
+    assert text(error).endswith("test_mse") and text(error)[0] in "✓▲"
+    assert float(baseline.get("data-value", "")) == pytest.approx(summary["test_mse_training_mean"].mean())
+    assert float(sent.get("data-value", "")) == pytest.approx(summary["link_bytes"].mean())
+    assert float(time.get("data-value", "")) == pytest.approx(summary["runtime_s"].mean())
+
+
+def test_a_papers_table_has_its_printed_layout(page: Element) -> None:
+    """Ours under the published number in one cell, with the mark that settled it; what was not run is a line."""
+    section = by_id(page, "graph_omkl-table-1")
+    grid = next(table for table in section.iter("table") if table.get("class") == "grid")
+    head, *rows = grid.iter("tr")
+    assert [text(cell) for cell in head] == ["MSE (× 10⁻³) algorithm", "airfoil"]
+    assert [text(row[0]) for row in rows] == ["RBF-1", "POLY-2"]
+    assert all(re.fullmatch(r"[\d.]+ ?[\d.,]+ ✗", text(row[1])) for row in rows)
+    assert "MSE (× 10⁻³), not run: airfoil (6 cells), bias (8 cells)" in text(section)
 
 
 def test_tables_are_the_same_on_the_page_and_in_all_files(page: Element, outputs: Path) -> None:
-    """Cell by cell the words of the Markdown and LaTeX tables, made of the numbers of the CSV table."""
+    """Cell by cell the words of the Markdown table, made of the numbers of the CSV table; what was run, on the page."""
     path = outputs / "tables" / "graph_omkl" / "table1"
-    [body] = by_id(page, "graph_omkl-table-1").iter("tbody")
+    *_, body = by_id(page, "graph_omkl-table-1").iter("tbody")
     lines = [line for line in path.with_suffix(".md").read_text().split("\n") if line.startswith("|")]
     markdown = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-    latex = path.with_suffix(".tex").read_text().split("\\midrule")[1].split("\\bottomrule")[0]
     numbers = pd.read_csv(
         path.with_suffix(".csv"),
         keep_default_na=False,
         na_values={name: [""] for name in ("ours", "difference_percent")},
     )
-    assert len(list(body)) == len(markdown) == latex.count("\\\\") == len(numbers) > 30
-    ran = 0
-    for row, words, line, number in zip(
-        body, markdown, latex.strip().split("\n"), numbers.to_dict("records"), strict=True
-    ):
+    assert len(markdown) == len(numbers) > 30
+    ran = [k for k, number in enumerate(numbers.to_dict("records")) if number["ours"] == number["ours"]]
+    assert len(ran) == len(list(body)) == 2
+    for k, row in zip(ran, body, strict=True):
+        words, number = markdown[k], numbers.iloc[k]
         header, *cells = row
         assert header.get("scope") == "row"
         assert text(header).startswith(f"{words[1]} {words[0]}")
-        shown = [text(cell).replace("−", "-").split(" ")[0] for cell in cells[:4]]
-        assert shown == words[5:9] == [cell.strip() for cell in line.removesuffix("\\\\").split("&")][5:9]
+        assert [text(cell).replace("−", "-").split(" ")[0] for cell in cells[:4]] == words[5:9]
         assert text(cells[-1]) == words[-1]
-        if number["ours"] == number["ours"]:
-            ran += 1
-            assert float(words[6].replace(",", "")) == pytest.approx(number["ours"], rel=1e-3)
-            assert float(words[9].replace(",", "")) == pytest.approx(number["difference_percent"], rel=1e-2, abs=1e-2)
-            assert words[9].replace("-", "−") in text(cells[4])
-    assert ran == 2
+        assert float(words[6].replace(",", "")) == pytest.approx(number["ours"], rel=1e-3)
+        assert float(words[9].replace(",", "")) == pytest.approx(number["difference_percent"], rel=1e-2, abs=1e-2)
+        assert words[9].replace("-", "−") in text(cells[4])
 
 
 def test_the_summary_counts_what_the_tables_show(page: Element, outputs: Path) -> None:
@@ -145,28 +176,30 @@ def test_the_summary_counts_what_the_tables_show(page: Element, outputs: Path) -
     table = pd.read_csv(outputs / "tables" / "graph_omkl" / "table1.csv")
     [row] = [
         row
-        for row in by_id(page, "summary").iter("tr")
+        for row in by_id(page, "graph_omkl").iter("tr")
         if any(link.get("href") == "#graph_omkl-table-1" for link in row.iter("a"))
     ]
     assert [text(cell) for cell in row][1:] == ["", "", "", "", "2", "", "", "30"]
     assert table["ours"].notna().sum() == 2
     assert table[table["ours"].notna()]["verdict"].tolist() == ["differs", "differs"]
-    shares = next(one for one in page.iter("dl") if one.get("class") == "shares")
-    assert [text(one) for one in shares] == [
-        "as described in the paper0 (0 %)", "by one reading for the whole paper0 (0 %)", "by some reading0 (0 %)",
-        "not2 (100 %)",
+    shares = next(one for one in page.iter("table") if one.get("class") == "shares")
+    head, *lines = shares.iter("tr")
+    assert "of 2 printed cells that were run" in text(head)
+    assert [" ".join(map(text, line)).strip() for line in lines] == [
+        "0 % 0 come out as described in the paper 0 0 0", "0 % 0 by one reading for the whole paper 0 0 0",
+        "0 % 0 by some reading, cell by cell 0 0 0", "100 % 2 do not come out by any reading",
+        "0 % 0 cannot be told",
     ]  # fmt: skip
-    assert "These are shares of 2 printed cells whose data are at hand" in text(by_id(page, "summary"))
     statement = next(one for one in page.iter("table") if one.get("class") == "statement")
-    [line] = list(statement.iter("tr"))[1:]
-    assert [text(cell) for cell in line] == [
-        "Graph-aided OMKL", "2", "0", "0", "0", "2", "0", "0", "0.0 of 2", "2", "0.1", "as stated, of 17",
-    ]  # fmt: skip
+    lines = {text(line[0]): [text(cell) for cell in line][1:] for line in list(statement.iter("tr"))[1:]}
+    assert [*lines] == [paper_module(paper).TITLE.partition(" (")[0] for paper in PAPERS]
+    assert lines["Graph-aided OMKL"][:7] == ["2", "0", "0", "0", "2", "0", "180"]
+    assert lines["FDSKL"][-1].startswith("No cells to compare: its only printed table is of run times")
+    assert all(len(words[-1].split()) > 5 for words in lines.values())
     told = pd.read_csv(outputs / "tables" / "shares.csv").to_dict("records")
     assert [(one["paper"], one["cells"], one["by_one_reading"]) for one in told] == [("graph_omkl", 2, 0)]
-    card = next(one for one in page.iter("article") if one.get("aria-labelledby") == "graph_omkl-summary")
-    assert "In short." in text(card)
-    assert "fkl data fetch naval" in text(card)
+    assert "In short." in text(by_id(page, "graph_omkl"))
+    assert "fkl data fetch naval" in text(by_id(page, "summary"))
 
 
 def test_what_is_pointed_at_is_there_and_named_once(page: Element) -> None:
@@ -179,35 +212,65 @@ def test_what_is_pointed_at_is_there_and_named_once(page: Element) -> None:
     assert labels <= set(names)
 
 
-def test_nothing_is_loaded_and_nothing_is_run(page: Element) -> None:
-    """One file: pictures inside, no script, no address that a browser would ask for."""
-    assert list(page.iter("script")) == []
+def loaded(page: Element) -> set[str]:
+    """What a browser asks for to show a page; no script of another file, and none in an attribute."""
+    asked = set()
     for element in page.iter():
         for name, value in element.items():
-            loads = name in ("src", "srcset", "poster", "data") or (name == "href" and element.tag == "link")
-            assert not loads or value.startswith("data:"), (element.tag, value)
-            assert not name.startswith("on"), "no script in an attribute"
+            if name in ("src", "srcset", "poster", "data") or (name == "href" and element.tag == "link"):
+                asked.add(value)
+            assert not name.startswith("on")
+    assert all(script.get("src") is None for script in page.iter("script"))
     style = "".join(element.text or "" for element in page.iter("style"))
     assert "url(" not in style and "@import" not in style
+    return {value for value in asked if not value.startswith("data:")}
 
 
-def test_pictures_are_whole_and_described(page: Element) -> None:
-    pictures = list(page.iter("img"))
+def test_only_pictures_beside_the_page_are_loaded(page: Element, details: Element, outputs: Path) -> None:
+    """By relative addresses, so that the folder can be moved; no picture of a former page is left."""
+    beside = {f"report/{file.name}" for file in (outputs / "report").glob("*.png")}
+    assert loaded(page) | {f"report/{name}" for name in loaded(details)} == beside
+    assert [*details.iter("script")] == [] and len([*page.iter("script")]) == 1
+
+
+def test_pictures_are_whole_and_described(page: Element, details: Element, outputs: Path) -> None:
+    pictures = [(outputs, one) for one in page.iter("img")] + [(outputs / "report", one) for one in details.iter("img")]
     assert len(pictures) > 6
-    for picture in pictures:
-        kind, _, data = picture.get("src", "").partition(",")
-        assert kind == "data:image/png;base64"
-        pixels = matplotlib.image.imread(io.BytesIO(base64.b64decode(data)))
+    for folder, picture in pictures:
+        pixels = matplotlib.image.imread(folder / picture.get("src", ""))
         assert pixels.std() > 0.01
-        assert len(picture.get("alt", "")) > 8
+        assert len(picture.get("alt", "")) > 8 and picture.get("loading") == "lazy"
         ratio = int(picture.get("width", "")) / int(picture.get("height", ""))
         assert ratio == pytest.approx(pixels.shape[1] / pixels.shape[0], rel=0.01)
 
 
-def test_downloads_are_the_files(page: Element, outputs: Path) -> None:
-    links = {link.get("download"): link.get("href", "") for link in page.iter("a") if link.get("download")}
-    text = base64.b64decode(links["graph_omkl-table-1.csv"].partition(",")[2]).decode()
-    assert text == (outputs / "tables" / "graph_omkl" / "table1.csv").read_text()
+def test_files_that_are_linked_are_there(page: Element, outputs: Path) -> None:
+    lists = [element for element in page.iter("p") if element.get("class") == "quiet files"]
+    links = {link.get("href", "") for one in lists for link in one.iter("a")}
+    assert "tables/graph_omkl/table1.csv" in links and len(links) > 5
+    assert all((outputs / link).is_file() for link in links)
+
+
+@pytest.fixture(scope="module")
+def single(outputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same page as one file, alone in a folder."""
+    folder = tmp_path_factory.mktemp("single")
+    shutil.copytree(outputs, folder / "outputs")
+    with pytest.MonkeyPatch.context() as patch, blank.drawn_after_all():
+        patch.chdir(folder)
+        patch.delenv("FKL_DATA", raising=False)
+        patch.setattr(sys, "argv", ["fkl", "report", "--single"])
+        cli.main()
+    return (folder / "outputs" / "report.html").rename(folder / "alone.html")
+
+
+def test_a_single_file_has_all_inside(single: Path, page: Element, details: Element) -> None:
+    alone = parsed(single)
+    assert loaded(alone) == set()
+    assert len([*alone.iter("img")]) == len([*page.iter("img")]) + len([*details.iter("img")])
+    names = [element.get("id") for element in alone.iter() if element.get("id")]
+    assert len(names) == len(set(names))
+    assert {link.get("href", "#")[0] for link in alone.iter("a")} == {"#"}
 
 
 def test_people_with_a_screen_reader_find_their_way(page: Element) -> None:
@@ -245,7 +308,8 @@ def faults(browser: Any, file: Path, width: int, scheme: str) -> set[str]:
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     context.route(lambda url: not url.startswith(("file:", "data:")), lambda route: route.abort())
     tab = context.new_page()
-    inside = (file.as_uri(), "data:")
+    beside = file.parent if file.parent.name == "report" else file.parent / "report"
+    inside = (file.as_uri(), beside.as_uri(), "data:")
     tab.on("request", lambda asked: None if asked.url.startswith(inside) else found.add("request"))
     tab.on("pageerror", lambda error: found.add("script"))
     tab.on("console", lambda message: found.add("console") if message.type in ("error", "warning") else None)
@@ -254,6 +318,7 @@ def faults(browser: Any, file: Path, width: int, scheme: str) -> set[str]:
     for opened in ("false", "true"):
         tab.evaluate(f"document.querySelectorAll('details').forEach(one => one.open = {opened})")
         found.update({"overflow"} if tab.evaluate(overflows) else ())
+    tab.evaluate("[...document.images].forEach(one => one.loading = 'eager')")  # what is out of sight is not loaded
     broken = "Promise.all([...document.images].map(one => one.decode().then(() => one.naturalWidth > 1, () => false)))"
     found.update(set() if all(tab.evaluate(broken)) else {"image"})
     context.close()
@@ -262,9 +327,43 @@ def faults(browser: Any, file: Path, width: int, scheme: str) -> set[str]:
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_browser_finds_no_fault(browser: Any, outputs: Path, width: int, scheme: str) -> None:
-    """No broken image, no error, no request, nothing wider than the screen, all closed and all open."""
-    assert faults(browser, outputs / "report.html", width, scheme) == set()
+def test_the_browser_finds_no_fault(browser: Any, outputs: Path, single: Path, width: int, scheme: str) -> None:
+    """No broken image, no error, no request elsewhere, nothing wider than the screen, all closed and all open."""
+    for file in (outputs / "report.html", outputs / "report" / "runs.html", single):
+        assert faults(browser, file, width, scheme) == set(), file
+
+
+def test_runs_are_sorted_and_filtered(browser: Any, outputs: Path) -> None:
+    tab = browser.new_page(viewport={"width": DESK, "height": 800})
+    tab.goto((outputs / "report.html").as_uri())
+    rows = tab.locator("table.runs tbody tr")
+
+    def errors() -> list[float]:
+        return tab.evaluate(
+            "[...document.querySelectorAll('table.runs tbody td:nth-child(4)')].map(c => +c.dataset.value)"
+        )
+
+    button = tab.locator("table.runs thead button", has_text="error")
+    button.click()
+    assert errors() == sorted(errors())
+    button.click()
+    assert errors() == sorted(errors(), reverse=True)
+    tab.locator(".filter input").fill("dkla synth")
+    assert rows.locator("visible=true").count() == 1
+    assert tab.locator(".filter output").text_content() == "1 of 3"
+    tab.close()
+
+
+def test_the_printed_page_is_black_on_white(browser: Any, outputs: Path) -> None:
+    """Also where the screen is dark; what scrolls on the screen is whole, what is a control is not there."""
+    tab = browser.new_page(color_scheme="dark")
+    tab.goto((outputs / "report.html").as_uri())
+    tab.emulate_media(media="print")
+    style = "getComputedStyle(document.querySelector('{}')).{}"
+    assert tab.evaluate(style.format("body", "backgroundColor")) == "rgb(255, 255, 255)"
+    assert tab.evaluate(style.format(".scroll", "overflowX")) == "visible"
+    assert tab.evaluate(style.format(".filter", "display")) == "none"
+    tab.close()
 
 
 @pytest.mark.parametrize(
@@ -290,7 +389,7 @@ def test_a_link_to_a_difference_leads_there(browser: Any, outputs: Path) -> None
     tab = browser.new_page(viewport={"width": PHONE, "height": 800})
     tab.goto((outputs / "report.html").as_uri())
     tab.emulate_media(reduced_motion="reduce")
-    tab.locator("#summary a[href^='#pof_mkl-differences-']").last.click()
+    tab.locator("#pof_mkl a[href^='#pof_mkl-differences-']").last.click()
     top = tab.evaluate("document.querySelector(':target').getBoundingClientRect().top")
     assert 0 <= top < 800
     tab.close()

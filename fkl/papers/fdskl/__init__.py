@@ -19,6 +19,8 @@ TABLES = {
 }
 WIDE = {"4": (("dataset",), ("algorithm",))}
 """Rows and columns of the printed table."""
+NO_CELLS = "its only printed table is of run times, and its errors are figures."
+"""Why there is no number to compare."""
 FIGURES = {
     "3": "test error over training time",
     "4": "time to sum a kernel matrix over a tree, a ring and a star",

@@ -24,6 +24,8 @@ TABLES = {
     "3": "every method, as it was tuned and judged",
     "4": "what one idea is worth: pairs of methods",
 }
+NO_CELLS = "no paper's numbers, but a study of our own: what to run for a budget."
+"""Why there is no number to compare."""
 FIGURES = {
     "1": "error against bytes on all links",
     "2": "error against bytes that a client sends itself",

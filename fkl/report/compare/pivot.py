@@ -17,7 +17,7 @@ from fkl.basics.files import write_text
 from fkl.report.compare.cells import Cell
 from fkl.report.compare.statistics import LEVEL, half_width
 from fkl.report.compare.units import ONE_SPLIT, Unit
-from fkl.report.tables import escaped
+from fkl.report.latex import Column, Float, escaped
 from fkl.screen.messages import say
 from fkl.screen.tables import show_table
 
@@ -183,29 +183,15 @@ class Pivot:
         return f"{self.caption} {self.legend('markdown')}\n\n{table}\n"
 
     def latex(self) -> str:
-        """A float that wants booktabs, to be pasted."""
-        columns = "l" + "r" * len(self.datasets)
-        head = " & ".join(["method", *self._headings(r"$\times10^{{{}}}$", escaped)])
-        body = [
-            rf"{' & '.join([escaped(name), *cells])} \\" for name, cells in self._rows("latex", r"{\scriptsize$\pm$")
-        ]
-        if baselines := len(self._baseline_names):
-            body.insert(len(body) - baselines, r"\midrule")
-        lines = [
-            r"% \usepackage{booktabs}",
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{escaped(self.caption)} {self.legend('latex')}}}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            rf"{head} \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
+        """A float that wants booktabs, to be pasted; several where it is too wide for a line."""
+        rows = self._rows("latex", r"{\scriptsize$\pm$")
+        cells = zip(*(cells for _, cells in rows), strict=True)
+        headings = self._headings(r"$\times10^{{{}}}$", escaped)
+        columns = [Column("method", [escaped(name) for name, _ in rows])]
+        columns += [Column(name, [*column], number=True) for name, column in zip(headings, cells, strict=True)]
+        caption = f"{escaped(self.caption)} {self.legend('latex')}"
+        first_baseline = len(rows) - len(self._baseline_names)
+        return str(Float(columns, caption, self.metric.replace("_", "-"), ruled=(first_baseline,)))
 
     def html(self) -> list[tuple[str, list[str]]]:
         """For a page: the rows, best first, each with its name as it is, and its cells as HTML."""

@@ -58,6 +58,8 @@ OUTCOMES = (*COUNTED, FOLLOWS, EARLY, MISSING, TIME)
 
 FACTORS = (0.9, 1.1)
 """False numbers: the printed ones times these."""
+SHARES = ("as_described", "by_one_reading", "by_some_reading")
+"""Of cells that agree; each has the count with false numbers beside it."""
 
 
 @dataclass(frozen=True)
@@ -197,9 +199,9 @@ class Judged:
         """How many cells agree, and how many would if other numbers were printed: a row of `shares_table`."""
         outcomes = [outcome for _, outcome in self.outcomes]
         by_one = [cell.by(self.reading, self.builds_on) for cell in self.counted]
-        some = outcomes.count(ONE) + outcomes.count(OTHER)
-        wrong = [self._false(partial(_times, factor)) for factor in FACTORS]
-        elsewhere = self._false(self._of_others)
+        false = {f"times_{factor}": self._false(partial(_times, factor)) for factor in FACTORS}
+        false["another_methods"] = self._false(self._of_others)
+        unclear = outcomes.count(UNCLEAR) + outcomes.count(SPREAD)
         return {
             "paper": self.paper,
             "cells": len(self.counted),
@@ -207,21 +209,23 @@ class Judged:
             "by_one_reading": self.agree(self.reading),
             "reading": self.reading,
             "readings_tried": self.tried,
-            "by_some_reading": some,
-            "not": len(self.counted) - some,
+            "by_some_reading": outcomes.count(ONE) + outcomes.count(OTHER),
+            "not": outcomes.count(DIFFERENT),
+            "cannot_tell": unclear,
             "differ_by_one_reading": by_one.count(DIFFERS),
             "differ_by_chance": LEVEL * len(self.counted),
-            **{f"agree_if_times_{factor}": agree for factor, (agree, _) in zip(FACTORS, wrong, strict=True)},
-            "agree_if_another_methods": elsewhere[0],
-            "of_cells": elsewhere[1],
+            **{f"{share}_if_{null}": agree for null, (found, _) in false.items() for share, agree in found.items()},
+            "of_cells": false["another_methods"][1],
         }
 
     def agree(self, reading: str) -> int:
         """How many cells agree by one reading."""
         return sum(cell.by(reading, self.builds_on) == AGREES for cell in self.counted)
 
-    def _false(self, numbers: "Callable[[Cell], list[dict[str, float]]]") -> tuple[float, int]:
-        """How many cells would agree with false numbers, by the reading that is best then, and of how many.
+    def _false(self, numbers: "Callable[[Cell], list[dict[str, float]]]") -> tuple[dict[str, float], int]:
+        """How many cells would agree with false numbers, by `SHARES`, and of how many.
+
+        The one reading is the best one then.
 
         Parameters
         ----------
@@ -233,13 +237,16 @@ class Judged:
             for cell in self.counted
         ]
         of = [several for several in false if several]
-        agree = {
-            reading: sum(
-                sum(cell.by(reading, self.builds_on) == AGREES for cell in several) / len(several) for several in of
-            )
+
+        def count(agrees: "Callable[[Cell], bool]") -> float:
+            return sum(sum(map(agrees, several)) / len(several) for several in of)
+
+        by_reading = {
+            reading: count(lambda cell, reading=reading: cell.by(reading, self.builds_on) == AGREES)  # type: ignore[misc]
             for reading in self.readings
         }
-        return max(agree.values()), len(of)
+        some = count(lambda cell: AGREES in cell.verdicts.values())
+        return dict(zip(SHARES, (by_reading[AS_STATED], max(by_reading.values()), some), strict=True)), len(of)
 
     def _of_others(self, cell: Cell) -> list[dict[str, float]]:
         """What the paper prints of other methods: in the same setting, else on the same data in the same table."""

@@ -1,0 +1,93 @@
+"""LaTeX of tables: a real LaTeX compiles every one with booktabs alone, and none is wider than a line or page."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fkl.papers import PAPERS, paper_module
+from fkl.papers.printed import DEFAULT, grids, latex
+from fkl.papers.published import AS_STATED, Answer, beside, published
+from fkl.papers.verdicts import Judged
+from fkl.report.latex import LINE, Column, Float, escaped
+from fkl.report.tables import Table
+
+WIDTH = "a_b" * 9
+PAGE = r"\documentclass{article}\usepackage{booktabs}\begin{document}%s\end{document}"
+TOO_LARGE = re.compile("Overfull|Float too large|multiply defined|^!", re.MULTILINE)
+
+
+def answers(cell: dict[str, object]) -> list[Answer]:
+    """Ten replicates near the printed number; nothing on one data set."""
+    if cell["dataset"] == "wec":
+        return []
+    value = float(str(cell["value"]).strip("<>")) * (float(str(cell["unit"])) if str(cell["unit"])[:2] == "1e" else 1)
+    return [Answer.from_values("", value * pd.Series(np.linspace(0.95, 1.05, 10)), AS_STATED, 10)]
+
+
+def of_papers() -> dict[str, str]:
+    """LaTeX of every table with published numbers."""
+    made = {}
+    for paper in PAPERS:
+        module = paper_module(paper)
+        if not Path(module.__file__ or "").with_name("published.csv").exists():
+            continue
+        for number in module.TABLES:
+            cells = published(str(module.__file__), number)
+            if cells:
+                judged = Judged(paper, {number: beside(cells, answers)})
+                layout = getattr(module, "WIDE", {}).get(number, DEFAULT)
+                made[f"{paper}-{number}"] = latex(grids(judged, number, layout), module.TITLE, f"{paper}-{number}")
+    return made
+
+
+def others() -> dict[str, str]:
+    """Tables of long words, of many columns, and of many rows."""
+    words = pd.DataFrame(
+        {"method": [f"POF-MKL, eta=0.1, {WIDTH}", "B & C"], "why": ["# 100 % of x_1 ^ 2 " * 20, "{}\\"]}
+    )
+    columns = pd.DataFrame({"method": ["A"], **{f"data set {k}": [1000.5 * k] for k in range(30)}})
+    rows = pd.DataFrame({"method": [f"method {k}" for k in range(200)], "test mse": np.arange(200) / 7})
+    tables = {"words": pd.DataFrame(words), "columns": columns, "rows": rows, "nothing": rows[:0]}
+    return {name: Table(frame, f"Means of {name}, ± 95 % × 10⁻³").latex for name, frame in tables.items()}
+
+
+def test_a_papers_floats_are_split_by_metric_without_times() -> None:
+    made = of_papers()["pof_mkl-1"]
+    assert made.count(r"\begin{table}") == made.count(r"\centering") == made.count(r"\label{tab:pof_mkl-1-mse}") == 1
+    assert "run time" not in made and r"\textbf{" in made and r"{\scriptsize$\pm$" in made
+    assert "mean over 10 replicates and half of its 95 \\% interval" in made and "Not run: wec." in made
+    assert "POF-MKL & printed & 16.16 & 33.02 & " in made
+    assert "M=1, D=100 & ours & " in made
+    assert "run time" in of_papers()["graph_omkl-2"], "where there is nothing else"
+
+
+def test_what_does_not_fit_is_cut_into_parts_with_their_names() -> None:
+    columns = [Column("method", ["A", "B"]), *(Column(f"data {k}", ["1234.5", "2.0"], number=True) for k in range(20))]
+    parts = str(Float(columns, "Means.", "mine")).split(r"\begin{table}")[1:]
+    assert len(parts) > 1 and all("A & " in part and "B & " in part for part in parts)
+    assert [f"Part {k + 1} of {len(parts)}" in part for k, part in enumerate(parts)] == [True] * len(parts)
+    assert len({re.findall(r"\\label\{(.*)\}", part)[0] for part in parts}) == len(parts)
+    assert sum(part.count("1234.5") for part in parts) == 20
+    assert max(sum(column.width for column in columns[:1]), 0) < LINE
+    assert escaped("≤ 10⁻³") == r"$\le$ 10$^{-3}$"
+
+
+def test_latex_compiles_all_and_finds_nothing_too_wide(tmp_path: Path) -> None:
+    """All in one document, since the engine takes seconds to begin; its log says which table it is at."""
+    engine = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
+    if engine is None:
+        pytest.skip("no LaTeX on this machine: neither pdflatex nor tectonic")
+    tables = of_papers() | others()
+    body = "\n".join(f"\\typeout{{at {name}}}\n{text}\\clearpage" for name, text in tables.items())
+    (tmp_path / "all.tex").write_text(PAGE % body, encoding="utf-8")
+    arguments = ["-interaction=nonstopmode", "-halt-on-error"] if engine.endswith("pdflatex") else ["--keep-logs"]
+    done = subprocess.run([engine, *arguments, "all.tex"], cwd=tmp_path, capture_output=True, check=False)
+    log = (tmp_path / "all.log").read_text(errors="replace")
+    assert done.returncode == 0, log[-2000:]
+    assert [line for line in log.splitlines() if line.startswith("at ")] == [f"at {name}" for name in tables]
+    assert not [part[:2000] for part in log.split("\nat ") if TOO_LARGE.search(part)]
