@@ -1,6 +1,7 @@
 """Published numbers beside ours: one module a paper, with `table(number, runs)` and `figure(number, runs)`."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ import pandas as pd
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.basics.files import whole_file
 from fkl.papers.published import HIDDEN, wide
+from fkl.papers.verdicts import Judged
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
 from fkl.results.finished_runs import Collected, FinishedRun, collect
@@ -46,6 +48,15 @@ def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
     """A paper's table with the columns that it does not show; parameters and errors as for `write_table`."""
     module = _module_with(paper, number, "table", "TABLES")
     return made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
+
+
+def judge(paper: str, found: Collected) -> Judged:
+    """The cells of all tables of a paper that can be made from these runs, see `fkl.papers.printed.grids`."""
+    frames = {}
+    for number in paper_module(paper).TABLES:
+        with suppress(FklError):  # the line that says what to run first
+            frames[number] = make_frame(paper, number, found)
+    return Judged(paper, frames)
 
 
 def as_table(paper: str, number: str, frame: pd.DataFrame) -> Table:

@@ -20,12 +20,12 @@ from fkl.config import experiments
 from fkl.data.store import Store
 from fkl.papers.our_runs import of_a_paper
 from fkl.papers.published import KEY
+from fkl.papers.verdicts import DIFFERENT, EARLY, MISSING, OUTCOMES, ROWS, TIME, Cell, Judged, Mark, shares_table
 from fkl.report import markdown as prose
 from fkl.report.compare import Comparison, compare_runs
 from fkl.report.embedded_images import Picture, embedded
 from fkl.report.run_rows import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
-from fkl.report.verdicts import DIFFERENT, EARLY, MISSING, OUTCOMES, ROWS, TIME, Cell, Judged, Mark, shares_table
 from fkl.results.finished_runs import Collected, DivergedRun, FinishedRun, collect, legible
 from fkl.results.metrics import main_metric
 from fkl.screen.messages import warning

@@ -16,13 +16,7 @@ from fkl.config import experiments
 from fkl.papers import PAPERS, differences, paper_module
 from fkl.papers.published import AS_STATED, Answer, beside, rounding, wide
 from fkl.papers.published import published as read_published
-from fkl.report import markdown as prose
-from fkl.report.embedded_images import REDUCED, embedded
-from fkl.report.figures import COLOURS, spread_over
-from fkl.report.page import _typeset
-from fkl.report.run_rows import in_words
-from fkl.report.tables import Table, percent, word
-from fkl.report.verdicts import (
+from fkl.papers.verdicts import (
     DIFFERENT,
     EARLY,
     FOLLOWS,
@@ -36,6 +30,12 @@ from fkl.report.verdicts import (
     cells,
     shares_table,
 )
+from fkl.report import markdown as prose
+from fkl.report.embedded_images import REDUCED, embedded
+from fkl.report.figures import COLOURS, spread_over
+from fkl.report.page import _typeset
+from fkl.report.run_rows import in_words
+from fkl.report.tables import Table, percent, word
 
 VARIANT, BETTER = "as published", "half"
 BUILDS_ON = {BETTER: VARIANT}
