@@ -15,7 +15,7 @@ import click
 
 from fkl import __version__
 from fkl.basics.environment import variable
-from fkl.basics.errors import FklError, in_one_line, requires_extra
+from fkl.basics.errors import FklError, in_one_line, plural, requires_extra
 from fkl.screen.similar import did_you_mean
 
 if TYPE_CHECKING:
@@ -315,7 +315,15 @@ def data_list(format: str) -> None:
     from fkl.data import registry
     from fkl.screen.tables import show_table
 
-    show_table(registry.Listing._fields, registry.describe(_store()), format)
+    listings = registry.describe(_store())
+    if format != "table":
+        show_table(registry.Listing._fields, listings, format)
+        return
+    from fkl.screen.messages import say
+
+    show_table(["name", "files", "size", "what it is"], [one[:4] for one in listings], numbers=[2])
+    say("", f"Files lie in {_store().folder}; FKL_DATA names another folder.", "Those missing: fkl data fetch NAME.")
+    say("Where each lies, its rows and its licence: fkl data list --format=csv.")
 
 
 @data.command("describe", context_settings=AS_GIVEN)
@@ -347,12 +355,15 @@ def data_verify(names: tuple[str, ...]) -> None:
 
 def _tell(action: str, states: "Iterable[FileState]") -> None:
     """One line a file."""
+    from fkl.screen.messages import say
+
     wrong = 0
     for state in states:
-        print(f"{state.dataset:14} {state.file:48} {state.state} {state.detail}".rstrip())
+        mark = "✓" if state.state == "ok" else "✗"
+        say(f"{mark} {state.dataset:14} {state.state:9} {state.file}  {state.detail}".rstrip())
         wrong += state.state != "ok"
     if wrong:
-        raise FklError(f"data {action}: {wrong} files are not as they should be")
+        raise FklError(f"data {action}: {plural(wrong, 'file')} not as they should be")
 
 
 @commands.group(cls=Actions, subcommand_metavar="init DIR --sites K [KEY=VALUE ...]")

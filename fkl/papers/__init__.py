@@ -9,13 +9,14 @@ from typing import TypeVar
 
 import pandas as pd
 
-from fkl.basics.errors import FklError, in_one_line, require
+from fkl.basics.errors import FklError, in_one_line
 from fkl.basics.files import whole_file
 from fkl.papers.published import HIDDEN, wide
 from fkl.papers.verdicts import Judged
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
 from fkl.results.finished_runs import Collected, FinishedRun, collect
+from fkl.screen.similar import did_you_mean
 
 Made = TypeVar("Made")
 
@@ -145,7 +146,9 @@ def differences(module: ModuleType) -> str:
 
 def paper_module(paper: str) -> ModuleType:
     """Module of a paper, with TITLE, TABLES, FIGURES, `table`, and `figure` where there is one."""
-    require(paper in PAPERS, "paper", paper, f"one of {', '.join(PAPERS)}")
+    if paper not in PAPERS:
+        near = did_you_mean(paper, PAPERS, f"papers: {', '.join(PAPERS)}")
+        raise FklError(f"{in_one_line(paper)}: no such paper", help=near)
     return import_module(f"fkl.papers.{paper}")
 
 
@@ -153,5 +156,7 @@ def _module_with(paper: str, number: str, what: str, numbers: str) -> ModuleType
     """Module of a paper that has this table or figure."""
     module = paper_module(paper)
     choices = getattr(module, numbers)
-    require(number in choices, what, f"{paper}/{number}", "one of " + ", ".join(f"{paper}/{one}" for one in choices))
+    if number not in choices:
+        there = ", ".join(f"{paper}/{one}" for one in choices) or "none"
+        raise FklError(f"{in_one_line(f'{paper}/{number}')}: no such {what}", help=[f"{what}s of this paper: {there}"])
     return module

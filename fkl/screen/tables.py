@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from fkl.screen.messages import console
+from fkl.screen.messages import console, styled
 
 FORMATS = ("table", "markdown", "csv", "json")
 
@@ -53,5 +53,5 @@ def _for_terminal(headings: Sequence[str], rows: Sequence[Sequence[object]], num
     for at, heading in enumerate(headings):
         table.add_column(Text(heading), justify="right" if at in numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text.from_ansi(str(cell)) for cell in row))
+        table.add_row(*(styled(str(cell)) for cell in row))
     return table
