@@ -265,13 +265,27 @@ def run(
     run_single(config, words, verbose, quiet)
 
 
-@commands.command(context_settings=AS_GIVEN)
+@commands.command(options_metavar="[-m] [--engines]")
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
-def plan(words: tuple[str, ...]) -> None:
-    """What a run would take, by its first rounds: memory, arithmetic, messages, seconds on each engine."""
-    from fkl.runs.forecast import plan
+@click.option("-m", "--multirun", is_flag=True, help="Of every combination of comma-separated values.")
+@click.option("--engines", is_flag=True, help="Measure all engines; takes a minute where JAX compiles.")
+def plan(words: tuple[str, ...], multirun: bool, engines: bool) -> None:
+    """What a run would take, by its first rounds, or with -m a sweep: time, memory, disk, messages."""
+    from fkl.screen.messages import say
 
-    print(plan(words))
+    if not multirun:
+        from fkl.runs.forecast import plan
+
+        say(*plan(words, engines))
+        return
+    if engines:
+        raise FklError("--engines and -m: must be one of these")
+    from fkl.screen.tables import show_table
+    from fkl.sweeps.plan import plan_sweep
+
+    lines, rows = plan_sweep(words)
+    say(*lines, "")
+    show_table(["of these", "runs", "one", "all"], rows, numbers=[1, 2, 3])
 
 
 @commands.command("list")
