@@ -412,11 +412,12 @@ def predict(run: str, rows: str, client: str | None, replicate: int | None, out:
 
 @commands.command(context_settings=AS_GIVEN)
 @click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
-def table(words: tuple[str, ...]) -> None:
-    """A paper's table beside ours, for example pof_mkl/1."""
+@_format
+def table(words: tuple[str, ...], format: str) -> None:
+    """A paper's table as it is printed, ours below the published numbers, for example pof_mkl/1."""
     from fkl.papers import write_table
 
-    print(write_table(*_paper_and_number("table", words), Path("outputs")))
+    write_table(*_paper_and_number("table", words), Path("outputs"), format)
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -471,11 +472,13 @@ def report() -> None:
 
 @commands.command(context_settings=AS_GIVEN)
 @click.argument("words", nargs=-1, metavar="fdskl [KEY=VALUE ...]")
-def audit(words: tuple[str, ...]) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Also show all columns of the table.")
+@_format
+def audit(words: tuple[str, ...], verbose: bool, format: str) -> None:
     """Which share of others' features each of its masks lets an attacker have."""
     from fkl.papers.fdskl.audit import write_audit
 
-    print(write_audit([*words], Path("outputs")))
+    write_audit([*words], Path("outputs"), verbose, format)
 
 
 @commands.command("bench")

@@ -71,6 +71,12 @@ class Table:
         body = self._rendered("latex_booktabs")
         return f"% {self.title}\n\\begin{{table}}\n\\caption{{{escaped(self.title)}}}\n{body}\n\\end{{table}}\n"
 
+    def as_text(self, format: str) -> str:
+        """The table alone, for a pipe: "markdown", "csv" or "json"."""
+        if format == "json":
+            return f"{self.frame.to_json(orient='records', force_ascii=False, indent=1)}\n"
+        return self.csv if format == "csv" else self.markdown
+
     def write(self, path: Path) -> list[Path]:
         """Write `path`.csv, .md and .tex, and name them."""
         texts = {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex}
