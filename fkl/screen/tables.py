@@ -85,8 +85,10 @@ def _longest_word(headings: Sequence[str], rows: Sequence[Sequence[object]], col
 def _for_terminal(headings: Sequence[str], rows: Sequence[Sequence[object]], numbers: Sequence[int]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for at, heading in enumerate(headings):
-        side = "right" if at in numbers else "left"
-        table.add_column(Text(heading), justify=side, overflow="fold", min_width=_longest_word(headings, rows, at))
+        longest = _longest_word(headings, rows, at)
+        table.add_column(
+            Text(heading), justify="right" if at in numbers else "left", overflow="fold", min_width=longest
+        )
     for row in rows:
         table.add_row(*(styled(str(cell)) for cell in row))
     return table
