@@ -9,12 +9,16 @@ import struct
 import subprocess
 import sys
 import termios
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import SMALL
 from rich.cells import cell_len
+from rich.console import Console
+
+from fkl.screen.tables import show_table
 
 ROWS, COLUMNS = 24, 80
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07)")
@@ -131,3 +135,20 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 1 << 16)
     except OSError:  # what Linux says of a terminal that nobody writes to any more
         return b""
+
+
+def test_a_table_that_is_too_wide_is_cut_at_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first column begins each part; words stay whole."""
+    stream = StringIO()
+    monkeypatch.setattr("fkl.screen.tables.console", lambda _: Console(file=stream, width=30))
+    show_table(["method", "first", "second", "third"], [["POF-MKL", "1" * 10, "2" * 10, "3" * 10]], numbers=[1, 2, 3])
+    lines = [line.split() for line in stream.getvalue().splitlines()]
+    assert [line for line in lines if line and "─" not in line[0]] == [
+        ["method", "first"],
+        ["POF-MKL", "1" * 10],
+        ["method", "second"],
+        ["POF-MKL", "2" * 10],
+        ["method", "third"],
+        ["POF-MKL", "3" * 10],
+    ]
+    assert max(map(cell_len, stream.getvalue().splitlines())) <= 30
