@@ -52,13 +52,15 @@ def show_grids(title: str, judged: Judged, table: str, grids: list[Grid], unobta
 def verdict(judged: Judged, table: str) -> str:
     """One sentence: how many numbers of a table come out as described, of how many that were run.
 
-    All points of a curve are one number here, as they have one verdict.
+    All points of a curve have one verdict, and are counted once.
     """
     marks = judged.tally(table)
     counted = [cell for cell, mark in judged.outcomes if cell.table == table and mark in COUNTED]
     if not counted:
         if EARLY in marks:
             return "No verdict: our runs have fewer replicates than the paper's."
+        if {*marks} <= {MISSING}:
+            return "No verdict: nothing was run."
         return "No verdict: run times alone." if {*marks} <= {TIME, MISSING} else "No verdict: nothing to compare."
     described = sum(cell.by(AS_STATED, judged.builds_on) == AGREES for cell in counted)
     some = sum(AGREES in cell.verdicts.values() for cell in counted)
@@ -69,7 +71,8 @@ def verdict(judged: Judged, table: str) -> str:
         "cannot be told": len(counted) - some - differ,
     }
     others = "; ".join(f"{count} {words}" for words, count in rest.items() if count)
-    first = f"{described} of {plural(len(counted), 'number')} that were run come out as described"
+    what = "curve" if all(cell.rows["curve"].ne("").all() for cell in counted) else "number"
+    first = f"{described} of {plural(len(counted), what)} that were run come out as described"
     return f"{first}{'; ' * bool(others)}{others}."
 
 
@@ -89,7 +92,8 @@ def _legend(judged: Judged, grids: list[Grid]) -> Iterator[str]:
     """What the marks mean that are there."""
     marks = {cell.mark: None for grid in grids for cell in grid.all_cells if cell.ours and cell.mark is not None}
     words = [f"{mark.sign} {mark.words}" for mark in marks if mark != TIME]
-    yield "published, and ours below it" + "".join(f" · {one}" for one in words)
+    if any(cell.ours for grid in grids for cell in grid.all_cells):
+        yield "published, and ours below it" + "".join(f" · {one}" for one in words)
     if any(mark in COUNTED for mark in marks) and judged.reading != AS_STATED:
         yield f"the one reading is “{judged.reading}”: all readings are in the files"
 
