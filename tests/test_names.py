@@ -29,7 +29,7 @@ SLIPS = {
         "did you mean diabetes? all of them: fkl list dataset",
     ),
     "+experiment=nope": ("experiment=nope: no such choice", "there are coke/..., "),
-    "+experiment=pof_mkl/tabel1": ("experiment/pof_mkl=tabel1: no such choice", "did you mean table1?"),
+    "+experiment=pof_mkl/tabel1": ("experiment=pof_mkl/tabel1: no such choice", "did you mean pof_mkl/table1"),
     "+as_published=nope": ("as_published=nope: no such choice", "all of them: fkl list as_published"),
     "+pof_mkl/row=nope": ("pof_mkl/row=nope: no such choice", None),
     "algo.nope=1": ("algo.nope: no such key", "keys there: M, "),

@@ -15,7 +15,7 @@ import click
 
 from fkl import __version__
 from fkl.basics.environment import variable
-from fkl.basics.errors import FklError, in_one_line, requires_extra
+from fkl.basics.errors import FklError, in_one_line, plural, requires_extra
 from fkl.screen.similar import did_you_mean
 
 if TYPE_CHECKING:
@@ -267,13 +267,27 @@ def run(
     run_single(config, words, verbose, quiet)
 
 
-@commands.command(context_settings=AS_GIVEN)
+@commands.command(options_metavar="[-m] [--engines]")
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
-def plan(words: tuple[str, ...]) -> None:
-    """What a run would take, by its first rounds: memory, arithmetic, messages, seconds on each engine."""
-    from fkl.runs.forecast import plan
+@click.option("-m", "--multirun", is_flag=True, help="Of every combination of comma-separated values.")
+@click.option("--engines", is_flag=True, help="Measure all engines; takes a minute where JAX compiles.")
+def plan(words: tuple[str, ...], multirun: bool, engines: bool) -> None:
+    """What a run would take, by its first rounds, or with -m a sweep: time, memory, disk, messages."""
+    from fkl.screen.messages import say
 
-    print(plan(words))
+    if not multirun:
+        from fkl.runs.forecast import plan
+
+        say(*plan(words, engines))
+        return
+    if engines:
+        raise FklError("--engines and -m: must be one of these")
+    from fkl.screen.tables import show_table
+    from fkl.sweeps.plan import plan_sweep
+
+    lines, rows = plan_sweep(words)
+    say(*lines, "")
+    show_table(["of these", "runs", "one", "all"], rows, numbers=[1, 2, 3])
 
 
 @commands.command("list")
@@ -317,7 +331,15 @@ def data_list(format: str) -> None:
     from fkl.data import registry
     from fkl.screen.tables import show_table
 
-    show_table(registry.Listing._fields, registry.describe(_store()), format)
+    listings = registry.describe(_store())
+    if format != "table":
+        show_table(registry.Listing._fields, listings, format)
+        return
+    from fkl.screen.messages import say
+
+    show_table(["name", "files", "size", "what it is"], [one[:4] for one in listings], numbers=[2])
+    say("", f"Files lie in {_store().folder}; FKL_DATA names another folder.", "Those missing: fkl data fetch NAME.")
+    say("Where each lies, its rows and its licence: fkl data list --format=csv.")
 
 
 @data.command("describe", context_settings=AS_GIVEN)
@@ -349,12 +371,15 @@ def data_verify(names: tuple[str, ...]) -> None:
 
 def _tell(action: str, states: "Iterable[FileState]") -> None:
     """One line a file."""
+    from fkl.screen.messages import say
+
     wrong = 0
     for state in states:
-        print(f"{state.dataset:14} {state.file:48} {state.state} {state.detail}".rstrip())
+        mark = "✓" if state.state == "ok" else "✗"
+        say(f"{mark} {state.dataset:14} {state.state:9} {state.file}  {state.detail}".rstrip())
         wrong += state.state != "ok"
     if wrong:
-        raise FklError(f"data {action}: {wrong} files are not as they should be")
+        raise FklError(f"data {action}: {plural(wrong, 'file')} not as they should be")
 
 
 @commands.group(cls=Actions, subcommand_metavar="init DIR --sites K [KEY=VALUE ...]")
@@ -389,11 +414,12 @@ def predict(run: str, rows: str, client: str | None, replicate: int | None, out:
 
 @commands.command(context_settings=AS_GIVEN)
 @click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
-def table(words: tuple[str, ...]) -> None:
-    """A paper's table beside ours, for example pof_mkl/1."""
+@_format
+def table(words: tuple[str, ...], format: str) -> None:
+    """A paper's table as it is printed, ours below the published numbers, for example pof_mkl/1."""
     from fkl.papers import write_table
 
-    print(write_table(*_paper_and_number("table", words), Path("outputs")))
+    write_table(*_paper_and_number("table", words), Path("outputs"), format)
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -449,11 +475,13 @@ def report(single: bool) -> None:
 
 @commands.command(context_settings=AS_GIVEN)
 @click.argument("words", nargs=-1, metavar="fdskl [KEY=VALUE ...]")
-def audit(words: tuple[str, ...]) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Also show all columns of the table.")
+@_format
+def audit(words: tuple[str, ...], verbose: bool, format: str) -> None:
     """Which share of others' features each of its masks lets an attacker have."""
     from fkl.papers.fdskl.audit import write_audit
 
-    print(write_audit([*words], Path("outputs")))
+    write_audit([*words], Path("outputs"), verbose, format)
 
 
 @commands.command("bench")

@@ -142,6 +142,10 @@ def comments(group: str, name: str) -> dict[str, str]:
 def not_known(path: str, names: Iterable[str]) -> FklError:
     """The error about a choice GROUP/NAME that does not exist, with the names that are like it."""
     group, _, name = path.rpartition("/")
+    if group.startswith(f"{experiments.GROUP}/"):  # whose names have their paper before them
+        group, name = experiments.GROUP, path.removeprefix(f"{experiments.GROUP}/")
+        names = [one for paper in experiments.files() for one in experiments.experiments(paper)]
+        return FklError(f"{group}={name}: no such choice", help=did_you_mean(name, names, f"all: fkl list {group}"))
     there = sorted(names) or [f"{one}/..." for one in sorted(experiments.groups_in(group))]
     if group in (*GROUPS, "as_published"):
         where = f"all of them: fkl list {group}"

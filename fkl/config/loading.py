@@ -69,6 +69,9 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     label, kernels = nodes["algo"].label, nodes["kernels"]
     if getattr(nodes["algo"], "uses_kernels", True):
         require(kernels is not None, "kernels", None, f"kernels for {label}, for example kernels=rbf")
+        if hasattr(nodes["algo"], "require_fits"):
+            with key_prefix("algo"):
+                nodes["algo"].require_fits(kernels)
     else:
         given = type(kernels).__name__
         require(kernels is None, "kernels", given, f"left out, as by ~kernels: {label} uses none")

@@ -190,6 +190,8 @@ class Algorithm(Protocol):
     A class may say ``idle: ClassVar = FEATURE_KEYS``, or which other keys outside `algo` change none of its numbers:
     runs that differ in nothing else are then one. Where a state grows faster than the number of features, a method
     ``needs(dictionary, problem) -> int`` says how many bytes a replicate takes at least, before anything is played.
+    Where keys have to fit the kernels, as M has to be at most N, ``require_fits(kernels)`` raises BadValue unless they
+    do; it is called before data are read.
 
     Engines tell from facts that a class may state if they can play it: ``compiled_only: ClassVar = True`` where its
     loops exist only compiled, ``not_traceable: ClassVar[str] = ""`` where JAX can trace its rounds, or why not, and

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import yaml
 
 from fkl import conf_folder
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError, in_one_line
+from fkl.screen.similar import did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,13 +47,17 @@ class Dataset(Protocol):
 
 
 class Listing(NamedTuple):
-    """One line of ``fkl data list``."""
+    """What ``fkl data list`` tells of a data set.
+
+    `files` is ✓ where all are at hand; `found` is where they lie, or what is missing.
+    """
 
     name: str
+    files: str
+    size: str
     title: str
     shape: str
     found: str
-    size: str
     licence: str
 
 
@@ -81,11 +86,12 @@ def node(name: str) -> dict[str, Any]:
 
     Raises
     ------
-    BadValue
+    FklError
         If there is none of this name.
     """
     known = names()
-    require(name in known, "dataset", name, f"one of {', '.join(known)}")
+    if name not in known:
+        raise FklError(f"{in_one_line(name)}: no such data set", help=did_you_mean(name, known, "all: fkl data list"))
     return {key: deepcopy(value) for key, value in _yaml_content(name).items() if key != "defaults"}
 
 
@@ -101,7 +107,7 @@ def dataset(name: str, **keys: Any) -> Dataset:
 
     Raises
     ------
-    BadValue
+    FklError
         If there is none of this name, or a key cannot have this value.
     """
     values = node(name) | keys
@@ -121,14 +127,16 @@ def describe(store: "Store") -> list[Listing]:
         paths = [store.find(file) for file in one.files]
         missing = sum(path is None for path in paths)
         if not one.files:
-            found, size = "dataset.path" if hasattr(type(one), "fingerprint") else "built in", "-"
+            found = files = "dataset.path" if hasattr(type(one), "fingerprint") else "built in"
+            size = "-"
         else:
             size = f"{sum(sizes) / 1e6:.1f} MB" if len(sizes) == len(paths) else "unknown"
             if missing:
+                files = "missing" if missing == len(paths) else f"{len(paths) - missing} of {len(paths)}"
                 found = "missing" if missing == len(paths) else f"missing {missing} of {len(paths)} files"
             else:
-                found = ", ".join(sorted({str(path.parent) for path in paths if path is not None}))
-        listings.append(Listing(one.name, one.title, one.shape, found, size, one.licence))
+                files, found = "✓", ", ".join(sorted({str(path.parent) for path in paths if path is not None}))
+        listings.append(Listing(one.name, files, size, one.title, one.shape, found, one.licence))
     return listings
 
 
@@ -139,7 +147,7 @@ def fetch(names: list[str], store: "Store") -> Iterator[FileState]:
 
     Raises
     ------
-    BadValue
+    FklError
         If a name is unknown.
     """
     for file in _files_of_sets(names):
@@ -160,7 +168,7 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
 
     Raises
     ------
-    BadValue
+    FklError
         If a name is unknown.
     """
     for file in _files_of_sets(names):

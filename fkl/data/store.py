@@ -134,8 +134,9 @@ class Store:
             target = folder / file.archive
             partial.replace(target)
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise FklError(f"could not fetch {url}: {reason}; {self._how_to_get(file)}") from error
+            what = " or ".join(dict.fromkeys((file.archive, file.name)))
+            instead = f"put {what} into {folder}, or try {file.instead}"
+            raise FklError(f"could not fetch {url}: {_why(error)}; {instead}") from error
         finally:
             with suppress(OSError):  # it is not there after success, and its folder may not be one
                 partial.unlink()
@@ -189,6 +190,18 @@ class Store:
             f"{file.dataset}: {file.name} is not in {self.folder} (looked for {file.dataset}/{file.name} and "
             f"{file.name}, also with {', '.join(OPENERS)}{archive}); {source}, or try {file.instead}"
         )
+
+
+def _why(error: Exception) -> str:
+    """Why a download failed, in a few words."""
+    import requests
+
+    if isinstance(error, requests.ConnectionError | requests.Timeout):
+        return "no connection"
+    answered = getattr(getattr(error, "response", None), "status_code", None)
+    if answered is not None:
+        return f"the server answers {answered}"
+    return " ".join(str(getattr(error, "strerror", None) or error).split())[:200]
 
 
 def _check_to_the_end(path: Path, file: DataFile, where: str) -> None:

@@ -7,44 +7,63 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
+import click
 import pandas as pd
 
-from fkl.basics.errors import FklError, in_one_line, require
+from fkl.basics.errors import FklError, in_one_line
 from fkl.basics.files import whole_file, write_text
 from fkl.papers.printed import DEFAULT, grids, latex
 from fkl.papers.published import HIDDEN, wide
+from fkl.papers.shown import show_grids
 from fkl.papers.verdicts import Judged
 from fkl.report.figures import rendered
 from fkl.report.tables import Table
 from fkl.results.finished_runs import Collected, FinishedRun, collect
+from fkl.screen.messages import say
+from fkl.screen.similar import did_you_mean
+from fkl.screen.tables import show_table
 
 Made = TypeVar("Made")
 
 PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "fomd_oms", "fed_poe", "dekrr", "frontier")
 
 
-def write_table(paper: str, number: str, outputs: Path) -> str:
-    """Make a paper's table from the finished runs, and say where it lies.
+def write_table(paper: str, number: str, outputs: Path, format: str = "table") -> None:
+    """Make a paper's table from the finished runs, print it, and write its files.
 
     Parameters
     ----------
     paper, number : str
     outputs : Path
         Runs are read below it, tables written to tables/<paper>/.
+    format : str
+        One of `fkl.screen.tables.FORMATS`: "table" is as the paper prints it, the others have all readings.
 
     Raises
     ------
     fkl.basics.errors.FklError
         When there is no such paper or table, or no run for any of its cells.
     """
+    module = _module_with(paper, number, "table", "TABLES")
     found = collect(outputs)
     try:
-        make_frame(paper, number, found)
         judged = judge(paper, found)
-        table = as_table(paper, number, judged.frames[number])
+        frame = judged.frames[number] if number in judged.frames else make_frame(paper, number, found)
     finally:
         found.warn()
-    return f"{table.markdown}\nfiles: {', '.join(map(str, save_table(table, paper, number, outputs, judged)))}"
+    table = as_table(paper, number, frame)
+    files = save_table(table, paper, number, outputs, judged)
+    if format != "table":
+        print(table.as_text(format), end="")
+        return
+    layout = getattr(module, "WIDE", {}).get(number, DEFAULT)
+    if shown := grids(judged, number, layout):
+        show_grids(table.title, judged, number, shown, getattr(module, "UNOBTAINABLE", {}))
+    else:
+        say(click.style(table.title, bold=True), "")
+        show_table(table.headings, table.rows, numbers=[at for at, numeric in enumerate(table.numeric) if numeric])
+    names = ", ".join(file.name for file in files)
+    say(click.style(f"files: {files[0].parent}: {names}", dim=True))
 
 
 def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
@@ -162,7 +181,9 @@ def differences(module: ModuleType) -> str:
 
 def paper_module(paper: str) -> ModuleType:
     """Module of a paper, with TITLE, TABLES, FIGURES, `table`, and `figure` where there is one."""
-    require(paper in PAPERS, "paper", paper, f"one of {', '.join(PAPERS)}")
+    if paper not in PAPERS:
+        near = did_you_mean(paper, PAPERS, f"papers: {', '.join(PAPERS)}")
+        raise FklError(f"{in_one_line(paper)}: no such paper", help=near)
     return import_module(f"fkl.papers.{paper}")
 
 
@@ -170,5 +191,7 @@ def _module_with(paper: str, number: str, what: str, numbers: str) -> ModuleType
     """Module of a paper that has this table or figure."""
     module = paper_module(paper)
     choices = getattr(module, numbers)
-    require(number in choices, what, f"{paper}/{number}", "one of " + ", ".join(f"{paper}/{one}" for one in choices))
+    if number not in choices:
+        there = ", ".join(f"{paper}/{one}" for one in choices) or "none"
+        raise FklError(f"{in_one_line(f'{paper}/{number}')}: no such {what}", help=[f"{what}s of this paper: {there}"])
     return module

@@ -88,6 +88,12 @@ class Table:
         """Contents of its files, by suffix."""
         return {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex}
 
+    def as_text(self, format: str) -> str:
+        """The table alone, for a pipe: "markdown", "csv" or "json"."""
+        if format == "json":
+            return f"{self.frame.to_json(orient='records', force_ascii=False, indent=1)}\n"
+        return self.csv if format == "csv" else self.markdown
+
     def write(self, path: Path, latex: str = "") -> list[Path]:
         """Write `path`.csv, .md and .tex, and name them; this LaTeX instead of its own, where there is some."""
         texts = self.texts | ({".tex": latex} if latex else {})

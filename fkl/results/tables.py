@@ -54,10 +54,22 @@ def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | 
 
 
 def summary_columns(experiment: Experiment) -> list[str]:
-    """What the columns of a run's summary will be, from the first round of one replicate."""
+    """What the columns of a run's summary will be."""
+    return [str(name) for name in _first_records(experiment).summary]
+
+
+def cells_written(experiment: Experiment) -> int:
+    """How many cells the tables of a run will have."""
+    first, R = _first_records(experiment), experiment.replicates
+    rows = (experiment.problem.rounds, len(first.clients), 1)
+    widths = (frame.shape[1] for frame in (first.rounds, first.clients, first.summary))
+    return R * sum(row * width for row, width in zip(rows, widths, strict=True))
+
+
+def _first_records(experiment: Experiment) -> Records:
+    """The tables of the first round of one replicate."""
     short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
-    records = _records_of_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
-    return [str(name) for name in records.summary]
+    return _records_of_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
 
 
 class Tables:

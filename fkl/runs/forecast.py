@@ -1,7 +1,7 @@
 """What a run would take: memory, arithmetic, messages and time, from its first rounds, before it is done."""
 
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from io import StringIO
@@ -9,21 +9,24 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from tabulate import tabulate
 
-from fkl.basics.errors import key_prefix
-from fkl.basics.memory import limited_to_free_memory, peak_bytes, shown_bytes
-from fkl.config import ENGINES, engine, load
+from fkl.basics.errors import key_prefix, plural
+from fkl.basics.memory import limited_to_free_memory, peak_bytes
+from fkl.config import ENGINES, Run, engine, load
 from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.memory_fit import rehearse
 from fkl.kernels.threads import at_most
+from fkl.results.tables import cells_written
 from fkl.runs.prepare import prepare
+from fkl.screen.units import bytes_of, number, seconds
 from fkl.wire.ledger import ON_WIRES
 
 ROUNDS = 5
 """Rounds that are played with one replicate; the first may set something up, and is slower."""
 ENOUGH_S = 2.0
+OF_A_CELL, OF_PICTURES = 9, 250_000
+"""Bytes on disk: of a cell of a CSV on average, and of a run's pictures."""
 OF_AN_ANGLE = 6
 """Operations besides the projection: a sine, a cosine, and each multiplied and added."""
 
@@ -71,15 +74,91 @@ class Counting:
         return counted
 
 
-def plan(words: tuple[str, ...]) -> str:
-    """Tell what ``fkl run`` would take with these words.
+@dataclass(frozen=True)
+class Forecast:
+    """What a run would take.
+
+    Parameters
+    ----------
+    name, size : str
+        Its method and data set, and how large it is.
+    engines : dict of str to (float, str)
+        Seconds of all replicates on each engine, and a remark on them.
+    replicates, together : int
+        How many there are, and how many of them run at once.
+    memory : int
+        Bytes that a replicate needs at most besides the data.
+    messages, sent, angles, operations : float
+        Messages and bytes of all replicates; angles whose sine and cosine are taken, and operations for them.
+    disk : float
+        Bytes of the run's files.
+    said : str
+        What the data set tells of itself.
+    """
+
+    name: str
+    size: str
+    engines: dict[str, tuple[float, str]]
+    replicates: int
+    together: int
+    memory: int
+    messages: float
+    sent: float
+    angles: float
+    operations: float
+    disk: float
+    said: str
+
+    @property
+    def seconds(self) -> float:
+        """On the engine that was measured first, the run's own."""
+        return next(iter(self.engines.values()))[0]
+
+    def of(self, replicates: int) -> "Forecast":
+        """The same of another number of replicates."""
+        share = replicates / self.replicates
+        engines = {name: (share * expected, how) for name, (expected, how) in self.engines.items()}
+        return replace(self, engines=engines, replicates=replicates, disk=share * self.disk)
+
+    def lines(self) -> list[str]:
+        """What `fkl plan` prints."""
+        times = [f"about {seconds(expected)} with engine={name}{how}" for name, (expected, how) in self.engines.items()]
+        if len(times) > 1:
+            quickest = min(self.engines, key=lambda name: self.engines[name][0])
+            times.append(f"quickest: engine={quickest}")
+        rows = {
+            "size": [self.size],
+            "time": times,
+            "memory": [f"{bytes_of(self.memory)} a replicate at most, besides the data; {self.together} at once"],
+            "disk": [f"about {bytes_of(self.disk)}"],
+            "sent": [f"{_amount(self.messages)} messages, {bytes_of(self.sent)}"],
+            "features": [f"{_amount(self.operations)} operations for {_amount(self.angles)} cosines and sines"],
+        }
+        return [self.name, *(
+            f"  {label * (at == 0):9} {words}" for label, several in rows.items() for at, words in enumerate(several)
+        )]  # fmt: skip
+
+
+def plan(words: tuple[str, ...], every_engine: bool = False) -> list[str]:
+    """Lines that tell what ``fkl run`` would take with these words; parameters and errors as for `forecast`."""
+    found = forecast(load(compose(*words)), every_engine)
+    return [*found.said.splitlines(), *found.lines()]
+
+
+def forecast(run: Run, every_engine: bool = False) -> Forecast:
+    """Measure the first rounds of a run.
+
+    Parameters
+    ----------
+    run : Run
+    every_engine : bool
+        Whether all engines that are installed are measured, not the run's own alone.
 
     Raises
     ------
     fkl.basics.errors.FklError
         Whatever the run itself would refuse.
     """
-    run = load(compose(*words))
     said, samples, peaks = StringIO(), list[Sample](), list[int]()
 
     def measured() -> tuple[int, int]:
@@ -93,28 +172,45 @@ def plan(words: tuple[str, ...]) -> str:
         samples.append(sample := first_rounds(experiment, threads))
         return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
 
+    own = run.settings.engine
+    names = [own, *(name for name in ENGINES if every_engine and name != own)]
     with limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
         experiment = prepare(run)
-        # Bytes that a replicate needs at most besides its data, and how many would run together
         together = experiment.task.replicates_at_once(measured)
         peak = peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1))
-        able = [one for one in map(engine, ENGINES) if one.can_play(run) is None and find_spec(one.library)]
+        able = [one for one in map(engine, names) if one.can_play(run) is None and find_spec(one.library)]
         told = {one.name: one.forecast(experiment, run.settings.threads, sampled) for one in able}
-    engines, known = {name: expected for name, expected in told.items() if expected is not None}, samples[0]
-    times = experiment.problem.rounds / known.rounds * experiment.replicates
-    together = min(run.settings.chunk or together, experiment.replicates)
-    flops = known.angles * times * (2 * experiment.problem.dimension + OF_AN_ANGLE)
-    table = [
-        (
-            "memory",
-            f"{shown_bytes(peak)} a replicate at most besides the data, {together} together of {experiment.replicates}",
-        ),
-        ("random features", f"{flops:.3g} operations, for {known.angles * times:.3g} angles"),
-        ("messages", f"{known.messages * times:.6g}, {shown_bytes(int(known.size * times))}"),
-        *((f"engine={name}", f"about {seconds:.3g} s{how}") for name, (seconds, how) in engines.items()),
-    ]
-    best = min(engines, key=lambda name: engines[name][0])
-    return f"{said.getvalue()}{tabulate(table, tablefmt='plain')}\nit would take engine={best}"
+        known = samples[0] if samples else first_rounds(experiment, run.settings.threads)
+        # An engine that tells nothing of itself takes as long as these rounds
+        told[own] = told[own] or (sampled(experiment, run.settings.threads), "")
+        cells = cells_written(experiment)
+    problem = experiment.problem
+    times = problem.rounds / known.rounds * experiment.replicates
+    return Forecast(
+        name=f"{run.algo.label} on {run.dataset.name}",
+        size=" · ".join([
+            plural(problem.clients, "client"), plural(problem.rounds, "round"),
+            plural(problem.dimension, "feature"), plural(experiment.replicates, "replicate"),
+        ]),
+        engines={name: expected for name, expected in told.items() if expected is not None},
+        replicates=experiment.replicates,
+        together=min(run.settings.chunk or together, experiment.replicates),
+        memory=peak,
+        messages=known.messages * times,
+        sent=known.size * times,
+        angles=known.angles * times,
+        operations=known.angles * times * (2 * problem.dimension + OF_AN_ANGLE),
+        disk=cells * OF_A_CELL + OF_PICTURES,
+        said=said.getvalue(),
+    )  # fmt: skip
+
+
+def _amount(value: float) -> str:
+    """A large number in words."""
+    for name, size in {"trillion": 1e12, "billion": 1e9, "million": 1e6}.items():
+        if value >= size:
+            return f"{number(value / size)} {name}"
+    return f"{value:,.0f}"
 
 
 def first_rounds(experiment: Experiment, threads: int | None) -> Sample:

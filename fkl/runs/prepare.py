@@ -11,7 +11,7 @@ from fkl.engines.memory_fit import kinds_sent
 from fkl.kernels.around_median import AroundMedian
 from fkl.tasks import task_of
 from fkl.tasks.participants import require_rounds
-from fkl.tasks.run_samples import topology_of_run
+from fkl.tasks.run_samples import require_topology, topology_of_run
 
 
 def prepare(run: Run) -> Experiment:
@@ -21,17 +21,18 @@ def prepare(run: Run) -> Experiment:
     fits = kind.of_features == getattr(run.partition, "of_features", False)
     require(fits, "partition", type(run.partition).__name__, f"{wanted} for {run.algo.label}")
     require_rounds(run, kind.of_rounds)
+    require_topology(run)
+    changing = run.conditions.get("links")
+    if changing is not None:
+        given = type(changing).__name__
+        require(run.topology is not None, "links", given, f"null: {run.algo.label} has no graph of agents")
+        allowed = f"null for {run.algo.label}, whose agents tell once what has to be heard"
+        require(not getattr(run.algo, "told_once", False), "links", given, allowed)
     task = kind.of(run)
     topology = topology_of_run(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
-    changing = run.conditions.get("links")
-    fits = topology is not None or changing is None
-    require(fits, "links", type(changing).__name__, f"null: {run.algo.label} has no graph of agents")
     if topology is not None:
         fits = topology.both_ways or not getattr(changing, "in_pairs", False)
         require(fits, "links", type(changing).__name__, "null, failing or mobility where links go one way")
-        fits = changing is None or not getattr(run.algo, "told_once", False)
-        allowed = f"null for {run.algo.label}, whose agents tell once what has to be heard"
-        require(fits, "links", type(changing).__name__, allowed)
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):
         kernels = kernels.fitted(task.sample_rows(kernels.samples))

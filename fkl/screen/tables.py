@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from io import StringIO
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from fkl.screen.messages import console
+from fkl.screen.messages import console, styled
 
+GAP = 3
+"""Blanks between columns."""
 FORMATS = ("table", "markdown", "csv", "json")
 
 
@@ -31,7 +34,13 @@ def show_table(
         Columns that are aligned to the right.
     """
     if format == "table":
-        console(sys.stdout).print(_for_terminal(headings, rows, numbers))
+        out = console(sys.stdout)
+        for at, columns in enumerate(_parts(headings, rows, out.width)):
+            some = [[row[column] for column in columns] for row in rows]
+            aligned = [place for place, column in enumerate(columns) if column in numbers]
+            if at:
+                out.print()
+            out.print(_for_terminal([headings[column] for column in columns], some, aligned))
         return
     plain = [[Text.from_ansi(str(cell)).plain for cell in row] for row in rows]
     if format == "markdown":
@@ -48,10 +57,38 @@ def show_table(
     print(text)
 
 
+def _parts(headings: Sequence[str], rows: Sequence[Sequence[object]], room: int) -> list[list[int]]:
+    """Columns of the tables that one is cut into where it is too wide; the first one begins each of them.
+
+    Text can be wrapped: columns are as wide as their words need.
+    """
+
+    def width(column: int) -> int:
+        return GAP + _longest_word(headings, rows, column)
+
+    parts: list[list[int]] = [[]]
+    used = 0
+    for column in range(len(headings)):
+        if len(parts[-1]) > 1 and used + width(column) > room + GAP:
+            parts.append([0])
+            used = width(0)
+        parts[-1].append(column)
+        used += width(column)
+    return parts
+
+
+def _longest_word(headings: Sequence[str], rows: Sequence[Sequence[object]], column: int) -> int:
+    words = [word for row in [headings, *rows] for word in Text.from_ansi(str(row[column])).plain.split()]
+    return max(map(cell_len, words), default=0)
+
+
 def _for_terminal(headings: Sequence[str], rows: Sequence[Sequence[object]], numbers: Sequence[int]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for at, heading in enumerate(headings):
-        table.add_column(Text(heading), justify="right" if at in numbers else "left", overflow="fold")
+        longest = _longest_word(headings, rows, at)
+        table.add_column(
+            Text(heading), justify="right" if at in numbers else "left", overflow="fold", min_width=longest
+        )
     for row in rows:
-        table.add_row(*(Text.from_ansi(str(cell)) for cell in row))
+        table.add_row(*(styled(str(cell)) for cell in row))
     return table

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,11 @@ def count_jobs(sweeper: DictConfig, overrides: list[Override], names: Callable[[
         if number > MOST:
             raise FklError(f"{override.input_line}: more than {MOST} runs; sweep over less at a time")
     return number
+
+
+def each_job(overrides: list[Override], names: Callable[[str], list[str]]) -> list[tuple[str, ...]]:
+    """Words of every job of a sweep that tries all combinations."""
+    return [*product(*(each_value(str(override.input_line), names) for override in overrides))]
 
 
 def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, Any]:

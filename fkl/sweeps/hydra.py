@@ -15,6 +15,7 @@ import hydra
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
 from hydra.types import HydraContext
@@ -111,11 +112,8 @@ def sweep(
     """
     os.environ["PYTHONSAFEPATH"] = "1"  # or workers would find their modules in the current folder first
     choices = Choices(*folders)
-    of_runs = [quoted(word) for word in words if not OF_HYDRA.match(word)]
-    chosen = [str(one.input_line) for one in parsed(of_runs) if not one.is_sweep_override()]
-    params = {key: quoted(f"={value}")[1:] for key, value in sweep_of(read_words(chosen), folders).items()}
-    overrides = optuna.merged(params, of_runs)
-    config = _composed_node([word for word in words if OF_HYDRA.match(word)])
+    of_runs, params, overrides = of_jobs(words, folders)
+    config = composed_node([word for word in words if OF_HYDRA.match(word)])
     require_allowed(config.hydra)
     sweeper = config.hydra.sweeper
     jobs = count_jobs(sweeper, overrides, choices.names)
@@ -146,7 +144,15 @@ def sweep(
         made.sweep(of_runs)
 
 
-def _composed_node(words: Sequence[str]) -> DictConfig:
+def of_jobs(words: Sequence[str], folders: Sequence[Path]) -> tuple[list[str], dict[str, str], list[Override]]:
+    """What words say of a sweep's jobs: these words, what an experiment of them sweeps over, and both together."""
+    of_runs = [quoted(word) for word in words if not OF_HYDRA.match(word)]
+    chosen = [str(one.input_line) for one in parsed(of_runs) if not one.is_sweep_override()]
+    params = {key: quoted(f"={value}")[1:] for key, value in sweep_of(read_words(chosen), folders).items()}
+    return of_runs, params, optuna.merged(params, of_runs)
+
+
+def composed_node(words: Sequence[str]) -> DictConfig:
     """What these words say to Hydra, as Hydra composes it.
 
     Raises

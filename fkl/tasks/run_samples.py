@@ -74,13 +74,20 @@ def _simulated(run: Run) -> bool:
     return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
 
 
-def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
-    """Graph of a decentralized method; any other has a server, or is alone."""
+def require_topology(run: Run) -> None:
+    """A decentralized method has a graph of agents, and no other has."""
     decentralized = getattr(run.algo, "on_a_graph", False)
     if run.topology is None:
         require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
+    else:
+        given = type(run.topology).__name__
+        require(decentralized, "topology", given, f"left out: {run.algo.label} is not decentralized")
+
+
+def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
+    """Graph of a decentralized method; any other has a server, or is alone."""
+    if run.topology is None:
         return None
-    require(decentralized, "topology", type(run.topology).__name__, f"left out: {run.algo.label} is not decentralized")
     with key_prefix("topology"):
         topology: Topology = run.topology.build(agents, generator)
     fits = topology.both_ways or getattr(run.algo, "one_way", False)

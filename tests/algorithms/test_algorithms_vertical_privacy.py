@@ -173,7 +173,9 @@ def test_a_fit_by_chance_is_no_claim() -> None:
     assert found is not None and not found.claimed.any() and FITS < 1.8 / 2
 
 
-def test_the_command_writes_a_table_and_refuses_what_it_cannot_attack(tmp_path: Path) -> None:
+def test_the_command_writes_a_table_and_refuses_what_it_cannot_attack(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = [
         "dataset=ellipses",
         "dataset.rows=90",
@@ -183,8 +185,14 @@ def test_the_command_writes_a_table_and_refuses_what_it_cannot_attack(tmp_path: 
         "algo.iterations=2",
         "algo.features=2",
     ]
-    shown = write_audit(["fdskl", *words, "algo.batch=8"], tmp_path)
-    assert "asking worker" in shown and "| split" not in shown
+    write_audit(["fdskl", *words, "algo.batch=8"], tmp_path)
+    shown = capsys.readouterr().out
+    assert "asking worker" in shown and "split" not in shown
+    assert [line.split()[1] for line in shown.splitlines() if line[0:1] in ("✓", "✗")] == [
+        f"{masks}:" for masks in MASKS[:-1]
+    ]
+    write_audit(["fdskl", *words, "algo.batch=8"], tmp_path, format="csv")
+    assert capsys.readouterr().out == (tmp_path / "tables/audit/fdskl.csv").read_text()
     assert sorted(file.name for file in (tmp_path / "tables/audit").iterdir()) == ["fdskl.csv", "fdskl.md", "fdskl.tex"]
     for wrong in ([], ["coke"], ["fdskl", "algo=dsg"], ["fdskl", "algo.nothing=1"], ["fdskl", "nonsense"]):
         with pytest.raises(FklError) as refused:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fkl.basics.errors import BadValue
+from fkl.basics.errors import FklError
 from fkl.data import registry
 from fkl.data.registry import dataset, describe, fetch, names, verify
 from fkl.data.store import Store
@@ -36,15 +36,20 @@ def test_every_matlab_file_has_a_hash():
     assert all(file.sha256 and file.size for file in files)
 
 
-def test_unknown_name_lists_the_known_ones(tmp_path):
-    with pytest.raises(BadValue, match="one of a9a, air, airfoil, airquality, bias, cod_rna, concrete, default_credit"):
-        list(verify(["naval", "mnist"], Store(tmp_path)))
+def test_an_unknown_name_is_told_what_may_be_meant(tmp_path):
+    with pytest.raises(FklError, match="navla: no such data set") as refused:
+        list(verify(["naval", "navla"], Store(tmp_path)))
+    assert refused.value.help == ("did you mean naval? all: fkl data list",)
 
 
 def test_describe_says_where_each_data_set_is(tmp_path):
     for name in ("data.txt", "trainingData.csv"):
         (tmp_path / name).write_bytes(b"")
-    found = {line.name: line.found for line in describe(Store(tmp_path, offline=True))}
+    lines = describe(Store(tmp_path, offline=True))
+    found = {line.name: line.found for line in lines}
+    assert {"naval": "✓", "uji": "1 of 2", "wec": "missing"}.items() <= {
+        line.name: line.files for line in lines
+    }.items()
     assert list(found) == names()
     assert found["wave_farm"] == "built in"
     assert found["file"] == "dataset.path"

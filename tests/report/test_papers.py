@@ -16,7 +16,9 @@ from fkl.config.interpolation import resolved
 from fkl.papers.our_runs import find
 from fkl.papers.pof_mkl import TABLE, table
 from fkl.papers.pof_mkl import __file__ as pof_mkl
-from fkl.papers.published import AS_PUBLISHED, AS_STATED, COLUMNS, published
+from fkl.papers.published import AS_PUBLISHED, AS_STATED, COLUMNS, Answer, beside, published
+from fkl.papers.shown import verdict
+from fkl.papers.verdicts import Judged
 from fkl.results.finished_runs import FinishedRun, collect
 
 BUDGET = "network.uplink_budget=1000"
@@ -86,6 +88,49 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     assert markdown.count("\n|") == len(table) + 2
     assert "## Differences" in markdown
     assert (folder / f"table{number}.tex").read_text().count("\\\\") == len(table) + 1
+
+
+def test_the_terminal_shows_the_printed_layout(runs: Callable) -> None:
+    """The verdict, a grid a metric with run times last, what was not run in a line; no row but of what was run."""
+    answer = runs("table", "pof_mkl/1")
+    title, verdict, _, *lines = answer.out.splitlines()
+    assert title.startswith("POF-MKL (Ghari and Shen 2022), table 1")
+    assert verdict == "No verdict: our runs have fewer replicates than the paper's."
+    errors, times = (next(at for at, line in enumerate(lines) if line.startswith(one)) for one in ("MSE", "run time"))
+    assert errors < times and lines[errors].split() == ["MSE", "(×", "10⁻³)", "naval"]
+    at = next(at for at, line in enumerate(lines) if line.startswith("vM-KOFL"))
+    table = pd.read_csv("outputs/tables/pof_mkl/table1.csv")
+    [ours] = table.query("algorithm == 'vM-KOFL' and metric == 'mse' and reading == 'preview, as published'")["ours"]
+    assert lines[at].split()[-1] == "26.42" and lines[at + 1].split() == ["p", f"{ours:.2f}"]
+    assert not any(line.startswith("PerFedAvg") for line in lines)
+    assert sum(line.startswith("not run: ") for line in lines) <= 4
+    assert lines[-1].startswith("files: outputs/tables/pof_mkl: table1.csv")
+    assert runs("table", "pof_mkl/1", "--format=csv").out == Path("outputs/tables/pof_mkl/table1.csv").read_text()
+    assert len(json.loads(runs("table", "pof_mkl/1", "--format=json").out)) == len(table)
+
+
+def test_the_verdict_counts_what_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As described, by another reading, by none; the rest cannot be told."""
+    told = {"variants": {AS_PUBLISHED: "it"}, "builds_on": {}, "readings_tried": 2}
+    monkeypatch.setattr("fkl.config.experiments.of_paper", lambda _: told)
+
+    def answer(ours: float, reading: str) -> Answer:
+        return Answer.from_values("", ours + pd.Series(np.linspace(-0.1, 0.1, 20)), reading, 20)
+
+    values = {"A": (100, 150), "B": (150, 100), "C": (150, 150), "D": (150, 101)}
+    cells = [
+        {"dataset": "x", "algorithm": name, "setting": "", "metric": "mse", "unit": "", "value": 100.0}
+        | {"spread": np.nan, "rounding": 0.5}
+        for name in values
+    ]
+
+    def answers(cell: dict[str, Any]) -> list[Answer]:
+        stated, changed = values[cell["algorithm"]]
+        return [answer(stated, AS_STATED), answer(changed, AS_PUBLISHED)]
+
+    judged = Judged("mine", {"1": beside(cells, answers, 2)})
+    said = "1 of 4 numbers that were run come out as described; 2 by another reading; 1 by none."
+    assert verdict(judged, "1") == said
 
 
 LABELS = {

@@ -115,6 +115,7 @@ def test_missing_data_are_named_with_how_to_get_them(
 
 
 def test_an_unknown_paper_is_refused_before_anything_is_run() -> None:
-    """With the ones there are."""
-    with pytest.raises(FklError, match="paper=cook: must be one of pof_mkl, graph_omkl, coke"):
+    """With the ones that may be meant."""
+    with pytest.raises(FklError, match="cook: no such paper") as refused:
         reproduce.reproduce(["cook"])
+    assert refused.value.help[0].startswith("did you mean coke? papers: pof_mkl, graph_omkl, coke")

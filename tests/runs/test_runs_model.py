@@ -456,7 +456,7 @@ def test_a_target_of_words_is_predicted_in_words(fkl: Callable[..., Answer]) -> 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nothing", "rows.csv"), "nothing: No such file or directory"),
+        (("nothing", "rows.csv"), "nothing: not the folder of a run (it does not exist)"),
         ((".", "rows.csv"), ".: not the folder of a finished run"),
         (("model.npz", "nothing.csv"), "path=nothing.csv: must be a file that is there"),
         (("model.npz", "binary.csv"), "binary.csv, line 1: byte 0xff is not text in UTF-8"),

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from conftest import ALGORITHMS, SMALL, small
 
+from fkl.config import Run
 from fkl.conformance import scenario
-from fkl.runs.forecast import first_rounds, plan
+from fkl.runs.forecast import OF_PICTURES, Forecast, first_rounds, plan
 from fkl.runs.prepare import prepare
 
 N, D, T, K, R = 51, 8, 100, 4, 2
@@ -24,11 +25,15 @@ def test_messages_are_those_of_the_run(fkl: Callable, tmp_path: Path) -> None:
     assert said.code == 0, said.err
     assert fkl("run", "algo=pof_mkl", *SMALL, "out=run").code == 0
     summary = pd.read_csv(tmp_path / "run" / "summary.csv").sum()
-    found = re.search(r"messages +([\d.]+), ([\d.]+) MiB\n", said.out)
+    found = re.search(r"sent +([\d,]+) messages, ([\d.]+) MB\n", said.out)
     assert found is not None, said.out
-    assert float(found[1]) == summary["uplink_messages"] + summary["downlink_messages"]
-    size = (summary["uplink_bytes"] + summary["downlink_bytes"]) / 2**20
+    assert float(found[1].replace(",", "")) == summary["uplink_messages"] + summary["downlink_messages"]
+    size = (summary["uplink_bytes"] + summary["downlink_bytes"]) / 1e6
     assert float(found[2]) == pytest.approx(size, rel=5e-3)
+    disk = re.search(r"disk +about ([\d.]+) kB\n", said.out)
+    assert disk is not None, said.out
+    tables = sum((tmp_path / "run" / f"{name}.csv").stat().st_size for name in ("rounds", "clients", "summary"))
+    assert float(disk[1]) - OF_PICTURES / 1e3 == pytest.approx(tables / 1e3, rel=0.3)
     assert not (tmp_path / "outputs").exists()
 
 
@@ -43,16 +48,38 @@ def test_angles_are_those_that_the_algorithm_asks_for() -> None:
     assert sample.angles == sample.rounds * K * D * 2 * N
 
 
-def test_every_engine_at_hand_is_told_of() -> None:
+def test_the_run_s_own_engine_is_measured_and_all_where_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """And no other: of a method whose loops exist only compiled there is one."""
-    assert [line.split()[0] for line in plan((*SMALL, "algo=pof_mkl")).splitlines() if line.startswith("engine")] == [
-        "engine=numba",
-        "engine=numpy",
-        *["engine=jax"] * (find_spec("jax") is not None),
+
+    def told(*words: str, every: bool) -> list[str]:
+        return re.findall("with engine=([a-z]+)", "\n".join(plan(words, every)))
+
+    jax = ["jax"] * (find_spec("jax") is not None)
+    assert told(*SMALL, "algo=pof_mkl", every=True) == ["numba", "numpy", *jax]
+    assert told(*small("omkr"), "algo=omkr", every=True) == ["numba"]
+    monkeypatch.setattr("fkl.engines.jax.Jax.forecast", None)
+    assert told(*SMALL, "algo=pof_mkl", every=False) == ["numba"]
+    assert told(*SMALL, "algo=pof_mkl", "engine=numpy", every=False) == ["numpy"]
+
+
+def test_a_sweep_is_planned_by_one_run_of_each_shape(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds and rates do not make another shape; replicates count in proportion."""
+    measured = []
+
+    def told(run: Run) -> Forecast:
+        measured.append(run.words)
+        return Forecast("A on b", "", {"numba": (60.0 * run.settings.replicates, "")}, 2, 2, 10**6, 0, 0, 0, 0, 2e6, "")
+
+    monkeypatch.setattr("fkl.sweeps.plan.forecast", told)
+    answer = fkl("plan", "-m", *SMALL, "algo.M=1,3", "seed=0,1,2", "algo.eta=0.1,0.2")
+    assert (answer.code, len(measured)) == (0, 2)
+    assert answer.out.splitlines()[:4] == [
+        "12 runs",
+        "  time      about 24 min 0 s one after another, with engine=numba",
+        "  disk      about 24.0 MB",
+        "  memory    1.00 MB a replicate at most, besides the data",
     ]
-    only = plan((*small("omkr"), "algo=omkr"))
-    assert "engine=numpy" not in only and "engine=jax" not in only
-    assert only.endswith("it would take engine=numba")
+    assert fkl("plan", "-m", *SMALL, "algo.M=1,100").code == 2
 
 
 def test_what_a_run_refuses_is_refused(fkl: Callable) -> None:
@@ -63,4 +90,4 @@ def test_what_a_run_refuses_is_refused(fkl: Callable) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_every_method_has_a_plan(algo: str) -> None:
-    assert "it would take engine=" in plan((*small(algo), f"algo={algo}"))
+    assert any("with engine=" in line for line in plan((*small(algo), f"algo={algo}")))

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import requests
 from conftest import SMALL
 
 FDSKL = "algo=fdskl partition=vertical"
 GIVEN = f"{FDSKL} partition.parties=2 partition.how=given partition.groups"
 REFUSED = {
-    "algo.nonsense=1": ("algo.nonsense: no such key"),
+    "algo.nonsense=1": "algo.nonsense: no such key",
     "nonsense=1": "nonsense: no such key",
     "+nonsense=1": "nonsense: no such key",
     "algo=nonsense": "algo=nonsense: no such choice",
@@ -95,21 +96,25 @@ def test_a_link_that_leads_back_to_itself_is_refused_before_the_run(fkl: Callabl
     assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
 
+@pytest.mark.parametrize("error", [OSError, requests.ConnectionError, requests.Timeout])
 def test_data_that_are_missing_name_folder_files_and_the_way_out(
-    fkl: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fkl: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    """Offline without the file: one line with the URL, the names looked for and the data set that needs none."""
-    monkeypatch.setattr("pooch.HTTPDownloader.__call__", _no_network)
+    """Without the file and a network: one line with the URL, the folder and the data set that needs none."""
+
+    def no_network(*_: object, **__: object) -> None:
+        raise error("HTTPSConnectionPool(host='archive.ics.uci.edu', port=443): Max retries exceeded")
+
+    monkeypatch.setattr("pooch.HTTPDownloader.__call__", no_network)
+    monkeypatch.setattr("time.sleep", lambda _: None)
     answer = fkl("run", "dataset=naval")
     assert answer.code == 2
     assert answer.err.count("\n") == 1
-    for part in ("could not fetch https://archive.ics.uci.edu/static/public/316/", "data.txt", "dataset=wave_farm"):
+    address = "could not fetch https://archive.ics.uci.edu/static/public/316/"
+    for part in (address, "data.txt into data/naval", "dataset=wave_farm"):
         assert part in answer.err
+    assert error is OSError or ("no connection" in answer.err and "Pool" not in answer.err)
     assert list(tmp_path.rglob("*.*")) == []
-
-
-def _no_network(*_: object, **__: object) -> None:
-    raise OSError("no network")
 
 
 @pytest.mark.parametrize(
@@ -117,12 +122,19 @@ def _no_network(*_: object, **__: object) -> None:
     [
         (("dance",), "dance: no such command"),
         (("table",), "table : say PAPER/NUMBER, for example pof_mkl/1"),
-        (("table", "nobody/1"), "paper=nobody: must be one of pof_mkl"),
-        (("table", "pof_mkl/9"), "table=pof_mkl/9: must be one of pof_mkl/1, pof_mkl/2, pof_mkl/3"),
+        (("table", "pof_mlk/1"), "pof_mlk: no such paper\n  help: did you mean pof_mkl?"),
+        (("table", "pof_mkl/9"), "no such table\n  help: tables of this paper: pof_mkl/1, pof_mkl/2, pof_mkl/3"),
+        (("figure", "pof_mkl/9"), "no such figure\n  help: figures of this paper: pof_mkl/1, pof_mkl/2"),
+        (
+            ("run", "+experiment=pof_mlk/table1"),
+            "experiment=pof_mlk/table1: no such choice\n  help: did you mean pof_mkl/",
+        ),
+        (("data", "describe", "navla"), "dataset=navla: no such choice\n  help: did you mean naval?"),
+        (("predict", "x", "y"), "x: not the folder of a run (it does not exist)"),
         (("table", "pof_mkl/1"), "table: no finished run belongs to it; first fkl run -m +experiment=pof_mkl/table1"),
         (("figure", "pof_mkl/2"), "figure: no finished run belongs to it"),
         (("data", "eat"), "data eat: no such action"),
-        (("data", "verify", "nonsense"), "nonsense"),
+        (("data", "verify", "nonsense"), "nonsense: no such data set"),
         (("list", "all"), "all: no such group"),
         (("report", "all"), "all: one word too many"),
     ],
@@ -130,6 +142,24 @@ def _no_network(*_: object, **__: object) -> None:
 def test_other_commands_refuse_in_one_line_too(fkl: Callable, tmp_path: Path, arguments: tuple, said: str) -> None:
     answer = fkl(*arguments)
     assert answer.code == 2
-    assert answer.err.startswith("error: ") and said in answer.err
-    assert all(line.startswith("  help: ") for line in answer.err.splitlines()[1:])
+    first, *others = answer.err.splitlines()
+    assert first.startswith("error: ") and said in answer.err
+    assert all(line.startswith("  help: ") for line in others)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_keys_that_do_not_fit_each_other_are_refused_before_data_are_read(
+    fkl: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file is opened, and no bar drawn."""
+    opened: list[object] = []
+    monkeypatch.setattr("fkl.data.store.Store.read", lambda *_: opened.append(_))
+    for words, said in {
+        ("algo.M=100",): "algo.M=100: must be an integer from 1 to kernels.N=51",
+        ("algo=dkla", "kernels.N=2"): "kernels.N=2: must be 1: DKLA learns one kernel",
+        ("topology=ring",): "topology=Ring: must be left out: POF-MKL is not decentralized",
+        ("links=failing",): "links=Failing: must be null: POF-MKL has no graph of agents",
+    }.items():
+        answer = fkl("run", "dataset=naval", *words)
+        assert (answer.code, answer.out, answer.err) == (2, "", f"error: {said}\n")
+    assert opened == []

@@ -9,6 +9,7 @@ from fkl.algorithms.base import Array, Batched, World
 from fkl.basics.errors import require
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.world import Common
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.wire.coded_payloads import Quantised, Sparse
 from fkl.wire.payloads import PerClient, SameForAll
@@ -44,9 +45,13 @@ class Consensus(Batched, Decentralized):
         """Why JAX cannot trace its iterations; empty where it can."""
         return "" if self.loss == "square" else "its agents search for the minimum of a logistic loss"
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """One kernel."""
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+
     def zeros(self, common: Common, *agents: int) -> Array:
         """Theta of so many agents, (R, K, P), or one for all, (R, P), once it is clear that there is one kernel."""
-        require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
+        self.require_fits(common.dictionary)
         return common.xp.zeros((common.bank.replicates, *agents, common.bank.width))
 
     def nothing_sent(self, common: Common) -> Message:

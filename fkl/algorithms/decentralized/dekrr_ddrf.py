@@ -23,6 +23,7 @@ from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.held_samples import OwnSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.tasks.own_features import OwnFeaturesTask, OwnFunctions
 from fkl.tasks.task import Task
@@ -136,15 +137,19 @@ class DekrrDdrf(Batched, Decentralized):
         require(0 <= self.c < np.inf, "c", self.c, "a number >= 0")
         require(1 <= self.candidates <= 1000, "candidates", self.candidates, "an integer from 1 to 1000")
 
-    def start(self, common: Common, agents: int) -> tuple[State, Known]:
-        """Start from theta = 0; features are yet to be drawn."""
-        kernels = common.dictionary
+    def require_fits(self, kernels: Dictionary) -> None:
+        """One RBF kernel, of which nodes draw cosines themselves."""
         require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
         require(kernels.families == ("rbf",), "kernels.family", kernels.families[0], f"rbf for {self.label}")
         require(
             kernels.draw == "iid", "kernels.draw", kernels.draw, f"iid for {self.label}, whose nodes draw themselves"
         )
         require(kernels.map == "cosine", "kernels.map", kernels.map, f"cosine for {self.label}")
+
+    def start(self, common: Common, agents: int) -> tuple[State, Known]:
+        """Start from theta = 0; features are yet to be drawn."""
+        kernels = common.dictionary
+        self.require_fits(kernels)
         R, d, D = len(common.streams.replicates), common.dimension, kernels.D
         theta, omega = np.zeros((R, agents, D)), np.zeros((R, agents, d, D))
         nothing, grams = SameForAll(np.zeros((R, D))), SameForAll(np.zeros((R, D * (D + 1) // 2 + D * D)))

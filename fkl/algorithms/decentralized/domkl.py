@@ -19,6 +19,7 @@ from fkl.basics.errors import require
 from fkl.contract.graph import Agents
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.wire.coded_payloads import Quantised, Sparse
 from fkl.wire.inbox import Inbox
@@ -57,6 +58,9 @@ class Domkl(Odkla):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number > 0, or null")
+
+    def require_fits(self, kernels: Dictionary) -> None:
+        """Any number of kernels."""
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:  # type: ignore[override]
         """Start from theta = gamma = 0 and w = 1."""

@@ -19,6 +19,7 @@ from fkl.basics.errors import require
 from fkl.contract.graph import Agents, OnStreams
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.traceable import known_everywhere
 from fkl.wire.inbox import Inbox
@@ -73,9 +74,13 @@ class Odkla(OnStreams):
         require(0 < self.rho < np.inf, "rho", self.rho, "a number > 0")
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """One kernel."""
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Start from theta = gamma = 0."""
-        require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
+        self.require_fits(common.dictionary)
         theta, gamma, theta_hat = (self._zero_theta(common, agents) for _ in range(3))
         return State(theta, gamma, theta_hat), Message(SameForAll(self._zero_theta(common)))
 

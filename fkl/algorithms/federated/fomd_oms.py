@@ -55,7 +55,7 @@ class FomdOms(ModelSelection):
         """theta_i = 0; clients hold nothing."""
         bank, xp = common.bank, common.xp
         R, N = bank.replicates, bank.kernels
-        self.require_fits(N)
+        self.require_fits(common.dictionary)
         log_p = xp.array(xp.broadcast_to(self.first(common), (R, N)))
         return Server(xp.zeros((R, N, bank.width)), log_p, clients), None
 

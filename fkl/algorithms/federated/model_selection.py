@@ -14,6 +14,7 @@ from fkl.algorithms.base import namespace
 from fkl.basics.errors import require
 from fkl.contract.star import Federated
 from fkl.contract.world import Array, Common
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.traceable import traced, until
 
 MOST_STEPS = 200
@@ -67,8 +68,9 @@ class ModelSelection(Federated):
         require(size is None or 0 < size < np.inf, "step_size", size, "a number > 0, or null for theory's")
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
 
-    def require_fits(self, N: int) -> None:
-        """Refuse a J or a U that do not fit so many kernels."""
+    def require_fits(self, kernels: Dictionary) -> None:
+        """J and norms fit the number of kernels."""
+        N = kernels.N
         allowed = f"an integer from {min(N, 2)} to kernels.N={N}"
         require(min(N, 2) <= self.J <= N, "J", self.J, allowed)
         fits = self.norms is None or len(self.norms) == N

@@ -41,7 +41,7 @@ class NcoOms(ModelSelection):
         """theta_ik = 0; the server holds nothing."""
         bank, xp = common.bank, common.xp
         R, N = bank.replicates, bank.kernels
-        self.require_fits(N)
+        self.require_fits(common.dictionary)
         log_p = xp.array(xp.broadcast_to(self.first(common), (R, clients, N)))
         return None, Client(xp.zeros((R, N, clients, bank.width), bank.precision), log_p)
 

@@ -14,6 +14,7 @@ from fkl.contract.held_samples import Held
 from fkl.contract.star import Star, Turn
 from fkl.contract.world import FEATURE_KEYS, Common
 from fkl.kernels.centres import CentreBank
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.feature_rows import Rows
 from fkl.kernels.functions import OnPoints
 from fkl.tasks.batch import TogetherTask
@@ -83,9 +84,13 @@ class Nystroem(HoldOut, OnBatches):
         """One an iteration."""
         return self.iterations
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """One kernel."""
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+
     def client_before(self, common: Common, clients: int) -> Client:
         """A client's state before it is told of any centre."""
-        require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
+        self.require_fits(common.dictionary)
         R = len(common.streams.replicates)
         return Client(np.zeros((R, 0, common.dimension)), np.zeros((R, clients, 0)), np.zeros((R, clients, 0)))
 

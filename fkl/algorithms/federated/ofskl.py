@@ -10,6 +10,7 @@ from fkl.algorithms.federated.descent import Server
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.basics.errors import require
 from fkl.contract.world import Common
+from fkl.kernels.dictionary import Dictionary
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,11 @@ class Ofskl(OfmklAvg):
 
     label: ClassVar[str] = "OFSKL"
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """One kernel."""
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1 for {self.label}, for example kernels=rbf_single")
+
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
         """Theta = 0."""
-        kernels = common.dictionary.N
-        require(kernels == 1, "kernels.N", kernels, f"1 for {self.label}, for example kernels=rbf_single")
+        self.require_fits(common.dictionary)
         return super().start(common, clients)

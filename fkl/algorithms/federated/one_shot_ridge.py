@@ -17,6 +17,7 @@ from fkl.contract.batches import OnBatches
 from fkl.contract.held_samples import Held
 from fkl.contract.star import Star, Turn
 from fkl.contract.world import FEATURES, Common
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.tasks.batch import StarTask
 from fkl.wire.payloads import PerClient, SameForAll
@@ -80,9 +81,13 @@ class OneShotRidge(HoldOut, OnBatches):
         super().__post_init__()
         require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """One kernel."""
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+
     def start(self, common: Common, clients: int) -> tuple[Learned, Learned]:
         """Nothing is learned yet: theta = 0."""
-        require(common.dictionary.N == 1, "kernels.N", common.dictionary.N, f"1: {self.label} learns one kernel")
+        self.require_fits(common.dictionary)
         R, P = common.bank.replicates, common.bank.width
         return Learned(np.zeros((R, P))), Learned(np.zeros((R, clients, P)))
 

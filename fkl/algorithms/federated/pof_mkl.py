@@ -15,6 +15,7 @@ from fkl.basics.errors import require
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 
 
@@ -71,10 +72,14 @@ class PofMkl(Descent):
         """Bins that are drawn by weights depend on all samples so far."""
         return not self.choices_reveal_data
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """A bin has no more kernels than there are."""
+        require(self.M <= kernels.N, "M", self.M, f"an integer from 1 to kernels.N={kernels.N}")
+
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
         bank, N = common.bank, common.dictionary.N
-        require(self.M <= N, "M", self.M, f"an integer from 1 to kernels.N={N}")
+        self.require_fits(common.dictionary)
         theta = common.xp.zeros((bank.replicates, N, bank.width))
         return Server(theta), Client(common.xp.zeros((bank.replicates, clients, N)))
 

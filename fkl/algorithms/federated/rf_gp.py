@@ -179,11 +179,16 @@ class RfGp(GaussianProcesses, Federated):
         kept = 0 if self.flush == 1 else 8 * problem.present.size * (2 + problem.dimension // 2)
         return super().needs(dictionary, problem) + kept
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """As many kernels as are learned, at least."""
+        fits = self.M is None or self.M <= kernels.N
+        require(fits, "M", self.M, f"an integer from 1 to kernels.N={kernels.N}, or null")
+
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """Nothing is known but that theta ~ N(0, I)."""
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
-        require(self.M is None or self.M <= N, "M", self.M, f"an integer from 1 to {N}, the kernels, or null")
+        self.require_fits(common.dictionary)
         none, gram, pull, totals = xp.full(R, -1), xp.zeros((R, N, P, P)), xp.zeros((R, N, P)), xp.zeros((R, 2))
         noise = xp.full((R, N), FIRST_LEVEL if self.noise is None else self.noise)
         known = posterior(common, gram, pull, totals, noise)

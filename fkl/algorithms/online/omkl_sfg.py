@@ -21,6 +21,7 @@ from fkl.algorithms.online.selection import (
     uniform_numbers,
 )
 from fkl.basics.errors import require
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.kernel_similarity import log_inner_products
 from fkl.kernels.threads import share
@@ -78,12 +79,16 @@ class OmklSfg(Selective):
         require(self.graph in GRAPHS, "graph", self.graph, " or ".join(GRAPHS))
         require(self.settle in ("best", "first", "never"), "settle", self.settle, "best, first or never")
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """A node has no more neighbours than there are kernels."""
+        require(self.M <= kernels.N, "M", self.M, f"at most kernels.N={kernels.N}")
+
     def init(self, world: World) -> State:
         """theta_i = 0, w_i = u_i = 1, and the graph with its dominating set (Algorithm 4)."""
         self.require_one(world)
         bank = world.bank
         R, N = bank.replicates, bank.kernels
-        require(self.M <= N, "M", self.M, f"at most kernels.N={N}")
+        self.require_fits(world.dictionary)
         A = similarity_graph(self.log_inner_products_of(world), self.M)
         return State(
             theta=np.zeros((R, N, bank.width), bank.precision),

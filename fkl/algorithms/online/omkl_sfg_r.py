@@ -16,6 +16,7 @@ from fkl.algorithms.online.feedback_graph import divergence_ranks
 from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round, take_node
 from fkl.algorithms.online.selection import relative_weights
 from fkl.basics.errors import require
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
 
@@ -49,11 +50,15 @@ class OmklSfgR(OmklSfg):
         super().__post_init__()
         require(self.rank >= 1, "rank", self.rank, "an integer >= 1")
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """Nor is a kernel's rank larger."""
+        super().require_fits(kernels)
+        require(self.rank <= kernels.N, "rank", self.rank, f"at most kernels.N={kernels.N}")
+
     def init(self, world: World) -> State:
         """theta_i = 0, w_i = u_i = 1, and the graph; refined graphs come with the first round."""
         state = super().init(world)
         R, N = state.log_w.shape
-        require(self.rank <= N, "rank", self.rank, f"at most kernels.N={N}")
         refined, good = np.zeros((R, N, N), np.bool_), np.zeros((R, N), np.bool_)
         return State(
             **vars(state), ranks=divergence_ranks(self.log_inner_products_of(world)), refined=refined, good=good

@@ -49,10 +49,21 @@ class Omkr(Learner):
     only: ClassVar[tuple[str, float, str] | None] = None
     """Of a method that is named after one kernel: its family, its entry in `Dictionary.scales`, and its words."""
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """The kernel that the method is named after, if it is, and no other."""
+        if self.only is None:
+            return
+        family, scale, words = self.only
+        named = f"{self.label} has the one kernel {words}"
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {named}")
+        found = kernels.families[0]
+        require(found == family, "kernels.family", found, f"{family}: {named}")
+        alike = bool(np.isclose(kernels.scales[0], scale, rtol=1e-9))
+        require(alike, "kernels.smallest", kernels.smallest, f"such that {named}")
+
     def init(self, world: World) -> State:
         """No sample seen, w_i = 1."""
-        if self.only is not None:
-            require_kernel(world.dictionary, self.label, *self.only)
+        self.require_fits(world.dictionary)
         self.require_one(world)
         N = world.dictionary.N
         return State(np.zeros((N, world.problem.rounds)), np.zeros((1, N)))
@@ -81,24 +92,3 @@ class Omkr(Learner):
         mixture = softmax(state.log_w).T * state.a[:, :t]
         learned = OnPoints(points, families, scales, mixture[None], np.zeros(1))
         return (learned,) * len(world.streams.replicates)
-
-
-def require_kernel(dictionary: Dictionary, label: str, family: str, scale: float, needed: str) -> None:
-    """Refuse any dictionary but that of one kernel, which the method is named after.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-    label : str
-        Of the method.
-    family : str
-    scale : float
-        What `Dictionary.scales` has of the kernel.
-    needed : str
-        The kernel in words, and the choice of ``kernels`` that it is.
-    """
-    require(dictionary.N == 1, "kernels.N", dictionary.N, f"1: {label} has the one kernel {needed}")
-    found = dictionary.families[0]
-    require(found == family, "kernels.family", found, f"{family}: {label} has the one kernel {needed}")
-    alike = bool(np.isclose(dictionary.scales[0], scale, rtol=1e-9))
-    require(alike, "kernels.smallest", dictionary.smallest, f"such that {label} has the one kernel {needed}")

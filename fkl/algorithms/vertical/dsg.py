@@ -17,6 +17,7 @@ from fkl.contract.world import FEATURE_KEYS, Common
 from fkl.data.vertical import Split, Vertical
 from fkl.kernels import FeatureBank
 from fkl.kernels.cosine_sums import add_cosines, add_sparse_cosines
+from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.pointwise_losses import LOSSES
 from fkl.kernels.threads import in_parts
@@ -186,6 +187,11 @@ class Dsg(VerticalMethod):
         f = tuple(partial(self.values_on_tests, one, world.problem, learner) for one, learner in each)
         return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.iterations_after(t))
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """One kernel, of a family that has such features."""
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+        require(kernels.families[0] in FAMILIES, "kernels.family", kernels.family, " or ".join(FAMILIES))
+
     def learner(self, common: Common, problem: Vertical) -> Any:
         """One replicate before its first iteration.
 
@@ -196,8 +202,7 @@ class Dsg(VerticalMethod):
             more than one, or of a family that has no such features.
         """
         kernels, streams = common.dictionary, common.streams
-        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
-        require(kernels.families[0] in FAMILIES, "kernels.family", kernels.family, " or ".join(FAMILIES))
+        self.require_fits(kernels)
         if LOSSES[self.loss].classes:
             problem.require_classes(self.loss)
         room = 8 * (self.iterations * (2 * self.batch + self.features) + self.features * problem.dimension)

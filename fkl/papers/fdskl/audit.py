@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -32,12 +33,17 @@ from fkl.papers.fdskl.attack import (
 )
 from fkl.report.tables import Table
 from fkl.runs.prepare import prepare
+from fkl.screen.messages import say
+from fkl.screen.tables import show_table
 
 Array = NDArray[np.float64]
 SHORT = ("algo.iterations=20", "algo.batch=512")
 RECOVERED = 0.01
 """Error up to which a feature from 0 to 1 counts as recovered."""
 OUTSIDER = "outsider on all links"
+SPOKEN = {OUTSIDER: "who listens on all links"}
+"""Attackers in a sentence."""
+BUT_FOR_A_SHIFT = "but_for_a_shift_percent"
 
 
 class Played:
@@ -81,14 +87,18 @@ class Played:
         return solve(gathered(blocks), turned, self.binary) if blocks else None
 
 
-def write_audit(words: list[str], outputs: Path) -> str:
-    """Attack, write the table to `outputs`/tables/audit/fdskl, and show it.
+def write_audit(words: list[str], outputs: Path, verbose: bool = False, format: str = "table") -> None:
+    """Attack, write the table to `outputs`/tables/audit/fdskl, and show what it says.
 
     Parameters
     ----------
     words : list of str
         The method's name, and then words as `fkl run` takes them.
     outputs : Path
+    verbose : bool
+        Whether all columns are shown.
+    format : str
+        One of `fkl.screen.tables.FORMATS`.
     """
     method, *overrides = words or [""]
     require(method == "fdskl", "audit", method or None, "fdskl, the one method whose messages there are attacks on")
@@ -104,7 +114,46 @@ def write_audit(words: list[str], outputs: Path) -> str:
     frame = audit(run.algo, world.common, experiment.problem, masks)
     title = f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations"
     table = Table(frame, title)
-    return f"{table.markdown}\nfiles: {', '.join(map(str, table.write(outputs / 'tables' / 'audit' / 'fdskl')))}"
+    files = table.write(outputs / "tables" / "audit" / "fdskl")
+    if format != "table":
+        print(table.as_text(format), end="")
+        return
+    say(click.style(title, bold=True), *sentences(frame), "")
+    shares = frame.pivot_table(BUT_FOR_A_SHIFT, "attacker", "masks", sort=False)
+    rows = [[name, *map(_share, row)] for name, row in zip(shares.index, shares.to_numpy(), strict=True)]
+    show_table(["recovered but for a shift", *shares], rows, numbers=range(1, 1 + shares.shape[1]))
+    if verbose:
+        say("")
+        show_table(table.headings, table.rows, numbers=[at for at, numeric in enumerate(table.numeric) if numeric])
+    say("", *conclusion(frame))
+    say(click.style(f"files: {files[0].parent}: {', '.join(file.name for file in files)}", dim=True))
+
+
+def sentences(frame: pd.DataFrame) -> Iterator[str]:
+    """What each mask lets an attacker have, one sentence a mask."""
+    for masks, rows in frame.groupby("masks", sort=False):
+        told = []
+        for row in rows[rows[BUT_FOR_A_SHIFT] > 0].to_dict("records"):
+            right, shifted = _share(row["recovered_percent"]), _share(row[BUT_FOR_A_SHIFT])
+            more = f", and {shifted} but for a shift" * (right != shifted)
+            told.append(f"{SPOKEN.get(row['attacker'], row['attacker'])} gets {right}{more}")
+        yield f"✗ {masks}: {'; '.join(told)}" if told else f"✓ {masks}: nobody recovers a feature of another party"
+
+
+def conclusion(frame: pd.DataFrame) -> Iterator[str]:
+    """Which masks let nobody have anything, and what each costs."""
+    most = frame.groupby("masks", sort=False)[BUT_FOR_A_SHIFT].max()
+    safe, leaking = most.index[most == 0], most[most > 0]
+    if len(safe) and len(leaking):
+        low, high = _share(leaking.min()), _share(leaking.max())
+        span = high if low == high else f"{low} to {high}"
+        yield f"Choose algo.masks={' or '.join(safe)}: the others let an attacker have {span} but for a shift."
+    sent = frame.groupby("masks", sort=False)["run_scalars"].first()
+    yield f"Numbers sent in the run: {', '.join(f'{masks} {scalars:,}' for masks, scalars in sent.items())}."
+
+
+def _share(percent: float) -> str:
+    return f"{percent:.0f} %"
 
 
 def audit(method: Fdskl, common: Common, problem: Vertical, masks: tuple[str, ...] = MASKS) -> pd.DataFrame:

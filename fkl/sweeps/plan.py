@@ -1,0 +1,72 @@
+"""`fkl plan -m`: what a sweep would take, by the first rounds of one run of each shape."""
+
+import json
+from collections.abc import Sequence
+
+from tqdm import tqdm
+
+from fkl.config import Run, load
+from fkl.config.choices import Choices
+from fkl.config.compose import compose
+from fkl.runs.forecast import Forecast, forecast
+from fkl.screen.units import bytes_of, seconds
+from fkl.sweeps.count import count_jobs, each_job
+from fkl.sweeps.hydra import OF_HYDRA, composed_node, of_jobs
+
+WITHOUT_SHAPE = ("seed", "replicates", "paths", "out", "logger", "objective", "checkpoint_s")
+"""Keys that change no run's time, or in proportion."""
+ROWS = 10
+"""Most shapes that are listed."""
+
+
+def plan_sweep(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str, str, str]]]:
+    """Lines that tell what ``fkl run -m`` would take with these words, and rows: a shape, its runs, one, all of them.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        Whatever the sweep itself would refuse, and any of its runs.
+    """
+    names = Choices().names
+    _, _, overrides = of_jobs(words, ())
+    sweeper = composed_node([word for word in words if OF_HYDRA.match(word)]).hydra.sweeper
+    jobs = count_jobs(sweeper, overrides, names)
+    runs = [load(compose(*job), job) for job in each_job(overrides, names)]
+    by_shape: dict[str, list[Run]] = {}
+    for run in runs:
+        by_shape.setdefault(_shape(run), []).append(run)
+    bar = tqdm(by_shape.values(), "measuring", leave=False, disable=None)
+    found = []
+    for alike in bar:
+        one = forecast(alike[0])
+        found.append((alike, [one.of(run.settings.replicates) for run in alike]))
+    found.sort(key=lambda pair: -_total(pair[1]))
+    every = [one for _, several in found for one in several]
+    rows = []
+    shared = set.intersection(*({*run.words} for run in runs))
+    for alike, several in found[:ROWS]:
+        varied = [word for word in alike[0].words if all(word in run.words for run in alike) and word not in shared]
+        other = " ".join(word for word in varied if not word.startswith(("algo=", "dataset=")))
+        name = f"{several[0].name}  {other}".strip()
+        rows.append((name, f"{len(several)}", seconds(_total(several) / len(several)), seconds(_total(several))))
+    more = len(found) - ROWS
+    lines = [
+        f"{jobs} runs",
+        f"  time      about {seconds(_total(every))} one after another, with engine={next(iter(every[0].engines))}",
+        f"  disk      about {bytes_of(sum(one.disk for one in every))}",
+        f"  memory    {bytes_of(max(one.memory for one in every))} a replicate at most, besides the data",
+    ]
+    lines += [f"  the {ROWS} longest of {len(found)}:"] * (more > 0)
+    return lines, rows
+
+
+def _total(several: Sequence[Forecast]) -> float:
+    return sum(one.seconds for one in several)
+
+
+def _shape(run: Run) -> str:
+    """What decides how long a run takes: its configuration without rates and bandwidths, which are no counts."""
+    plain = {key: value for key, value in run.resolved.items() if key not in WITHOUT_SHAPE}
+    for group in ("algo", "kernels"):
+        plain[group] = {key: value for key, value in (plain[group] or {}).items() if not isinstance(value, float)}
+    return json.dumps(plain, sort_keys=True, default=str)
