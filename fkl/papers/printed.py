@@ -35,7 +35,7 @@ class PrintedCell:
     mark : Mark, optional
         None for a bound, which is no cell.
     n : int
-        How many values ours is the mean of.
+        How many replicates ours is the mean of.
     dataset : str
     value : float
         Ours as a number; NaN where nothing was run.
@@ -202,7 +202,7 @@ def _printed(rows: pd.DataFrame, mark: Mark | None, reading: str) -> PrintedCell
         half=_with_decimals(float(half), decimals) if half >= 10.0 ** -(decimals or 0) else f"{half:.1g}" * (half >= 0),
         reading=str(first["reading"] or AS_STATED) if len(ran) else "",
         mark=mark,
-        n=int(first["n"]),
+        n=len(values),
         dataset=str(first["dataset"]),
         value=float(first["ours"]),
     )

@@ -42,7 +42,7 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     """One row a cell and switch; CSV, Markdown and LaTeX; nothing of ours where nothing was run."""
     assert runs("table", f"pof_mkl/{number}").code == 0
     folder = Path("outputs/tables/pof_mkl")
-    suffixes = (".csv", ".md", ".tex", "_wide.csv", "_wide.md", "_wide.tex")
+    suffixes = (".csv", ".md", ".tex", "_wide.csv", "_wide.md")
     assert {f"table{number}{suffix}" for suffix in suffixes} == {file.name for file in folder.iterdir()}
     table = pd.read_csv(
         folder / f"table{number}.csv", keep_default_na=False, na_values={c: [""] for c in COLUMNS[5:10]}
@@ -87,7 +87,8 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     markdown = (folder / f"table{number}.md").read_text()
     assert markdown.count("\n|") == len(table) + 2
     assert "## Differences" in markdown
-    assert (folder / f"table{number}.tex").read_text().count("\\\\") == len(table) + 1
+    latex = (folder / f"table{number}.tex").read_text()
+    assert "the mean over 2 replicates" in latex and "run time" not in latex and "vM-KOFL & printed" in latex
 
 
 def test_the_terminal_shows_the_printed_layout(runs: Callable) -> None:
