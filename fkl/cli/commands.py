@@ -144,7 +144,9 @@ class Group(click.Group):
     def _no_such(self, word: str) -> FklError:
         path = "fkl" if self.name == "commands" else f"fkl {self.name}"
         where = f"all {self.kind}s: {path} --help"
-        return FklError(f"{word}: no such {self.kind}", help=did_you_mean(word.split()[-1], self.commands, where))
+        return FklError(
+            f"{word}: no such {self.kind}", help=did_you_mean(word.rpartition(" ")[2], self.commands, where)
+        )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they are written below."""

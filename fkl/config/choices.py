@@ -18,8 +18,8 @@ GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "l
 """Folders of the configuration, a YAML a choice."""
 PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 """Path of a group or a choice, which cannot lead out of its folder."""
-FEW = 8
-"""Names that are all listed where one is not known."""
+MOST_LISTED = 12
+"""Names that are all listed where one does not exist."""
 PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")
 
 
@@ -146,18 +146,18 @@ def not_known(path: str, names: Iterable[str]) -> FklError:
         group, name = experiments.GROUP, path.removeprefix(f"{experiments.GROUP}/")
         names = [one for paper in experiments.files() for one in experiments.experiments(paper)]
         return FklError(f"{group}={name}: no such choice", help=did_you_mean(name, names, f"all: fkl list {group}"))
-    if inside := sorted(experiments.groups_in(group)):
-        where = f"there are {', '.join(f'{one}/...' for one in inside)}: fkl list {group}"
+    there = sorted(names) or [f"{one}/..." for one in sorted(experiments.groups_in(group))]
+    if group in (*GROUPS, "as_published"):
+        where = f"all of them: fkl list {group}"
     else:
-        where = f"all of them: fkl list {group}" if group in (*GROUPS, "as_published") else ""
-    return FklError(f"{group or 'config'}={name}: no such choice", help=did_you_mean(name, names, where))
+        where = f"there are {', '.join(there)}" if len(there) <= MOST_LISTED else "all of them: fkl list experiment"
+    return FklError(f"{group or 'config'}={name}: no such choice", help=did_you_mean(name, there, where))
 
 
 def no_such_key(key: str, keys: Iterable[object]) -> FklError:
     """The error about a key that does not exist, with the keys that are like it."""
     there = sorted(str(one) for one in keys if one != "_target_")
     start, _, last = key.rpartition(".")
-    if len(there) <= FEW:
-        return FklError(f"{key}: no such key", help=[f"keys there: {', '.join(there) or 'none'}"])
-    where = f"all keys: fkl describe {start or 'settings'}"
+    few = len(there) <= MOST_LISTED
+    where = f"keys there: {', '.join(there) or 'none'}" if few else f"all keys: fkl describe {start or 'settings'}"
     return FklError(f"{key}: no such key", help=did_you_mean(last, there, where, f"{start}." if start else ""))

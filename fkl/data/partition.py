@@ -10,8 +10,6 @@ from fkl.basics.memory import require_memory
 from fkl.data.problem import Problem, Table
 
 ORDERS = ("consecutive", "shuffled")
-LEAST = {"clients": 1, "rounds": 1, "clients_per_site": 1, "own": 1, "other": 0, "quantiles": 1}
-"""Least values of the keys that are whole numbers."""
 
 Dealt = tuple[NDArray[np.int64], NDArray[np.bool_]]
 """Rows (K, T) of the clients, and which of these entries count: all, or the first ones of each client."""
@@ -20,13 +18,6 @@ Dealt = tuple[NDArray[np.int64], NDArray[np.bool_]]
 @dataclass(frozen=True)
 class Partition:
     """What all partitions have in common; which rows a client is given, `dealt` of a subclass says."""
-
-    def __post_init__(self) -> None:
-        for key, least in LEAST.items():
-            value = getattr(self, key, None)
-            require(value is None or value >= least, key, value, f"an integer >= {least}")
-        alpha = getattr(self, "alpha", 1.0)
-        require(1e-3 <= alpha <= 1e6, "alpha", alpha, "a number from 0.001 to 1000000")
 
     def split(self, table: Table, rng: np.random.Generator) -> Problem:
         """Give out the rows of a table.
@@ -83,6 +74,10 @@ class EqualShares(Partition):
 
     clients: int = 20
     rounds: int | None = 500
+
+    def __post_init__(self) -> None:
+        _require_whole("clients", self.clients, 1)
+        _require_whole("rounds", 1 if self.rounds is None else self.rounds, 1)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """The rows that `rows` chooses, all of which count."""
@@ -143,6 +138,11 @@ class BySite(Partition):
     clients_per_site: int = 6
     own: int = 350
     other: int = 50
+
+    def __post_init__(self) -> None:
+        _require_whole("clients_per_site", self.clients_per_site, 1)
+        _require_whole("own", self.own, 1)
+        _require_whole("other", self.other, 0)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """Clients of the first site first; all present."""
@@ -205,6 +205,11 @@ class Dirichlet(EqualShares):
 
     alpha: float = 0.5
     quantiles: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_alpha(self.alpha)
+        _require_whole("quantiles", self.quantiles, 1)
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Rows of the classes that each client draws, in random order."""
@@ -285,6 +290,11 @@ class QuantitySkew(Partition):
     rounds: int = 500
     alpha: float = 2.0
 
+    def __post_init__(self) -> None:
+        _require_whole("clients", self.clients, 1)
+        _require_whole("rounds", self.rounds, 1)
+        _require_alpha(self.alpha)
+
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """Rows in random order, as many to each client as the shares that are drawn say."""
         size = len(table.y)
@@ -312,3 +322,11 @@ def _require_room(table: Table, clients: int, rounds: int, keys: str) -> None:
     """Refuse streams that no memory holds: x and y with one place for each client and round, and who is where."""
     needed = clients * rounds * (8 * (len(table.feature_names) + 2) + 1)
     require_memory(needed, f"the streams of {clients} clients over {rounds} rounds", keys)
+
+
+def _require_whole(key: str, value: int, least: int) -> None:
+    require(value >= least, key, value, f"an integer >= {least}")
+
+
+def _require_alpha(alpha: float) -> None:
+    require(1e-3 <= alpha <= 1e6, "alpha", alpha, "a number from 0.001 to 1000000")

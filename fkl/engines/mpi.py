@@ -439,7 +439,8 @@ def ending_together(ranks: Ranks) -> Iterator[None]:
         if not ranks.gone_within(GRACE_S):
             # One line for what the user can mend, and all there is to know of anything else
             print(end="", file=sys.stdout, flush=True)
-            words = f"fkl: {' '.join(str(error).split())}\n" if isinstance(error, FklError) else traceback.format_exc()
+            one_line = f"error: {' '.join(str(error).split())}\n"
+            words = one_line if isinstance(error, FklError) else traceback.format_exc()
             os.write(_LOUD[-1], words.encode())
             ranks.comm.Abort(2)  # every rank, with exit code 2
         raise

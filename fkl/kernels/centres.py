@@ -5,7 +5,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from fkl.kernels.dictionary import Dictionary
 
@@ -48,6 +47,8 @@ class CentreBank:
 
     def features(self, x: Array) -> NDArray[np.float64]:
         """Phi of samples x (n, d), (R, 1, n, m)."""
+        from scipy.linalg import solve_triangular  # which takes longer to import than most of fkl
+
         made = np.empty((self.replicates, 1, len(x), self.width))
         for r, centres in enumerate(self.centres):
             made[r, 0] = solve_triangular(self.root[r], self._gram(centres, x), lower=True).T
@@ -59,6 +60,8 @@ class CentreBank:
 
     def coefficients(self, theta: Array) -> NDArray[np.float64]:
         """Alpha (R, K, m) of theta (R, K, m)."""
+        from scipy.linalg import solve_triangular  # which takes longer to import than most of fkl
+
         pairs = zip(self.root, theta, strict=True)
         return np.stack([solve_triangular(root, own.T, lower=True, trans="T").T for root, own in pairs])
 

@@ -27,7 +27,7 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.files import CannotWriteError, flush_to_disk, require_files_in, sha256_of, write_text, writing
 from fkl.config import Run
 from fkl.engines.checkpoint import CHECKPOINT, CHECKPOINTS
-from fkl.screen.messages import warning
+from fkl.screen.messages import note
 
 LAST_FILE = "provenance.json"
 FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
@@ -65,7 +65,7 @@ def locked(folder: Path) -> Iterator[None]:
             try:
                 lock.acquire(blocking=False)
             except Timeout:
-                warning(f"{folder}: another process works on it; waiting until it has ended")
+                note(f"{folder}: another process works on it; waiting until it has ended")
                 lock.acquire()
         try:
             yield
@@ -271,7 +271,7 @@ def _move_to_place(folder: Path, run: Run) -> None:
         if not _is_mine(run):
             raise CannotWriteError(f"{run.folder}: holds something that was not there when the run began")
         aside = next(one for one in _numbered(run.broken_folder) if not one.exists())
-        warning(f"{run.folder}: {damage(place)}; moved to {aside}, and made again")
+        note(f"{run.folder}: {damage(place)}; moved to {aside}, and made again")
         aside.parent.mkdir(parents=True, exist_ok=True)
         place.rename(aside)
     folder.replace(place)

@@ -8,7 +8,7 @@ from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
 from fkl.results.model import Model, load
 from fkl.results.tables import FLOATS
-from fkl.screen.messages import warning
+from fkl.screen.messages import note
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,7 +54,7 @@ def write_predictions(
     named = client is not None or _column_of_clients(model, frame) is not None
     several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
     if several:
-        warning(f"averaged over {' and '.join(several)}")
+        note(f"averaged over {' and '.join(several)}")
     text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
     if out is None:
         print(text, end="")

@@ -63,6 +63,11 @@ def warning(message: str) -> None:
     console(sys.stderr).print(styled(f"warning: {_one_line(message)}"))
 
 
+def note(message: str) -> None:
+    """Print on stderr what a user should know, and need not act on."""
+    console(sys.stderr).print(styled(_one_line(message)))
+
+
 def refuse(error: FklError) -> int:
     """Print what the user can correct, and how, and return the exit code for it."""
     out = console(sys.stderr)

@@ -7,6 +7,7 @@ import pandas as pd
 
 from fkl.basics.errors import plural
 from fkl.data.baselines import CONSTANTS, not_beaten
+from fkl.results.metrics import MAIN, main_metric
 from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
 
 SHORT = {
@@ -16,7 +17,6 @@ SHORT = {
     "test_error_majority": "most frequent class",
 }
 """Baselines in two words."""
-ERRORS = ("mse", "test_mse", "test_error", "train_mse", "train_error")
 BELOW, NOT_BELOW = "✓", "▲"
 LABEL, FIRST = 9, 34
 """Columns of a line's label, and of the first of its two entries."""
@@ -88,7 +88,7 @@ def blocks(
     mean = summary.mean()
     mark, words = verdict(summary)
     lines = [f"{provenance['algorithm']} on {provenance['dataset']}", f"{mark} {words}", ""]
-    errors = [name for name in ERRORS if name in summary]
+    errors = [name for name in MAIN if name in summary] or [main_metric(summary)]
     baselines = [name for name in SHORT if name in summary]
 
     def value(name: str, before: str = "", behind: str = "") -> list[str]:
@@ -115,7 +115,7 @@ def blocks(
     ways = {"uplink": "up", "downlink": "down", "broadcast": "broadcast", "link": "over links"}
     sent = {way: float(mean[f"{name}_bytes"]) for name, way in ways.items() if f"{name}_bytes" in mean}
     line("sent", [f"{bytes_of(size)} {way}" for way, size in sent.items()], "   all clients and rounds" * bool(sent))
-    behind = [f"{seconds(waited)} from start to end"] if waited is not None else ["finished before"]
+    behind = [f"{seconds(waited)} from start to end"] if waited is not None else ["finished already"]
     line("time", [f"{seconds(mean['runtime_s'])} computing a replicate", *behind])
     lines.append(f"  data      {sizes(provenance, config)}")
     pictures = " · ".join(file.name for file in sorted(folder.glob("*.png")))

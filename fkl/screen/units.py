@@ -56,7 +56,7 @@ def seconds(value: float) -> str:
     ('0.144 s', '1 min 15 s', '2 h 1 min')
     """
     if value < 60:
-        return f"{number(value)} s"
+        return f"{number(value) if value < 10 and value % 1 else round(value)} s"
     minutes = round(value) // 60
     return f"{minutes} min {round(value) % 60} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 

@@ -54,9 +54,9 @@ def _unknown(rng: np.random.Generator) -> Case:
     upon = base(group, str(rng.choice(choices(group))))
     word = "".join(rng.choice(list("abcxyz"), 8))
     if rng.random() < 0.5:
-        return Case((*upon, f"{group}={word}"), f"{group}={word}: not known; there are ")
+        return Case((*upon, f"{group}={word}"), f"{group}={word}: no such choice")
     sign = str(rng.choice(["", "+", "++"]))
-    return Case((*upon, f"{sign}{group}.{word}=1"), rf"{group}\.{word}: no such key; there are ")
+    return Case((*upon, f"{sign}{group}.{word}=1"), rf"{group}\.{word}: no such key")
 
 
 @pytest.fixture(autouse=True)

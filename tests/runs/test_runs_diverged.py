@@ -87,7 +87,7 @@ def test_errors_that_are_finite_and_yet_no_result_are_told(fkl: Callable[..., An
     answer = fkl("run", *small("raker"), "algo.eta=5", "out=here")
     assert answer.code == 0
     told = next(line for line in lines(answer.err) if "times the" in line)
-    assert told.startswith("Raker on diabetes: the mean squared error of 2 of 2 replicates, ")
+    assert told.startswith("warning: the mean squared error of 2 of 2 replicates, ")
     assert (
         "of predicting 0 for every sample" in json.loads((tmp_path / "here" / "provenance.json").read_text())["warning"]
     )

@@ -69,7 +69,7 @@ def test_both_engines_make_the_same_run(algo: str, fkl: Callable[..., Answer]) -
     for engine in ("numba", "numpy"):
         answer = fkl("run", *small(algo), "precision=float64", f"engine={engine}")
         assert answer.code == 0, answer.err
-        folder = re.findall("^files: (.*)$", answer.out, re.MULTILINE)[-1]
+        folder = re.findall("^  run  +(.*)$", answer.out, re.MULTILINE)[-1]
         folders.add(folder)
         tables.append(pd.read_csv(f"{folder}/rounds.csv").drop(columns="runtime_s", errors="ignore"))
     assert len(folders) == 2

@@ -136,6 +136,7 @@ def test_data_that_are_missing_name_folder_files_and_the_way_out(
         (("data", "eat"), "data eat: no such action"),
         (("data", "verify", "nonsense"), "nonsense: no such data set"),
         (("list", "all"), "all: no such group"),
+        (("report", "all"), "all: one word too many"),
     ],
 )
 def test_other_commands_refuse_in_one_line_too(fkl: Callable, tmp_path: Path, arguments: tuple, said: str) -> None:

@@ -103,7 +103,7 @@ def test_a_job_that_its_launcher_lost_is_said_and_the_search_goes_on(tmp_path, c
             raise TimeoutError("ended\nby the cluster")
 
     assert search._value_of_run(Lost(), math.inf) == math.inf
-    assert capsys.readouterr().err == "error: TimeoutError: ended by the cluster\n"
+    assert capsys.readouterr().err == "warning: TimeoutError: ended by the cluster\n"
 
 
 @pytest.mark.parametrize(

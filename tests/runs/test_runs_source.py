@@ -164,7 +164,9 @@ def test_one_process_runs_a_method_as_it_is_now(fkl: Callable[..., Answer], tmp_
     assert second.code == 0, second.err
     assert "finished already" not in second.out
     assert len([*(tmp_path / "outputs" / "runs").iterdir()]) == 2
-    errors = [next(line for line in answer.out.splitlines() if line.startswith("mse")) for answer in (first, second)]
+    errors = [
+        next(line for line in answer.out.splitlines() if line.startswith("  error")) for answer in (first, second)
+    ]
     assert errors[0] != errors[1]
     (tmp_path / "own_rate.py").write_text("FACTOR = 1.0\n")
     assert "finished already" in fkl(*call).out
