@@ -245,8 +245,7 @@ def load(path: str | Path) -> Model:
     folder = Path(path)
     file = folder / FILE if folder.is_dir() else folder
     if not folder.exists():
-        runs = ["a run with save_model=true prints its folder, as outputs/runs/..."]
-        raise FklError(f"{folder}: not the folder of a run (it does not exist)", help=runs)
+        raise FklError(f"{folder}: not the folder of a run (it does not exist)")
     if folder.is_dir():
         told = provenance(folder)
         if told.get("state") != FINISHED:
