@@ -470,7 +470,9 @@ def report(single: bool) -> None:
     with requires_extra("report", "report"):
         from fkl.report.page import write_page
 
-    print(write_page(Path("outputs"), _store(), single))
+    from fkl.screen.messages import say
+
+    say(write_page(Path("outputs"), _store(), single))
 
 
 @commands.command(context_settings=AS_GIVEN)

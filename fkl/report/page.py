@@ -249,7 +249,9 @@ class Beside:
     Parameters
     ----------
     folder : Path
+        Of the page.
     single : bool
+        Whether pictures and runs are in the page itself.
     """
 
     def __init__(self, folder: Path, single: bool) -> None:
