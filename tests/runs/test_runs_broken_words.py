@@ -26,8 +26,8 @@ UPON: list[tuple[tuple[str, ...], dict[str, str]]] = [
 CASES = {" ".join((*upon, words)): (upon, words, said) for upon, entries in UPON for words, said in entries.items()}
 SIGNS = {
     ("\x1b[2J",): r"\x1b[2J: no such command",
-    ("data", "verify", "\x1b[2J"): r"dataset=\x1b[2J: must be",
-    ("table", "\x1b[31mred/1"): r"paper=\x1b[31mred: must be",
+    ("data", "verify", "\x1b[2J"): r"\x1b[2J: no such data set",
+    ("table", "\x1b[31mred/1"): r"\x1b[31mred: no such paper",
     ("run", "\x1b[2J"): r"\x1b[2J: not understood",
     ("run", "--\x1b[2J"): r"--\x1b[2J: no such option",
     ("run", "--config-name", "\x1b[2J"): "--config-name: no such option",
