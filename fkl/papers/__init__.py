@@ -11,7 +11,7 @@ import pandas as pd
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.basics.files import whole_file
 from fkl.papers.published import HIDDEN, wide
-from fkl.report.figures import rendered
+from fkl.report.figures import STYLES, rendered, styled
 from fkl.report.tables import Table
 from fkl.results.finished_runs import Collected, FinishedRun, collect
 
@@ -70,21 +70,39 @@ def save_table(table: Table, paper: str, number: str, outputs: Path) -> list[Pat
     return files
 
 
-def write_figure(paper: str, number: str, outputs: Path) -> str:
-    """Draw a paper's figure from the finished runs, and say where it lies; parameters as for `write_table`."""
+def write_figure(paper: str, number: str, outputs: Path, style: str = "screen") -> str:
+    """Draw a paper's figure from the finished runs, and say where it lies; parameters as for `draw_figure`."""
     found = collect(outputs)
     try:
-        contents = draw_figure(paper, number, found)
+        contents = draw_figure(paper, number, found, style)
     finally:
         found.warn()
     return f"files: {', '.join(map(str, save_figure(contents, paper, number, outputs)))}"
 
 
-def draw_figure(paper: str, number: str, found: Collected) -> dict[str, bytes]:
-    """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves."""
+def draw_figure(paper: str, number: str, found: Collected, style: str = "screen") -> dict[str, bytes]:
+    """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves.
+
+    Below one that has no published value there is what the paper claims, and what came out, as the module's CLAIMS say.
+
+    Parameters
+    ----------
+    paper, number : str
+    found : Collected
+        The runs.
+    style : {"screen", "paper"}
+    """
     module = paper_module(paper)
     require(number in module.FIGURES, "figure", f"{paper}/{number}", _choices(paper, module.FIGURES))
-    return made_of(f"{paper}/{number}", lambda runs: _drawn(*module.figure(number, runs)), found)
+    claim = getattr(module, "CLAIMS", {}).get(number)
+
+    def draw(runs: list[FinishedRun]) -> dict[str, bytes]:
+        drawn, told = module.figure(number, runs)
+        return _drawn(drawn, told, claim(runs) if claim else "")
+
+    require(style in STYLES, "style", style, " or ".join(STYLES))
+    with styled(style):
+        return made_of(f"{paper}/{number}", draw, found)
 
 
 def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Path) -> list[Path]:
@@ -97,7 +115,7 @@ def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Pa
     return files
 
 
-def _drawn(figure: Any, replicates: int | str) -> dict[str, bytes]:
+def _drawn(figure: Any, replicates: int | str, claim: str) -> dict[str, bytes]:
     """Draw a figure, and write down its curves: contents of files by suffix."""
     curves = [
         {"panel": axes.get_title(), "curve": line.get_label(), "x": x, "y": y}
@@ -106,7 +124,7 @@ def _drawn(figure: Any, replicates: int | str) -> dict[str, bytes]:
         for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
     ]
     numbers = pd.DataFrame(curves).to_csv(index=False, float_format="%.6g")
-    return {**rendered(figure, replicates), ".csv": numbers.encode()}
+    return {**rendered(figure, replicates, claim), ".csv": numbers.encode()}
 
 
 def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:

@@ -97,7 +97,8 @@ class Panel(NamedTuple):
     label : str
         Of the axis.
     curves : dict of str to str
-        Columns of the rounds, and what the legend calls them; those that a run has not are left out.
+        Columns of the rounds, and what the figure calls them, {method} being the method's label; those that a run has
+        not are left out.
     log : bool
         Whether the axis is logarithmic.
     nominal : dict of str to float, or None

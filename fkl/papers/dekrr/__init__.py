@@ -9,7 +9,8 @@ from fkl.basics.errors import FklError
 from fkl.config.experiments import readings_tried
 from fkl.papers.our_runs import Found, find
 from fkl.papers.published import AS_STATED, Answer, Cell, beside, published
-from fkl.report.figures import COLOURS, canvas, spread_over
+from fkl.report.colours import look_of
+from fkl.report.figures import canvas, crosses, spread_over, sweep
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "DeKRR-DDRF (Yang et al. 2024)"
@@ -17,6 +18,8 @@ TABLES = {"1": "relative squared error of the test samples"}
 WIDE = {"1": (("dataset", "setting"), ("algorithm",))}
 """Rows and columns as the figure has them."""
 FIGURES = {"1": "relative squared error of the test samples over D"}
+MARKED = ("1",)
+"""Figures with published values, as crosses."""
 UNOBTAINABLE = {"houses": "its samples are not among the data sets of fkl"}
 ALGORITHMS = ("DKLA", "DeKRR-DDRF")
 SHOWN = ("airquality", "energy")
@@ -68,14 +71,15 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         raise FklError("figure: no finished run belongs to it; first fkl run -m +experiment=dekrr/airquality")
     figure, panels = canvas(len(shown))
     for axes, dataset in zip(panels, shown, strict=True):
-        for colour, algorithm in enumerate(ALGORITHMS):
-            of_one = {int(key[2][2:]): _rse(run) for key, run in ours.items() if key[:2] == (dataset, algorithm)}
-            D = sorted(of_one)
-            error = [[of_one[d].mean() for d in D], [of_one[d].std(ddof=1) for d in D]]
-            axes.errorbar(D, error[0], error[1], fmt="o-", color=COLOURS[colour], label=algorithm)
+        for algorithm in ALGORITHMS:
+            of_one: dict[float, Any] = {
+                int(key[2][2:]): _rse(run) for key, run in ours.items() if key[:2] == (dataset, algorithm)
+            }
+            if of_one:
+                sweep(axes, of_one, algorithm, look_of(algorithm))
             cells = [cell for cell in published(__file__, number) if _of(cell, dataset, algorithm)]
             printed = [(int(cell["setting"][2:]), cell["value"]) for cell in cells]
-            axes.plot(*zip(*printed, strict=True), "x", color=COLOURS[colour], label=f"{algorithm}, published")
+            crosses(axes, printed, algorithm, look_of(algorithm))
         axes.set_xlabel("D, features of a node")
         axes.set_title(dataset)
     panels[0].set_ylabel("relative squared error, test samples")

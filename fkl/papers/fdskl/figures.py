@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,11 +16,11 @@ from fkl.network.response_times import CostModel
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.papers.fdskl.elapsed import measured
 from fkl.papers.fdskl.errors import refusal
-from fkl.report.figures import COLOURS, canvas, spread_over
+from fkl.report.colours import look_of
+from fkl.report.figures import COLOURS, HIGH, LOW, NAMED, canvas, curve, spread, spread_over
 from fkl.results.finished_runs import FinishedRun
 
-COLOUR = dict(zip(FOLDERS, (*COLOURS, "#7F7F7F", "#882255"), strict=True))
-COLUMNS = 4
+COLUMNS, BOXES_ACROSS = 4, 3
 SUMMED = ("phishing", "a9a", "ijcnn1", "cod_rna")
 """Data sets of Figure 4: the paper's gisette is not at hand, cod_rna is shown in its place."""
 SCALED = ("phishing", "a9a", "cod_rna", "w8a")
@@ -36,24 +38,25 @@ Drawn = tuple[Figure, int | str]
 
 
 def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 3, all systems: in the first row against compute, in the second with the cost model's links."""
+    """Figure 3, all systems: for each data set against compute, and beside it with the cost model's links."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     _require(shown)
-    figure = Figure(figsize=(1.4 + 3.4 * len(shown), 7.6), layout="constrained")
-    panels = figure.subplots(2, len(shown), squeeze=False, sharey="col")
+    figure, panels = canvas(2 * len(shown), across=COLUMNS)
     drawn: list[int] = []
     for column, dataset in enumerate(shown):
-        runs = _most_samples(dataset, by_key)
+        runs = most_samples(dataset, by_key)
         drawn += [run.replicates for run in runs.values()]
         for row, links in enumerate((False, True)):
-            axes = panels[row, column]
+            axes = panels[2 * column + row]
             for system, run in runs.items():
                 (_curve if run.provenance["rounds"] > 1 else _point)(axes, system, run, links)
             axes.set_xscale("log")
             axes.set_title(dataset + (", with links" if links else ""))
             axes.set_xlabel("training time, s: compute" + (" and links" if links else ""))
-    for row in panels:
-        row[0].set_ylabel("test error, %")
+        ends = [axes.get_ylim() for axes in panels[2 * column : 2 * column + 2]]
+        for axes in panels[2 * column : 2 * column + 2]:
+            axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
+        panels[2 * column].set_ylabel("test error, %")
     return figure, spread_over(drawn)
 
 
@@ -91,46 +94,39 @@ def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
             _growth(axes, system, [run for key, run in by_key.items() if key[:2] == (dataset, system)])
         largest = max(samples(run) for key, run in by_key.items() if key[0] == dataset)
         if largest >= limit:
-            axes.axvspan(limit, largest, color=COLOUR["PP-SVMV"], alpha=0.12, linewidth=0, label="PP-SVMV refuses")
+            axes.axvspan(
+                limit, largest, color=look_of("PP-SVMV").colour, alpha=0.12, linewidth=0, label="PP-SVMV refuses"
+            )
         axes.set_yscale("log")
         axes.set_title(dataset)
         axes.set_xlabel("training samples")
     panels[0].set_ylabel("training time, s")
-    return figure, "mean ± 1 sd over the splits of each point"
+    return figure, f"mean, and from {100 * LOW:.0f} % to {100 * HIGH:.0f} % of the splits of each point"
 
 
 def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 6: quartiles, whiskers to the last value within 1.5 times their distance, and all values."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     _require(shown)
-    figure, panels = _grid(len(shown))
+    figure, panels = canvas(len(shown), across=BOXES_ACROSS)
     splits = set()
     for axes, dataset in zip(panels, shown, strict=False):
-        runs = _most_samples(dataset, by_key)
+        runs = most_samples(dataset, by_key)
         splits |= {run.replicates for run in runs.values()}
         for place, (system, run) in enumerate(runs.items()):
             _box(axes, place, 100 * run.summary["test_error"], system)
-        words = [f"{system}\n{samples(run):,}" for system, run in runs.items()]
-        axes.set_xticks(range(len(runs)), words, fontsize="x-small")
+        words = [f"{system}: {samples(run):,}" for system, run in runs.items()]
+        axes.set_yticks(range(len(runs)), words)
+        axes.invert_yaxis()
         axes.set_title(dataset)
-        axes.set_xlabel("system, training samples")
-        axes.set_ylabel("test error, %")
+        axes.set_xlabel("test error, %")
+        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+            axes.set_ylabel("system: training samples")
     number = " to ".join(map(str, dict.fromkeys((min(splits), max(splits)))))
     return figure, f"a point a split, {number} of them; quartiles, whiskers to 1.5 times their distance"
 
 
-def _grid(panels: int) -> tuple[Figure, Sequence[Axes]]:
-    """Panels in rows of `COLUMNS`, those that are left over taken away."""
-    columns = min(panels, COLUMNS)
-    rows = -(-panels // columns)
-    figure = Figure(figsize=(1.4 + 4.2 * columns, 1 + 3.4 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for empty in axes.flat[panels:]:
-        empty.remove()
-    return figure, list(axes.flat[:panels])
-
-
-def _most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, FinishedRun]:
+def most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, FinishedRun]:
     """Each system's run on the most training samples."""
     runs: dict[str, FinishedRun] = {}
     for system in FOLDERS:
@@ -148,16 +144,15 @@ def _curve(axes: Axes, system: str, run: FinishedRun, links: bool) -> None:
     """Mean error after each round against the mean time until then."""
     frame = run.rounds.assign(seconds=_seconds(run.rounds, links), percent=100 * run.rounds["test_error"])
     by_round: Any = frame.groupby("round")[["seconds", "percent"]]
-    mean, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)["percent"]
-    x, y = mean["seconds"], mean["percent"]
-    axes.plot(x, y, color=COLOUR[system], linestyle="--" if system == "DSG" else "-", label=system)
-    axes.fill_between(x, y - deviation, y + deviation, color=COLOUR[system], alpha=0.2, linewidth=0)
+    mean = by_round.mean()
+    low, high = (by_round.quantile(one)["percent"].to_numpy() for one in (LOW, HIGH))
+    curve(axes, mean["seconds"].to_numpy(), mean["percent"].to_numpy(), (low, high), system, look_of(system))
 
 
 def _point(axes: Axes, system: str, run: FinishedRun, links: bool) -> None:
     """A method that has one model, when it is done."""
     seconds, percent = _seconds(run.summary, links), 100 * run.summary["test_error"]
-    _with_bars(axes, [seconds.mean()], [percent], "o" if system == "LIBSVM" else "s", system, system)
+    _with_bars(axes, [seconds.mean()], [percent], look_of(system).marker, system, system)
 
 
 def _sum_curve(axes: Axes, structure: str, workers: Sequence[int], seconds: list[float]) -> None:
@@ -181,7 +176,8 @@ def _sum_curve(axes: Axes, structure: str, workers: Sequence[int], seconds: list
 
 def _growth(axes: Axes, system: str, runs: Iterable[FinishedRun]) -> None:
     """Time against training samples, with and without the links."""
-    in_order = sorted(runs, key=samples)
+    if not (in_order := sorted(runs, key=samples)):
+        return
     for links, style in ((False, "o-"), (True, "^--")):
         times = [_seconds(run.summary, links) for run in in_order]
         label = f"{system}, compute" + (" and links" if links else "")
@@ -191,21 +187,23 @@ def _growth(axes: Axes, system: str, runs: Iterable[FinishedRun]) -> None:
 def _with_bars(
     axes: Axes, x: Sequence[float], values: "Sequence[pd.Series[float]]", style: str, label: str, system: str
 ) -> None:
-    """Means, each with one standard deviation on either side."""
-    means = [one.mean() for one in values]
-    deviations = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in values]
-    axes.plot(x, means, style, color=COLOUR[system], label=label)
-    axes.errorbar(x, means, deviations, fmt="none", ecolor=COLOUR[system], capsize=3)
+    """Means, each with the quantiles of its splits."""
+    means, ends = zip(*map(spread, values), strict=True)
+    axes.plot(x, means, style, color=look_of(system).colour, label=label)
+    axes.errorbar(x, means, np.hstack(ends), fmt="none", ecolor=look_of(system).colour, capsize=3)
 
 
 def _box(axes: Axes, place: int, values: "pd.Series[float]", system: str) -> None:
     """Quartiles behind a point for each split."""
-    drawn = axes.boxplot([values], positions=[place], widths=0.6, patch_artist=True, showfliers=False)
+    colour = look_of(system).colour
+    drawn = axes.boxplot(
+        [values], positions=[place], widths=0.6, patch_artist=True, showfliers=False, orientation="horizontal"
+    )
     for box in drawn["boxes"]:
-        box.set(facecolor=COLOUR[system], alpha=0.4)
+        box.set(facecolor=colour, alpha=0.4)
     for line in drawn["medians"]:
-        line.set(color="black")
-    axes.plot([place] * len(values), values, "o", color=COLOUR[system], markersize=3, label=system)
+        line.set(color=matplotlib.rcParams["text.color"])
+    axes.plot(values, [place] * len(values), "o", color=colour, markersize=3, label=system, gid=NAMED)
 
 
 def _first_refused() -> int:

@@ -13,8 +13,9 @@ from fkl.config.experiments import readings_tried
 from fkl.data.ellipses import Ellipses, labels
 from fkl.papers.our_runs import Found, find
 from fkl.papers.published import Answer, Cell, beside, published
+from fkl.report.colours import look_of
 from fkl.report.compare.statistics import student_interval
-from fkl.report.figures import COLOURS, canvas, spread_over
+from fkl.report.figures import COLOURS, canvas, crosses, spread_over, sweep
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "Parsimonious functions (Peifer and Ribeiro)"
@@ -31,6 +32,8 @@ FIGURES = {
     "5": "accuracy, kernels and communication over gamma, walking and jogging",
     "6": "accuracy, kernels and communication over gamma, typing and writing",
 }
+MARKED = ("3", "5", "6")
+"""Figures with published values, as crosses."""
 FEDERATED, CENTRALIZED = "PF", "PC"
 MACHINES = ("SVM", "Cascade SVM")
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
@@ -121,6 +124,35 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         raise FklError("figure: no finished run belongs to it; see `fkl list` for the paper's experiments")
     replicates = spread_over(one.run.replicates for pair in on_curve.values() for one in pair.values())
     return (_over_gamma if over_gamma else _over_size)(dataset, on_curve), replicates
+
+
+def _behind(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
+    """What to say below a figure of accuracies: those of both learners at both ends of the curve."""
+
+    def claim(runs: list[FinishedRun]) -> str:
+        dataset = {"2": "ellipses"}.get(number, "wisdm_write_type")
+        curve = {
+            setting.size: pair
+            for setting, pair in _pairs(runs).items()
+            if setting.dataset == dataset and _on_curve(setting, over_gamma=False)
+        }
+        unit = "samples" if dataset == "ellipses" else "participants"
+        ends = [
+            f"{100 * _accuracy(curve[size][FEDERATED].run).mean():.1f} % federated and "
+            f"{100 * _accuracy(curve[size][CENTRALIZED].run).mean():.1f} % centralized with {size} {unit}"
+            for size in dict.fromkeys((min(curve), max(curve)))
+        ]
+        return f"The paper: {words}. Here: {'; '.join(ends)}."
+
+    return claim
+
+
+CLAIMS = {
+    "1": lambda _: "The paper: this space. Here: drawn from the formulas of its text.",
+    "2": _behind("2", "the federated learner comes to the centralized one as samples grow"),
+    "4": _behind("4", "the accuracy of both learners falls as agents are more"),
+}
+"""Of figures that the paper prints no value of: what it claims, and what came out."""
 
 
 def _on_curve(setting: Setting, over_gamma: bool) -> bool:
@@ -258,14 +290,9 @@ def _sent_percent(pair: Pair) -> "pd.Series[float]":
 
 
 def _curves(axes: Axes, curve: dict[float, Pair], value: Callable[[FinishedRun], "pd.Series[float]"]) -> None:
-    """Mean of both learners with a band of one standard deviation."""
-    x = sorted(curve)
-    for colour, (name, words) in enumerate(LEARNERS.items()):
-        values = [value(curve[at][name].run) for at in x]
-        mean = np.array([one.mean() for one in values])
-        deviation = np.array([one.std(ddof=1) for one in values])
-        axes.plot(x, mean, "o-", color=COLOURS[colour], label=words)
-        axes.fill_between(x, mean - deviation, mean + deviation, color=COLOURS[colour], alpha=0.2, linewidth=0)
+    """Mean of both learners with a band."""
+    for name, words in LEARNERS.items():
+        sweep(axes, {at: value(pair[name].run) for at, pair in curve.items()}, words, look_of(name))
 
 
 def _over_size(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
@@ -282,8 +309,15 @@ def _over_size(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
     axes.set_title(f"{title}\ngamma = {gamma:g}", fontsize="medium")
     axes.set_ylabel("accuracy on test samples (%)")
     if dataset != "ellipses":
-        axes.set_xticks(sorted(curve))
+        for cell in _printed(dataset, "accuracy"):
+            name = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
+            crosses(axes, [(PUBLISHED_PARTICIPANTS, cell["value"])], cell["algorithm"], look_of(name))
+        axes.set_xticks([*sorted(curve), *[PUBLISHED_PARTICIPANTS] * bool(_printed(dataset, "accuracy"))])
     return figure
+
+
+def _printed(dataset: str, metric: str) -> list[Cell]:
+    return [cell for cell in published(__file__, "text") if (cell["dataset"], cell["metric"]) == (dataset, metric)]
 
 
 def _over_gamma(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
@@ -299,6 +333,11 @@ def _over_gamma(dataset: str, pairs: dict[Setting, Pair]) -> Figure:
         axes.set_ylabel(words)
         axes.set_xlabel("sparsity parameter gamma")
         axes.margins(y=0.1)
+    if 0.0 in curve:  # the paper prints a share of what the centralized learner is sent
+        everything = curve[0.0][CENTRALIZED].run.summary["sent_samples"].mean()
+        costs = [cell["value"] for cell in _printed(dataset, "communication_cost_vs_centralized")]
+        costs += [100 - cell["value"] for cell in _printed(dataset, "communication_reduction_vs_centralized")]
+        crosses(panels[2], [(0.0, cost / 100 * everything) for cost in costs], LEARNERS[FEDERATED], look_of(FEDERATED))
     panels[2].set_ylim(bottom=0)
     whom = f"{OVER_GAMMA} of the {PUBLISHED_PARTICIPANTS} participants"
     panels[1].set_title(f"{TITLES[dataset]}: {whom}")

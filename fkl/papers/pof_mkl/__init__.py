@@ -11,7 +11,8 @@ from fkl.basics.errors import FklError
 from fkl.config.experiments import readings_tried, variants
 from fkl.papers.our_runs import Found, find
 from fkl.papers.published import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, published
-from fkl.report.figures import COLOURS, band, canvas, spread_over
+from fkl.report.colours import looks_of
+from fkl.report.figures import band, canvas, crosses, spread_over, sweep
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "POF-MKL (Ghari and Shen 2022)"
@@ -23,11 +24,15 @@ TABLES = {
 WIDE = dict.fromkeys("123", (("algorithm", "setting"), ("metric", "dataset")))
 """Rows and columns of the printed tables."""
 FIGURES = {"1": "regret over rounds", "2": "regret against the exploration rate"}
+MARKED = ("1", "2")
+"""Figures with published values, as crosses."""
 LINEAR = "linear comparator"
 TABLE = ("pof_mkl/table1", "pof_mkl/table1_as_published", "pof_mkl/switches")
 FIGURE = {"1": "pof_mkl/table1_as_published", "2": "pof_mkl/figure2"}
 """Experiments that they are made of."""
 ROUNDS = 500
+PRINTED_XI = 1.0
+"""Exploration rate of the tables."""
 DATASETS = ("naval", "uji", "air", "wec")
 
 
@@ -94,13 +99,18 @@ def _figure_1(found: list[Found]) -> tuple[Figure, int | str]:
     figure, panels = canvas(len(shown))
     drawn = []
     settings = [("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9")]
+    names = {(algorithm, setting): f"{algorithm}, {setting.split(';')[0]}" for algorithm, setting in settings}
+    looks = looks_of(names.values())
     for axes, dataset in zip(panels, shown, strict=True):
-        for colour, (algorithm, setting) in enumerate(settings):
+        for (algorithm, setting), name in names.items():
             run = curves.get((dataset, algorithm, setting))
             if run is not None:
                 drawn.append(run.replicates)
                 rounds = run.rounds.assign(average=run.rounds["regret_hindsight"] / run.rounds["round"])
-                band(axes, rounds, "average", f"{algorithm}, {setting.split(';')[0]}", colour)
+                band(axes, rounds, "average", name, looks[name])
+                last = int(run.rounds["round"].max())
+                printed = _printed_regret(dataset, algorithm, setting)
+                crosses(axes, [(last, value / last) for value in printed], name, looks[name])
         axes.set_title(dataset)
         axes.set_yscale("log")
     panels[0].set_ylabel("regret in hindsight / round,\nmean of clients (squared error)")
@@ -111,18 +121,26 @@ def _figure_2(found: list[Found]) -> tuple[Figure, int | str]:
     sweeps = [one.run for one in found]
     shown = _datasets_of(sweeps)
     figure, panels = canvas(len(shown))
+    looks = looks_of(["POF-MKL, M=1", "POF-MKL, M=25", "POF-MKL, M=51"])  # as in Figure 1
     for axes, dataset in zip(panels, shown, strict=True):
-        for colour, M in enumerate((1, 25)):
+        for M, setting in ((1, "M=1;D=100"), (25, "M=25;D=20")):
             of = {r.config["algo"]["xi"]: r for r in sweeps if r.dataset == dataset and r.config["algo"]["M"] == M}
-            xi = sorted(of)
-            mean = np.array([of[x].summary["regret_hindsight"].mean() for x in xi])
-            deviation = np.array([of[x].summary["regret_hindsight"].std(ddof=1) for x in xi])
-            axes.plot(xi, mean, "o-", color=COLOURS[colour], label=f"POF-MKL, M={M}")
-            axes.fill_between(xi, mean - deviation, mean + deviation, color=COLOURS[colour], alpha=0.2, linewidth=0)
+            if of:
+                name = f"POF-MKL, M={M}"
+                sweep(axes, {xi: run.summary["regret_hindsight"] for xi, run in of.items()}, name, looks[name])
+                printed = _printed_regret(dataset, "POF-MKL", setting)
+                crosses(axes, [(PRINTED_XI, value) for value in printed], name, looks[name])
         axes.set_title(dataset)
         axes.set_xlabel("exploration rate xi")
     panels[0].set_ylabel("regret in hindsight after all rounds,\nmean of clients (squared error)")
     return figure, spread_over(run.replicates for run in sweeps)
+
+
+def _printed_regret(dataset: str, algorithm: str, setting: str) -> list[float]:
+    """Table 3's regret after all rounds."""
+    key = dataset, algorithm, setting
+    cells = published(__file__, "3")
+    return [cell["value"] for cell in cells if (cell["dataset"], cell["algorithm"], cell["setting"]) == key]
 
 
 def _answer(metric: str, found: Found) -> Answer:
