@@ -69,8 +69,8 @@ MOST_DIRECT = 5
 BESIDE, AT_POINT, IN_LEGEND, NAMED = "beside", "at point", "in legend", "named"
 """Ids of lines: not counted among the `MOST_DIRECT`; named at the end however many there are; named in the legend
 alone; and named nowhere, since ticks do it, or nobody need know."""
-LONGEST_DIRECT = 30
-"""Letters of such a name, where there are several panels."""
+LONGEST_DIRECT, LONGEST_IN_COLUMN = 30, 18
+"""Letters of such a name, where there are several panels, and for a paper, where it would take half of a panel."""
 BESIDE_POINTS = 7
 """How far beside its line's end a name begins."""
 MOST_DECADES = 3
@@ -86,6 +86,8 @@ LONGEST_LABEL = 48
 """Letters in one line of a legend."""
 LETTERS_AN_INCH = 12
 """About, of a legend on a screen; more are smaller."""
+LETTERS_HIGH = 26
+"""Of the label of an axis of y, in one line beside a panel for a paper."""
 INCHES_A_HANDLE = 0.6
 """Of the line before a legend's letters with the space around it."""
 
@@ -329,6 +331,7 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
         texts[".txt"] = _caption(figure, told).encode()
         for axes, title in zip(figure.axes, titles, strict=True):
             axes.set_title(title.replace("_", " ") if len(titles) > 1 else "")
+            axes.set_ylabel("\n".join(_lines(" ".join(axes.get_ylabel().split()), LETTERS_HIGH)))
     named = [] if (suptitle := figure.get_suptitle()) else _name_directly(figure, handles)
     rest = _in_legend(handles, [*{text.get_text() for _, text, _ in named}] if named else [])
     labels = [textwrap.fill(words, LONGEST_LABEL) for words in rest]
@@ -403,10 +406,13 @@ def _name_directly(figure: Figure, handles: dict[str, Any]) -> list[Named]:
     kinds = {words: _kind(handle) for words, handle in handles.items() if words in lines}
     direct = [words for words, kind in kinds.items() if kind != IN_LEGEND]
     few = 0 < sum(kinds[words] != BESIDE for words in direct) <= MOST_DIRECT
-    short = len(figure.axes) == 1 or max(map(len, direct), default=0) <= LONGEST_DIRECT
+    longest = max(map(len, direct), default=0)
+    short = len(figure.axes) == 1 or longest <= LONGEST_DIRECT
+    grid = figure.axes[0].get_gridspec()
+    narrow = is_for_paper() and (longest > LONGEST_IN_COLUMN or (grid is not None and grid.ncols > 2))
     if AT_POINT in kinds.values():
         direct = [words for words, kind in kinds.items() if kind in (AT_POINT, BESIDE)]
-    elif None in lines.values() or not few or not short:
+    elif None in lines.values() or not few or not short or narrow:
         return []
     _end_at_last_point(figure.axes)
     named = []
