@@ -201,6 +201,13 @@ def _groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return [name for name in ALL if name.startswith(incomplete)]
 
 
+_style = click.option(
+    "--style",
+    type=click.Choice(["screen", "paper"]),
+    default="screen",
+    show_default=True,
+    help="Of figures; paper: 3.3 or 6.9 inches wide, 8 pt, captions in .txt files.",
+)
 _format = click.option(
     "--format", type=click.Choice(FORMATS), default="table", show_default=True, help="How the table is printed."
 )
@@ -424,11 +431,12 @@ def table(words: tuple[str, ...], format: str) -> None:
 
 @commands.command(context_settings=AS_GIVEN)
 @click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
-def figure(words: tuple[str, ...]) -> None:
+@_style
+def figure(words: tuple[str, ...], style: str) -> None:
     """A paper's figure from our runs, for example pof_mkl/1."""
     from fkl.papers import write_figure
 
-    print(write_figure(*_paper_and_number("figure", words), Path("outputs")))
+    print(write_figure(*_paper_and_number("figure", words), Path("outputs"), style))
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -451,8 +459,11 @@ def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool) -> None:
     "--out", metavar="FOLDER", default="outputs/comparison", help="For tables and figures.", show_default=True
 )
 @click.option("--dark", is_flag=True, help="Figures on a dark background.")
+@_style
 @_format
-def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out: str, dark: bool, format: str) -> None:
+def compare(
+    where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out: str, dark: bool, style: str, format: str
+) -> None:
     """Finished runs beside each other: means, tests, ranks, figures, LaTeX.
 
     WHERE is a folder of runs, of a sweep, a glob, or KEY=VALUE,VALUE, which runs must fit; outputs if there is none.
@@ -460,7 +471,7 @@ def compare(where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out
     """
     from fkl.report.compare import command
 
-    command(where, metric, by, out, dark, format)
+    command(where, metric, by, out, dark, format, style)
 
 
 @commands.command()

@@ -81,8 +81,9 @@ class Settings:
         Column of the summary whose mean a search for hyper-parameters is to make small.
     save_model : bool
         Whether to keep what was learned, in ``model.npz``.
-    figures : {"all", "none"}
-        Whether a run draws its figures, which takes longer than the rounds of a small one.
+    figures : {"all", "paper", "none"}
+        Whether a run draws its figures, which takes longer than the rounds of a small one; with paper they have the
+        width of a paper's column, letters of 8 pt, and their captions in .txt files beside them.
     out : str or None
         Folder for this run's files; None for one named after the configuration.
     """
@@ -107,7 +108,7 @@ class Settings:
         require(1 <= self.replicates <= MOST_REPLICATES, "replicates", self.replicates, allowed)
         require(self.precision in ("float32", "float64"), "precision", self.precision, "float32 or float64")
         require(self.engine in ENGINES, "engine", self.engine, ", ".join(ENGINES))
-        require(self.figures in ("all", "none"), "figures", self.figures, "all or none")
+        require(self.figures in ("all", "paper", "none"), "figures", self.figures, "all, paper or none")
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require(self.rows in PARTS_OF_ROWS, "rows", self.rows, ", ".join(PARTS_OF_ROWS))
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")

@@ -10,13 +10,13 @@ from typing import TypeVar
 import click
 import pandas as pd
 
-from fkl.basics.errors import FklError, in_one_line
+from fkl.basics.errors import FklError, in_one_line, require
 from fkl.basics.files import whole_file, write_text
 from fkl.papers.printed import DEFAULT, grids, latex
 from fkl.papers.published import HIDDEN, wide
 from fkl.papers.shown import show_grids
 from fkl.papers.verdicts import Judged
-from fkl.report.figures import rendered
+from fkl.report.figures import STYLES, rendered, styled
 from fkl.report.tables import Table
 from fkl.results.finished_runs import Collected, FinishedRun, collect
 from fkl.screen.messages import say
@@ -111,19 +111,31 @@ def save_table(table: Table, paper: str, number: str, outputs: Path, judged: Jud
     return files
 
 
-def write_figure(paper: str, number: str, outputs: Path) -> str:
-    """Draw a paper's figure from the finished runs, and say where it lies; parameters as for `write_table`."""
+def write_figure(paper: str, number: str, outputs: Path, style: str = "screen") -> str:
+    """Draw a paper's figure from the finished runs, and say where it lies; parameters as for `draw_figure`."""
     found = collect(outputs)
     try:
-        contents = draw_figure(paper, number, found)
+        contents = draw_figure(paper, number, found, style)
     finally:
         found.warn()
     return f"files: {', '.join(map(str, save_figure(contents, paper, number, outputs)))}"
 
 
-def draw_figure(paper: str, number: str, found: Collected) -> dict[str, bytes]:
-    """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves."""
+def draw_figure(paper: str, number: str, found: Collected, style: str = "screen") -> dict[str, bytes]:
+    """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves; for a paper, .txt too.
+
+    Below one without published values there is what the paper claims, and what came out, as the module's CLAIMS say.
+
+    Parameters
+    ----------
+    paper, number : str
+    found : Collected
+        The runs.
+    style : {"screen", "paper"}
+    """
     module = _module_with(paper, number, "figure", "FIGURES")
+    require(style in STYLES, "style", style, " or ".join(STYLES))
+    claim = getattr(module, "CLAIMS", {}).get(number)
 
     def draw(runs: list[FinishedRun]) -> dict[str, bytes]:
         figure, replicates = module.figure(number, runs)
@@ -134,9 +146,10 @@ def draw_figure(paper: str, number: str, found: Collected) -> dict[str, bytes]:
             for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
         ]
         numbers = pd.DataFrame(curves).to_csv(index=False, float_format="%.6g")
-        return {**rendered(figure, replicates), ".csv": numbers.encode()}
+        return {**rendered(figure, replicates, claim(runs) if claim else ""), ".csv": numbers.encode()}
 
-    return made_of(f"{paper}/{number}", draw, found)
+    with styled(style):
+        return made_of(f"{paper}/{number}", draw, found)
 
 
 def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Path) -> list[Path]:

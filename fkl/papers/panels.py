@@ -1,9 +1,7 @@
-"""What the figures of several papers share: a panel for each data set, and curves with a band."""
+"""What the figures of several papers share: a panel for each data set."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
-import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -29,11 +27,3 @@ def dataset_panels(known: Iterable[str], found: Collection[str], first: str = ""
     for axes, name in zip(panels, shown, strict=True):
         axes.set_title(name)
     return figure, dict(zip(shown, panels, strict=True))
-
-
-def mean_curve(axes: Axes, x: Sequence[float], values: "Sequence[pd.Series[float]]", colour: str, label: str) -> None:
-    """Means of the values at each x, with a band of one standard deviation on either side."""
-    mean = np.array([one.mean() for one in values])
-    deviation = np.array([one.std(ddof=1) for one in values])
-    axes.plot(x, mean, "o-", color=colour, label=label)
-    axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.2, linewidth=0)

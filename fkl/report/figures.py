@@ -1,9 +1,11 @@
-"""Figures: mean over replicates with a band, for people."""
+"""Figures: means over replicates with a band, for people; on a screen, or for a paper."""
 
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import BytesIO
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +14,20 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation, Text
+from matplotlib.ticker import FixedLocator, Formatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 from numpy.typing import NDArray
 
 from fkl.basics.errors import in_one_line
+from fkl.data.baselines import CONSTANTS
+from fkl.report.colours import DARK_BACKGROUND, DASHES, Look, baseline_colour, is_dark, look_of
 from fkl.screen.messages import warning
+from fkl.screen.units import BYTES
 
 if TYPE_CHECKING:
     from fkl.results.tables import Curves
@@ -27,64 +36,153 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 # Okabe and Ito's palette, told apart by colour-blind readers
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Of what is no method; methods have theirs in `fkl.report.colours`."""
 ON_DARK = dict(zip(COLOURS, ("#2F95D0", "#EE8442", "#2CB795", "#DF9DC4", "#E69F00", "#8FD0F5", "#FFFFFF"), strict=True))
 """The same, where the background is dark."""
 DARK: dict[str, Any] = {
     "text.color": "#E4E6E8", "axes.labelcolor": "#E4E6E8", "axes.edgecolor": "#A2A9B1", "xtick.color": "#E4E6E8",
-    "ytick.color": "#E4E6E8", "grid.color": "#A2A9B1", "figure.facecolor": "#16181B", "axes.facecolor": "#16181B",
+    "ytick.color": "#E4E6E8", "grid.color": "#A2A9B1", "figure.facecolor": DARK_BACKGROUND,
+    "axes.facecolor": DARK_BACKGROUND,
 }  # fmt: skip
-STYLES = ("-", "--", ":", "-.")
+STYLES: dict[str, dict[str, Any]] = {
+    "screen": {},
+    "paper": {
+        "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 8, "ytick.labelsize": 8,
+        "legend.fontsize": 8, "legend.title_fontsize": 8, "lines.linewidth": 1, "lines.markersize": 3.5,
+        "axes.linewidth": 0.6, "grid.linewidth": 0.5,
+    },
+}  # fmt: skip
+"""On a screen, or for a paper: in the width of its column or page, with the caption in a file of its own."""
+COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9
+"""Inches, of a figure with one panel and of one with several, for a paper."""
+DOTS = {"screen": 150, "paper": 300}
+"""Of a PNG, an inch."""
 MOST_POINTS = 2000
 """Of a curve, more than a panel is pixels wide; of more rounds so many are drawn, evenly spread, the last one too."""
-SPREAD = "mean ± 1 sd over {} replicates"
+LOW, HIGH = 0.1, 0.9
+"""Quantiles of the replicates where a band ends."""
+SPREAD = f"mean, and from {LOW:.0%} to {HIGH:.0%} of".replace("%", " %") + " {} replicates"
+MOST_IN_BAND = 1000
+"""Replicates that a run's band is made of; of more, the first so many."""
+MOST_DIRECT = 5
+"""Lines that are named at their end, in place of a legend."""
+BESIDE, AT_POINT, IN_LEGEND, NAMED = "beside", "at point", "in legend", "named"
+"""Ids of lines: not counted among the `MOST_DIRECT`; named at the end however many there are; named in the legend
+alone; and named nowhere, since ticks do it, or nobody need know."""
+LONGEST_DIRECT, LONGEST_IN_COLUMN = 30, 18
+"""Letters of such a name, where there are several panels, and for a paper, where it would take half of a panel."""
+BESIDE_POINTS = 7
+"""How far beside its line's end a name begins."""
 MOST_DECADES = 3
 """Of a logarithmic axis whose ticks are plain numbers; one that spans more has powers of ten."""
+STEPS: tuple[tuple[float, ...], ...] = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9))
+"""Ticks of a decade, of a logarithmic axis: the first that make enough."""
+ENOUGH_TICKS = 3
 PLAIN = 1e-2, 1e5
 """Ends of the numbers that ticks show as they are; others have a power of ten in common, at the end of the axis."""
+PUBLISHED = ", published"
+"""How the label of values ends that a paper printed, which are crosses."""
 LONGEST_LABEL = 48
 """Letters in one line of a legend."""
-INCHES_A_LETTER, INCHES_A_HANDLE = 0.085, 0.6
-"""About, of a legend's letters, and of the line before them with the space around it."""
+LETTERS_AN_INCH = 12
+"""About, of a legend on a screen; more are smaller."""
+LETTERS_HIGH = 26
+"""Of the label of an axis of y, in one line beside a panel for a paper."""
+INCHES_A_HANDLE = 0.6
+"""Of the line before a legend's letters with the space around it."""
 
 
-def draw_run(folder: Path, curves: "Curves", summary: pd.DataFrame, title: str, panels: Mapping[str, "Panel"]) -> None:
+@contextmanager
+def styled(style: str = "screen", dark: bool = False) -> Iterator[None]:
+    """Draw figures for a screen or for a paper, and perhaps on a dark background."""
+    with matplotlib.rc_context(STYLES[style] | (DARK if dark else {})):  # type: ignore[arg-type]  # of its own names
+        yield
+
+
+def is_for_paper() -> bool:
+    """Whether figures are drawn for a paper now."""
+    return bool(matplotlib.rcParams["font.size"] == STYLES["paper"]["font.size"])
+
+
+def draw_run(
+    folder: Path, curves: "Curves", summary: pd.DataFrame, method: str, title: str, panels: Mapping[str, "Panel"]
+) -> None:
     """Draw the figures of one run, .png and .pdf.
 
     Parameters
     ----------
     folder : Path
-        Where the files go.
+        Where the run's rounds.csv is, and the files go.
     curves : Curves
-        Mean and spread by round.
+        Mean of every round.
     summary : DataFrame
         The last round of every replicate.
+    method : str
+        Label of the method.
     title : str
     panels : mapping of str to Panel
         What to draw, by the names of the files.
     """
+    look, baselines = look_of(method), {name: words for of in CONSTANTS.values() for name, words in of.items()}
     for name, panel in panels.items():
         if panel.nominal is not None and not set(panel.nominal) & set(curves.columns):
             continue
         figure, (axes,) = canvas(1)
         if panel.nominal is not None:
-            against_nominal(axes, summary, panel, panel.nominal)
+            against_nominal(axes, summary, panel, panel.nominal, look)
             axes.set_title(title)
             save(folder, name, figure, curves.replicates)
             continue
-        for colour, (column, words) in enumerate(panel.curves.items()):
-            if column not in curves.columns or summary[column].isna().all():
-                continue
-            mean, deviation = curves.mean_and_deviation(column)
-            if len(mean) > 1:
-                shaded(axes, np.arange(1, len(mean) + 1), mean, deviation, words, shade(colour))
-                axes.set_xlabel("round")
+        shown = {
+            column: words.format(method=method)
+            for column, words in panel.curves.items()
+            if column in curves.columns and not summary[column].isna().all()
+        }
+        bands = _bands(folder, [*shown], curves) if len(curves.mean) and curves.mean.shape[1] > 1 else {}
+        for number, (column, words) in enumerate(shown.items()):
+            mean, _ = curves.mean_and_deviation(column)
+            dash = DASHES[number % len(DASHES)]
+            if len(mean) == 1:
+                points(axes, summary[column], words, number, look.colour)
+            elif column in baselines:
+                x = np.arange(1, len(mean) + 1)
+                curve(axes, x, mean, None, words, (baseline_colour(number - 1), DASHES[1]))
             else:
-                points(axes, summary[column], words, colour)
+                curve(axes, np.arange(1, len(mean) + 1), mean, bands.get(column), words, (look.colour, dash))
+                axes.set_xlabel("round")
+            for place, (of, predicted) in enumerate(CONSTANTS.get(column, {}).items()):
+                if of in summary and of not in curves.columns:
+                    baseline(axes, summary[of].mean(), predicted, place)
         axes.set_ylabel(panel.label)
         axes.set_title(title)
         if panel.log:
             axes.set_yscale("log")
         save(folder, name, figure, curves.replicates)
+
+
+def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, tuple[Array, Array]]:
+    """Quantiles over replicates of columns of a run's rounds, of each round; none of a single replicate."""
+    rounds, replicates = curves.mean.shape[1], min(curves.replicates, MOST_IN_BAND)
+    if replicates < 2 or not columns:
+        return {}
+    seen = _seen(rounds)
+    kept = [
+        part.loc[np.isin(part["round"], seen + 1)]
+        for part in pd.read_csv(
+            folder / "rounds.csv", usecols=["round", *columns], nrows=replicates * rounds, chunksize=2**18
+        )
+    ]
+    values = pd.concat(kept)
+    made = {}
+    for column in columns:
+        low, high = np.quantile(values[column].to_numpy().reshape(replicates, len(seen)), (LOW, HIGH), axis=0)
+        made[column] = np.interp(np.arange(rounds), seen, low), np.interp(np.arange(rounds), seen, high)
+    return made
+
+
+def _seen(points: int) -> NDArray[np.int64]:
+    """Which of so many points of a curve are drawn."""
+    return np.unique(np.linspace(0, points - 1, min(points, MOST_POINTS)).astype(np.int64))
 
 
 def save(folder: Path, name: str, figure: Figure, replicates: int) -> None:
@@ -93,13 +191,16 @@ def save(folder: Path, name: str, figure: Figure, replicates: int) -> None:
         (folder / f"{name}{suffix}").write_bytes(content)
 
 
-def against_nominal(axes: Axes, summary: pd.DataFrame, panel: "Panel", nominal: Mapping[str, float]) -> None:
+def against_nominal(
+    axes: Axes, summary: pd.DataFrame, panel: "Panel", nominal: Mapping[str, float], look: Look | None = None
+) -> None:
     """What shares are at the end, and what they should be: mean and spread over replicates, and the diagonal."""
     shares = summary[list(nominal)]
-    x, mean, deviation = list(nominal.values()), shares.mean(), shares.std(ddof=1).fillna(0)
-    axes.plot([0, 1], [0, 1], STYLES[1], color=shade(6)[0], linewidth=1, label="as many as there should be")
-    words = next(iter(panel.curves.values()))
-    axes.errorbar(x, mean, deviation, fmt="o-", color=shade(0)[0], capsize=3, label=words)
+    x, mean, ends = list(nominal.values()), shares.mean(), shares.quantile([LOW, HIGH])
+    axes.plot([0, 1], [0, 1], DASHES[1], color=baseline_colour(0), linewidth=1, label="as many as there should be")
+    words, colour = next(iter(panel.curves.values())), shade(0)[0] if look is None else look.colour
+    error = np.maximum([mean - ends.loc[LOW], ends.loc[HIGH] - mean], 0)
+    axes.errorbar(x, mean, error, fmt="o-", color=colour, capsize=3, label=words)
     for place, value in zip(x, mean, strict=True):
         beside = ((-6, 6), "right") if value >= place else ((6, -13), "left")  # away from the diagonal
         axes.annotate(f"{value:.3g}", (place, value), textcoords="offset points", xytext=beside[0], ha=beside[1])
@@ -113,46 +214,97 @@ def against_nominal(axes: Axes, summary: pd.DataFrame, panel: "Panel", nominal: 
 def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axes]]:
     """A row of panels with room for a legend below them, or rows of at most so many."""
     columns = min(panels, across or panels)
+    if is_for_paper():
+        columns = min(columns, 2 if panels in (2, 4) else 3)
     rows = -(-panels // columns)
-    size = 1.4 + 4.2 * columns, 4.2 if rows == 1 else 1.0 + 3.2 * rows
+    if is_for_paper():
+        size = COLUMN_WIDTH if columns == 1 else PAGE_WIDTH, 0.3 + (2.0 if columns < 3 else 1.7) * rows
+    else:
+        size = 1.4 + 4.2 * columns, 0.4 + 3.1 * rows
     figure = Figure(figsize=size, layout="constrained")  # not pyplot's, which is the user's own
     return figure, [figure.add_subplot(rows, columns, number + 1) for number in range(panels)]
 
 
 def shade(number: int) -> tuple[str, str]:
-    """Colour and style of line of the curve with this number, so that 28 are told apart."""
+    """Colour and style of line of the curve with this number, which is no method's, so that 28 are told apart."""
     colour = COLOURS[number % len(COLOURS)]
-    dark = matplotlib.rcParams["figure.facecolor"] == DARK["figure.facecolor"]
-    return ON_DARK[colour] if dark else colour, STYLES[number // len(COLOURS) % len(STYLES)]
+    return ON_DARK[colour] if is_dark() else colour, DASHES[number // len(COLOURS) % len(DASHES)]
 
 
-def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, colour: int) -> None:
-    """Mean over replicates against the round, with one standard deviation on either side."""
-    by_round = rounds.groupby("round")[column]
-    mean, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)
-    shaded(axes, mean.index.to_numpy(), mean.to_numpy(), deviation.to_numpy(), label, shade(colour))
+def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, look: Look | tuple[str, str]) -> None:
+    """Mean over replicates against the round, with a band."""
+    every = np.sort(rounds["round"].unique())
+    by_round = rounds[rounds["round"].isin(every[_seen(len(every))])].groupby("round")[column]
+    over(axes, by_round, label, look)
     axes.set_xlabel("round")
 
 
-def shaded(axes: Axes, x: Array, mean: Array, deviation: Array, label: str, look: tuple[str, str]) -> None:
-    """A curve with a band of one standard deviation on either side; `look` is its colour and style."""
-    colour, style = look
-    seen = np.unique(np.linspace(0, len(x) - 1, min(len(x), MOST_POINTS)).astype(np.int64))
-    x, mean, deviation = x[seen], mean[seen], deviation[seen]
-    axes.plot(x, mean, style, color=colour, linewidth=1.4, label=label)
-    axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.2, linewidth=0)
+def over(axes: Axes, grouped: Any, label: str, look: Look | tuple[str, str], x: Array | None = None) -> None:
+    """Mean of each group of replicates with a band from quantile to quantile, over the groups' keys or over `x`."""
+    mean = grouped.mean()
+    ends = (grouped.quantile(LOW).to_numpy(), grouped.quantile(HIGH).to_numpy()) if grouped.size().max() > 1 else None
+    at = mean.index.to_numpy() if x is None else x
+    curve(axes, at, mean.to_numpy(), ends, label, look)
 
 
-def points(axes: Axes, values: "pd.Series[float]", label: str, colour: int) -> None:
-    """Values of the one round, a point a replicate beside their mean and one standard deviation on either side."""
-    axes.plot([colour] * len(values), values, "o", color=COLOURS[colour], alpha=0.3)
-    axes.errorbar([colour + 0.2], [values.mean()], [values.std(ddof=1)], fmt="o", color=COLOURS[colour], label=label)
-    axes.set_xlim(-0.5, colour + 0.7)
+def curve(
+    axes: Axes, x: Array, mean: Array, ends: tuple[Array, Array] | None, label: str, look: Look | tuple[str, str]
+) -> None:
+    """A curve, and a band where there is one; a method's has its marker now and then."""
+    seen = _seen(len(x))
+    colour, dash = (look.colour, look.dash) if isinstance(look, Look) else look
+    marked: dict[str, Any] = {}
+    if isinstance(look, Look):
+        marked = {"marker": look.marker, "fillstyle": look.fill, "markevery": 1 if len(seen) < 12 else 0.18}
+        marked["clip_on"] = False  # a marker at the end is a whole one
+    axes.plot(x[seen], mean[seen], dash, color=colour, linewidth=_line_width(), label=label, markersize=4, **marked)
+    if ends is not None:
+        axes.fill_between(x[seen], ends[0][seen], ends[1][seen], color=colour, alpha=0.2, linewidth=0)
+
+
+def sweep(axes: Axes, values: "Mapping[float, pd.Series[float]]", label: str, look: Look) -> None:
+    """A point a run, over what the runs differ in: mean of its replicates, joined by a line, with a band."""
+    x = sorted(values)
+    ends = tuple(np.array([values[at].quantile(one) for at in x]) for one in (LOW, HIGH))
+    curve(axes, np.array(x), np.array([values[at].mean() for at in x]), (ends[0], ends[1]), label, look)
+
+
+def crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look: Look) -> None:
+    """Values that a paper printed."""
+    if points:
+        size = 1.6 * matplotlib.rcParams["lines.markersize"]
+        marked: dict[str, Any] = {"markersize": size, "label": f"{label}{PUBLISHED}", "clip_on": False, "zorder": 4}
+        axes.plot(*zip(*points, strict=True), "x", color=look.colour, **marked)
+
+
+def spread(values: "pd.Series[float] | Array") -> tuple[float, NDArray[np.float64]]:
+    """Mean of some replicates, and how far below and above it the quantiles are, as `errorbar` has them."""
+    array = np.asarray(values, np.float64)
+    low, high = np.quantile(array, (LOW, HIGH))
+    return float(array.mean()), np.maximum([[array.mean() - low], [high - array.mean()]], 0)
+
+
+def baseline(axes: Axes, value: float, words: str, number: int) -> None:
+    """A dashed grey line at the error of what predicts without learning."""
+    short = words.removeprefix("the ").removeprefix("each client's ")
+    colour = baseline_colour(number)
+    axes.axhline(value, color=colour, linestyle=DASHES[1], linewidth=1, label=short, zorder=0, gid=BESIDE)
+
+
+def points(axes: Axes, values: "pd.Series[float]", label: str, place: int, colour: str) -> None:
+    """Values of the one round, a point a replicate beside their mean and quantiles."""
+    axes.plot([place] * len(values), values, "o", color=colour, alpha=0.3)
+    mean, ends = spread(values)
+    axes.errorbar([place + 0.2], [mean], ends, fmt="o", color=colour, label=label)
+    axes.set_xlim(-0.5, place + 0.7)
     axes.set_xticks([])
 
 
-def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
-    """A figure as PNG and PDF, by suffix, with one legend outside the data that says what line and band are.
+def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str, bytes]:
+    """A figure as PNG and PDF, by suffix, with each line named, and with what line and band are below it.
+
+    At most `MOST_DIRECT` lines are named at their end, more in a legend outside the data. For a paper there is a .txt
+    besides, with what else stands below the figure.
 
     A figure that cannot be drawn is said to be missing, and is nothing: whatever it is of is worth keeping.
 
@@ -161,6 +313,8 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
     figure : Figure
     replicates : int or str
         How many the mean and the band are over; or what is drawn, where it is something else.
+    claim : str
+        What a paper says of its figure, and what came out here, where no value of it is published.
     """
     handles: dict[str, Artist] = {}
     if not isinstance(replicates, str):
@@ -168,16 +322,30 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
     for axes in figure.axes:
         axes.grid(alpha=0.25)
         plain_ticks(axes)
-        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    labels = [textwrap.fill(words, LONGEST_LABEL) for words in handles]
-    figure.legend(
-        list(handles.values()),
-        labels,
-        loc="outside lower center",
-        ncols=_columns(figure, labels),
-        title=replicates,
-        frameon=False,
-    )
+        found = zip(*reversed(axes.get_legend_handles_labels()), strict=True)
+        handles |= {words: handle for words, handle in found if _kind(handle) != NAMED}
+    told = f"{replicates}\n{claim}".rstrip("\n")
+    texts = {}
+    if is_for_paper():
+        titles = [axes.get_title() for axes in figure.axes]
+        texts[".txt"] = _caption(figure, told).encode()
+        for axes, title in zip(figure.axes, titles, strict=True):
+            axes.set_title(title.replace("_", " ") if len(titles) > 1 else "")
+            axes.set_ylabel("\n".join(_lines(" ".join(axes.get_ylabel().split()), LETTERS_HIGH)))
+    named = [] if (suptitle := figure.get_suptitle()) else _name_directly(figure, handles)
+    rest = _in_legend(handles, [*{text.get_text() for _, text, _ in named}] if named else [])
+    labels = [textwrap.fill(words, LONGEST_LABEL) for words in rest]
+    letters = LETTERS_AN_INCH * 10 / matplotlib.rcParams["font.size"]
+    note = "" if is_for_paper() else "\n".join(_lines(told, int(letters * figure.get_figwidth())))
+    columns = _columns(figure, labels, letters)
+    if labels or note:
+        lines = sum(1 + label.count("\n") for label in labels) / columns + note.count("\n") + bool(note)
+        inches = 1.6 * matplotlib.rcParams["font.size"] / 72
+        figure.set_figheight(figure.get_figheight() + inches * lines + bool(suptitle) * inches)
+        figure.legend(
+            list(rest.values()), labels, loc="outside lower center", ncols=columns, title=note or None, frameon=False,
+            alignment="left" if claim else "center",
+        )  # fmt: skip
     for text in words_of(figure):
         text.set_parse_math(False)  # a label may hold anything, such as dollars
     png, pdf = BytesIO(), BytesIO()
@@ -185,15 +353,144 @@ def rendered(figure: Figure, replicates: int | str) -> dict[str, bytes]:
         if (layout := figure.get_layout_engine()) is not None:
             layout.execute(figure)
             figure.set_layout_engine(None)  # or it would be found twice more, which takes longer than the drawing
-        figure.savefig(png, format="png", dpi=150)
-        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+        _move_apart(named)
+        with matplotlib.rc_context({"pdf.fonttype": 42}):  # TrueType; many venues refuse type 3
+            figure.savefig(png, format="png", dpi=DOTS["paper" if is_for_paper() else "screen"])
+            figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
     except OSError:
         raise
     except Exception as error:  # of a font, a size, a number: matplotlib's are many
         names = ", ".join(filter(None, (axes.get_title() for axes in figure.axes)))
         warning(f"no figure of {in_one_line(names)}: {type(error).__name__}: {in_one_line(error)}")
         return {}
-    return {".png": png.getvalue(), ".pdf": pdf.getvalue()}
+    return {".png": png.getvalue(), ".pdf": pdf.getvalue(), **texts}
+
+
+def _caption(figure: Figure, told: str) -> str:
+    """What a reader of a paper's figure must know, in sentences."""
+    titles = [title for axes in figure.axes if (title := " ".join(axes.get_title().split()))]
+    shown = {axes.get_ylabel(): axes.get_xlabel() for axes in figure.axes if axes.get_ylabel()}
+    words = [
+        f"{' '.join(y.split())} over {' '.join(x.split())}" if x else " ".join(y.split()) for y, x in shown.items()
+    ]
+    said = [f"{'; '.join(words)}: {', '.join(dict.fromkeys(titles))}.", *told.splitlines()]
+    return " ".join(line[:1].upper() + line[1:].rstrip(".") + "." for line in said if line.strip(" :.")) + "\n"
+
+
+def _lines(told: str, width: int) -> Iterator[str]:
+    for line in told.splitlines():
+        yield from textwrap.wrap(line, width)
+
+
+def _in_legend(handles: dict[str, Artist], named: Sequence[str]) -> dict[str, Artist]:
+    """What a legend has to tell: lines that are not named at their end, and once what crosses are."""
+    rest = {words: handle for words, handle in handles.items() if not words.endswith(PUBLISHED)}
+    if named:
+        rest = {words: handle for words, handle in rest.items() if _folded(words) not in named}
+    if len(rest) + len(named) and len(handles) > len(rest) and any(words.endswith(PUBLISHED) for words in handles):
+        rest["published"] = Line2D([], [], color=baseline_colour(0), marker="x", linestyle="none")
+    return rest
+
+
+Named = tuple[Axes, Annotation, tuple[float, float]]
+
+
+def _folded(words: str) -> str:
+    """A name in lines that are not long."""
+    return textwrap.fill(words, 24)
+
+
+def _name_directly(figure: Figure, handles: dict[str, Any]) -> list[Named]:
+    """Write the name of each line at its end, if they are few; nothing where they are not, or are no lines."""
+    lines = {words: _line(handle) for words, handle in handles.items() if not words.endswith(PUBLISHED)}
+    kinds = {words: _kind(handle) for words, handle in handles.items() if words in lines}
+    direct = [words for words, kind in kinds.items() if kind != IN_LEGEND]
+    few = 0 < sum(kinds[words] != BESIDE for words in direct) <= MOST_DIRECT
+    longest = max(map(len, direct), default=0)
+    short = len(figure.axes) == 1 or longest <= LONGEST_DIRECT
+    grid = figure.axes[0].get_gridspec()
+    narrow = is_for_paper() and (longest > LONGEST_IN_COLUMN or (grid is not None and grid.ncols > 2))
+    if AT_POINT in kinds.values():
+        direct = [words for words, kind in kinds.items() if kind in (AT_POINT, BESIDE)]
+    elif None in lines.values() or not few or not short or narrow:
+        return []
+    _end_at_last_point(figure.axes)
+    named = []
+    for axes in figure.axes:
+        for handle, words in zip(*axes.get_legend_handles_labels(), strict=True):
+            hidden = _kind(handle) in (NAMED, IN_LEGEND)
+            if words in direct and not hidden and (found := _named_at_end(axes, handle, words)) is not None:
+                named.append(found)
+    return named
+
+
+def _end_at_last_point(panels: Sequence[Axes]) -> None:
+    """End the axis of x where curves do, so that names stand beside the panel; panels that end alike go on doing so."""
+    last = {}
+    for axes in panels:
+        lines = [line for line in axes.lines if line.get_transform() == axes.transData and len(line.get_xydata())]  # type: ignore[arg-type]
+        if any(line.get_linestyle() != "None" and line.get_gid() != IN_LEGEND for line in lines):
+            last[axes] = max(float(np.asarray(line.get_xdata(), np.float64).max()) for line in lines)
+    alike = len({axes.get_xlim()[1] for axes in last}) == 1
+    for axes, end in last.items():
+        axes.set_xlim(right=max(last.values()) if alike else end)
+
+
+def _kind(handle: Any) -> str | None:
+    """The id of a line; None of other things."""
+    line = _line(handle)
+    return None if line is None else line.get_gid()
+
+
+def _line(handle: Any) -> Line2D | None:
+    """The line of what stands in a legend; None where it has none."""
+    line = handle[0] if isinstance(handle, ErrorbarContainer) else handle
+    return line if isinstance(line, Line2D) else None
+
+
+def _named_at_end(axes: Axes, handle: Any, words: str) -> Named | None:
+    line = _line(handle)
+    places = np.zeros((0, 2)) if line is None else np.asarray(line.get_xydata(), np.float64)
+    places = places[np.isfinite(places).all(axis=1)]
+    if line is None or not len(places):
+        return None
+    end = places[-1]
+    above = 0 if line.get_linestyle() != "None" else 6  # beside a point, not on what goes through it
+    text = axes.annotate(
+        _folded(words), (float(end[0]), float(end[1])), xycoords=line.get_transform(), xytext=(BESIDE_POINTS, above),
+        textcoords="offset points", va="center", ha="left", fontsize=0.9 * matplotlib.rcParams["font.size"],
+        color=legible(str(line.get_color())), annotation_clip=False, linespacing=1.0,
+        path_effects=[withStroke(linewidth=2, foreground=matplotlib.rcParams["axes.facecolor"])],
+    )  # fmt: skip
+    return axes, text, (float(end[0]), float(end[1]))
+
+
+def _move_apart(named: Sequence[Named]) -> None:
+    """Move names up or down, so that none covers another."""
+    for axes in dict.fromkeys(axes for axes, _, _ in named):
+        texts = [text for of, text, _ in named if of is axes]
+        boxes = [text.get_window_extent() for text in texts]
+        middle = np.array([(box.y0 + box.y1) / 2 for box in boxes])
+        half = np.array([box.height / 2 + 1 for box in boxes])
+        order = np.argsort(middle, kind="stable")
+        moved = middle.copy()
+        for _ in range(50):
+            for lower, upper in combinations(order, 2):
+                apart = half[lower] + half[upper] - (moved[upper] - moved[lower])
+                if apart > 0 and boxes[lower].x0 < boxes[upper].x1 and boxes[upper].x0 < boxes[lower].x1:
+                    moved[lower] -= apart / 2
+                    moved[upper] += apart / 2
+        for text, by in zip(texts, moved - middle, strict=True):
+            figure = axes.get_figure()
+            text.xyann = BESIDE_POINTS, text.xyann[1] + by * 72 / (figure.dpi if figure is not None else 72)
+
+
+def legible(colour: str) -> tuple[float, ...]:
+    """A colour for letters: darker where it is light on light ground, and the other way round."""
+    rgb = np.array(to_rgb(colour))
+    light = float(rgb @ (0.299, 0.587, 0.114))
+    toward = 1.0 if is_dark() else 0.0
+    return tuple(rgb + (toward - rgb) * (0.35 if abs(light - toward) > 0.5 else 0.0))
 
 
 def words_of(figure: Figure) -> Iterator[Text]:
@@ -215,15 +512,28 @@ def spread_over(replicates: Iterable[int]) -> int | str:
 def plain_ticks(axes: Axes) -> None:
     """Ticks of both axes as plain numbers, where they are not words or span too much for that."""
     for axis in (axes.xaxis, axes.yaxis):
-        if isinstance(axis.get_major_formatter(), ScalarFormatter):
+        ours = isinstance(axis.get_major_formatter(), Plain)
+        if isinstance(axis.get_major_locator(), FixedLocator):
+            axis.set_minor_locator(NullLocator())
+        elif isinstance(axis.get_major_formatter(), ScalarFormatter):
             axis.set_major_formatter(Plain())
         elif axis.get_scale() == "log":
             low, high = axis.get_view_interval()
-            if 0 < low < high and (decades := np.log10(high / low)) <= MOST_DECADES:
-                few = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])  # of less than a decade, which may have none of 1, 2, 5
-                axis.set_major_locator(few if decades < 1 else LogLocator(subs=(1, 2, 5) if decades < 2 else (1, 3)))
-                axis.set_major_formatter(Plain())
+            if 0 < low < high and (ours or np.log10(high / low) <= MOST_DECADES):
+                axis.set_major_locator(_ticks(low, high))
+                if not ours:
+                    axis.set_major_formatter(Plain())
             axis.set_minor_locator(NullLocator())
+
+
+def _ticks(low: float, high: float) -> LogLocator | MaxNLocator:
+    """Ticks of a logarithmic axis: powers of ten, and as many between them as make enough."""
+    decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    for steps in STEPS:
+        ticks = np.multiply.outer(10.0**decades, steps)
+        if ((low <= ticks) & (ticks <= high)).sum() >= ENOUGH_TICKS:
+            return LogLocator(subs=steps, numticks=8)
+    return MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
 
 
 class Plain(Formatter):
@@ -246,9 +556,33 @@ class Plain(Formatter):
         return rf"$\times10^{{{self.power}}}$" if self.power else ""
 
 
-def _columns(figure: Figure, labels: Sequence[str]) -> int:
-    """Columns of a legend that are not wider than the figure; one below a single panel."""
-    if len(figure.axes) == 1 or not labels:
+class Bytes(Plain):
+    """Amounts of bytes with their unit."""
+
+    def set_locs(self, locs: Any) -> None:
+        """Nothing is in common."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """One tick."""
+        power = min(int(math.log10(x) / 3 + 1e-9), len(BYTES) - 1) if x >= 1 else 0
+        return f"{x / 1000.0**power:.4g} {BYTES[power]}"
+
+
+def share_costs(panels: Iterable[Axes]) -> None:
+    """Give panels whose axis of costs is logarithmic the same ends, so that they can be read beside each other."""
+    panels = [axes for axes in panels if axes.get_xscale() in ("log", "symlog") and axes.has_data()]
+    ends = [axes.get_xlim() for axes in panels]
+    for axes in panels:
+        axes.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
+
+
+def _line_width() -> float:
+    return 1.0 if is_for_paper() else 1.4
+
+
+def _columns(figure: Figure, labels: Sequence[str], letters: float) -> int:
+    """Columns of a legend that are not wider than the figure."""
+    if not labels:
         return 1
     longest = max(len(line) for words in labels for line in words.split("\n"))
-    return max(1, min(len(labels), int(figure.get_figwidth() / (INCHES_A_LETTER * longest + INCHES_A_HANDLE))))
+    return max(1, min(len(labels), int(figure.get_figwidth() / (longest / letters + INCHES_A_HANDLE))))

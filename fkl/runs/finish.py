@@ -66,11 +66,11 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         warnings = [*_of_clients_gone(whole, model), *warnings]
     if warnings:
         notes["warning"] = "; ".join(warnings)
-    if run.settings.figures == "all":
-        from fkl.report.figures import draw_run  # and matplotlib, a third of what a small run takes
+    if run.settings.figures != "none":
+        from fkl.report.figures import draw_run, styled  # and matplotlib, a third of what a small run takes
 
-        with writing(run.folder):
-            draw_run(folder, tables.curves, summary, title, whole.task.panels())
+        with writing(run.folder), styled("paper" if run.settings.figures == "paper" else "screen"):
+            draw_run(folder, tables.curves, summary, run.algo.label, title, whole.task.panels())
     results.finish(run, folder, notes)
 
 

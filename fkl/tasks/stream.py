@@ -35,9 +35,9 @@ PANELS: dict[str, Panel] = {
     "mse": Panel(
         "mean squared error so far",
         {
-            "mse": "mean squared error so far",
-            "mse_running_mean": "of each client's mean target so far",
-            "mse_last_value": "of each client's last target",
+            "mse": "{method}",
+            "mse_running_mean": "mean target so far",
+            "mse_last_value": "last target",
         },
     ),
     "regret": Panel(

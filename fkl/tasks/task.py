@@ -97,7 +97,8 @@ class Panel(NamedTuple):
     label : str
         Of the axis.
     curves : dict of str to str
-        Columns of the rounds, and their names in the legend; columns that a run does not have are left out.
+        Columns of the rounds, and their names in the figure, where {method} is the method's label; columns that a run
+        does not have are left out.
     log : bool
         Whether the axis is logarithmic.
     nominal : dict of str to float, or None

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from scipy import stats
 
+from fkl.report.colours import look_of
 from fkl.report.compare import Comparison, compare
 from fkl.report.compare.cells import Cell
 from fkl.report.compare.labels import flat, told, varying
 from fkl.report.compare.pivot import Pivot
-from fkl.report.figures import COLOURS, ON_DARK
+from fkl.report.figures import styled
 
 
 def shown(what: Pivot | Comparison, *most: int, terminal: bool = False) -> str:
@@ -400,8 +401,9 @@ def test_figures_are_drawn_on_light_and_dark(
     assert set(pictures) == {"curves_over_rounds", "error_against_bytes"}
     for name, picture in pictures.items():
         assert (picture[0, 0, :3].max() < 0.2) == dark and (picture[0, 0, :3].min() > 0.9) != dark, name
-        for colour in COLOURS[:2]:
-            shade = np.array(to_rgb(ON_DARK[colour] if dark else colour))
+        for method in ("POF-MKL", "Raker"):
+            with styled(dark=dark):
+                shade = np.array(to_rgb(look_of(method).colour))
             assert np.abs(picture[..., :3] - shade).max(axis=-1).min() < 0.02, name
 
 

@@ -207,8 +207,11 @@ def test_figure_1_is_drawn_as_png_and_pdf(runs: Callable) -> None:
     assert Path("outputs/figures/pof_mkl/figure1.pdf").read_bytes().startswith(b"%PDF")
     curves = pd.read_csv("outputs/figures/pof_mkl/figure1.csv")
     assert set(curves["panel"]) == {"naval"}
-    assert set(curves["curve"]) == {"vM-KOFL, M=51", "POF-MKL, M=1", "POF-MKL, M=51"}
-    assert len(curves) == 3 * 500
+    names = {"vM-KOFL, M=51", "POF-MKL, M=1", "POF-MKL, M=51"}
+    assert set(curves["curve"]) == names | {f"{name}, published" for name in names}
+    assert len(curves) == 3 * 501
+    [printed] = curves[curves["curve"].eq("POF-MKL, M=1, published")].to_dict("records")
+    assert (printed["x"], printed["y"]) == (500, pytest.approx(8.33 / 500))  # Table 3
 
 
 def test_provenance_tells_where_a_number_comes_from(runs: Callable) -> None:
@@ -245,7 +248,7 @@ def test_a_run_that_a_figure_cannot_be_made_with_is_named(runs: Callable) -> Non
     assert answer.code == 0
     assert f"{folder}: pof_mkl/1 cannot be made with it (TypeError: " in answer.err
     curves = pd.read_csv("outputs/figures/pof_mkl/figure1.csv")
-    assert set(curves["curve"]) == {"vM-KOFL, M=51", "POF-MKL, M=1"}
+    assert {name for name in curves["curve"] if "published" not in name} == {"vM-KOFL, M=51", "POF-MKL, M=1"}
     answer = runs("report")
     assert (answer.code, len(answer.err.splitlines())) == (0, 1)
     page = Path("outputs/report.html").read_text()

@@ -149,19 +149,24 @@ def test_a_run_off_the_protocol_or_on_other_splits_is_no_answer(runs: Callable, 
 
 @pytest.mark.drawn
 @pytest.mark.parametrize(
-    ("number", "panels", "x", "title"),
+    ("number", "panels", "x", "title", "printed"),
     [
-        ("2", 1, {90, 180}, "9 agents"),
-        ("3", 1, {5, 10}, "10 of the 51 participants are at hand"),
-        ("5", 3, {0, 40, 100}, "10 of the 51 participants"),
+        ("2", 1, {90, 180}, "9 agents", []),
+        ("3", 1, {5, 10}, "10 of the 51 participants are at hand", [(51, 75.29), (51, 77.35)]),
+        ("5", 3, {0, 40, 100}, "10 of the 51 participants", [(0, 0.4)]),
     ],
 )
 def test_figures_show_both_learners_and_say_of_whom(
-    runs: Callable, number: str, panels: int, x: set[int], title: str
+    runs: Callable, number: str, panels: int, x: set[int], title: str, printed: list[tuple[float, float]]
 ) -> None:
     assert runs("figure", f"parsimonious/{number}").code == 0
     assert matplotlib.image.imread(f"outputs/figures/parsimonious/figure{number}.png").std() > 0.01
     drawn = pd.read_csv(f"outputs/figures/parsimonious/figure{number}.csv")
+    crosses = drawn[drawn["curve"].str.endswith(", published")]
+    pooled = drawn[drawn["curve"].eq("centralized") & drawn["x"].eq(0)]["y"]  # the last panel has what it is sent
+    unit = pooled.iloc[-1] if number == "5" else 1.0
+    assert sorted(zip(crosses["x"], (crosses["y"] / unit).round(4), strict=True)) == printed
+    drawn = drawn.drop(crosses.index)
     assert set(drawn["curve"]) == {"federated", "centralized"}
     assert set(drawn["x"]) == x
     assert len(drawn) == 2 * panels * len(x)

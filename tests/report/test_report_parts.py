@@ -306,7 +306,7 @@ def test_every_papers_differences_can_be_shown(paper: str) -> None:
 def test_a_band_says_how_many_replicates_it_is_over() -> None:
     """Not the most of any run, where others of the figure have fewer."""
     assert spread_over([20, 20]) == 20
-    assert spread_over([3, 10, 5]) == "mean ± 1 sd over 3 to 10 replicates"
+    assert spread_over([3, 10, 5]) == "mean, and from 10 % to 90 % of 3 to 10 replicates"
 
 
 @pytest.mark.drawn

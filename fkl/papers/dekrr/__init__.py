@@ -7,7 +7,8 @@ from fkl.config.experiments import readings_tried
 from fkl.papers.our_runs import find, of_cell, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.papers.published import AS_STATED, beside, published
-from fkl.report.figures import COLOURS, spread_over
+from fkl.report.colours import look_of
+from fkl.report.figures import crosses, spread_over, sweep
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "DeKRR-DDRF (Yang et al. 2024)"
@@ -15,6 +16,8 @@ TABLES = {"1": "relative squared error of the test samples"}
 WIDE = {"1": (("dataset", "setting"), ("algorithm",))}
 """Rows and columns as the figure has them."""
 FIGURES = {"1": "relative squared error of the test samples over D"}
+MARKED = ("1",)
+"""Figures with published values, as crosses."""
 UNOBTAINABLE = {"houses": "its samples are not among the data sets of fkl"}
 ALGORITHMS = ("DKLA", "DeKRR-DDRF")
 SHOWN = ("airquality", "energy")
@@ -46,21 +49,20 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     ours = {one.key: one.run for one in find("dekrr", runs) if one.variant == AS_STATED}
     figure, panels = dataset_panels(SHOWN, {dataset for dataset, *_ in ours}, "dekrr/airquality")
     for dataset, axes in panels.items():
-        for colour, algorithm in zip(COLOURS, ALGORITHMS, strict=False):
-            errors = {
+        for algorithm in ALGORITHMS:
+            errors: dict[float, pd.Series[float]] = {
                 int(setting[2:]): _relative_error(run)
                 for (of, by, setting), run in ours.items()
                 if (of, by) == (dataset, algorithm)
             }
-            D = sorted(errors)
-            mean, deviation = [errors[d].mean() for d in D], [errors[d].std(ddof=1) for d in D]
-            axes.errorbar(D, mean, deviation, fmt="o-", color=colour, label=algorithm)
+            if errors:
+                sweep(axes, errors, algorithm, look_of(algorithm))
             printed = [
                 (int(cell["setting"][2:]), cell["value"])
                 for cell in published(__file__, number)
                 if (cell["dataset"], cell["algorithm"]) == (dataset, algorithm)
             ]
-            axes.plot(*zip(*printed, strict=True), "x", color=colour, label=f"{algorithm}, published")
+            crosses(axes, printed, algorithm, look_of(algorithm))
         axes.set_xlabel("D, features of a node")
     panels[next(iter(panels))].set_ylabel("relative squared error, test samples")
     return figure, spread_over(run.replicates for run in ours.values())

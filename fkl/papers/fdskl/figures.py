@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,11 +19,11 @@ from fkl.papers.fdskl.elapsed import measured
 from fkl.papers.fdskl.errors import refusal
 from fkl.papers.our_runs import require_found
 from fkl.papers.panels import dataset_panels
-from fkl.report.figures import COLOURS, canvas, spread_over
+from fkl.report.colours import look_of
+from fkl.report.figures import COLOURS, HIGH, LOW, NAMED, canvas, curve, spread, spread_over
 from fkl.results.finished_runs import FinishedRun
 
-COLOUR = dict(zip(FOLDERS, (*COLOURS, "#7F7F7F", "#882255"), strict=True))
-COLUMNS = 4
+COLUMNS, BOXES_ACROSS = 4, 3
 SUMMED = ("phishing", "a9a", "ijcnn1", "cod_rna")
 """Data sets of Figure 4, with cod_rna in place of the paper's gisette, which fkl does not have."""
 SCALED = ("phishing", "a9a", "cod_rna", "w8a")
@@ -39,17 +41,16 @@ Drawn = tuple[Figure, int | str]
 
 
 def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 3, all systems: in the first row against compute, in the second with the cost model's links."""
+    """Figure 3, all systems: for each data set against compute, and beside it with the cost model's links."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     require_found(shown, "figure", "fdskl/kernel")
-    figure = Figure(figsize=(1.4 + 3.4 * len(shown), 7.6), layout="constrained")
-    panels = figure.subplots(2, len(shown), squeeze=False, sharey="col")
+    figure, panels = canvas(2 * len(shown), across=COLUMNS)
     drawn: list[int] = []
     for column, dataset in enumerate(shown):
-        runs = _most_samples(dataset, by_key)
+        runs = most_samples(dataset, by_key)
         drawn += [run.replicates for run in runs.values()]
         for row, links in enumerate((False, True)):
-            axes = panels[row, column]
+            axes = panels[2 * column + row]
             for system, run in runs.items():
                 if run.provenance["rounds"] > 1:
                     # Mean error after each round against the mean time until then
@@ -57,19 +58,19 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
                         seconds=_seconds(run.rounds, links), percent=100 * run.rounds["test_error"]
                     )
                     by_round: Any = frame.groupby("round")[["seconds", "percent"]]
-                    mean, deviation = by_round.mean(), by_round.std(ddof=1).fillna(0)["percent"]
-                    x, y = mean["seconds"], mean["percent"]
-                    axes.plot(x, y, color=COLOUR[system], linestyle="--" if system == "DSG" else "-", label=system)
-                    axes.fill_between(x, y - deviation, y + deviation, color=COLOUR[system], alpha=0.2, linewidth=0)
+                    x, y = by_round.mean()["seconds"].to_numpy(), by_round.mean()["percent"].to_numpy()
+                    low, high = (by_round.quantile(one)["percent"].to_numpy() for one in (LOW, HIGH))
+                    curve(axes, x, y, (low, high), system, look_of(system))
                 else:  # a method that has one model, when it is done
                     seconds, percent = _seconds(run.summary, links), 100 * run.summary["test_error"]
-                    style = "o" if system == "LIBSVM" else "s"
-                    _plot_with_bars(axes, [seconds.mean()], [percent], style, system, system)
+                    _plot_with_bars(axes, [seconds.mean()], [percent], look_of(system).marker, system, system)
             axes.set_xscale("log")
             axes.set_title(dataset + (", with links" if links else ""))
             axes.set_xlabel("training time, s: compute" + (" and links" if links else ""))
-    for row in panels:
-        row[0].set_ylabel("test error, %")
+        ends = [axes.get_ylim() for axes in panels[2 * column : 2 * column + 2]]
+        for axes in panels[2 * column : 2 * column + 2]:
+            axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
+        panels[2 * column].set_ylabel("test error, %")
     return figure, spread_over(drawn)
 
 
@@ -105,51 +106,53 @@ def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
     for dataset, axes in panels.items():
         for system, links in product(systems, (False, True)):
             runs = sorted((run for key, run in by_key.items() if key[:2] == (dataset, system)), key=samples)
+            if not runs:
+                continue
             times = [_seconds(run.summary, links) for run in runs]
             label = f"{system}, compute" + (" and links" if links else "")
             _plot_with_bars(axes, [samples(run) for run in runs], times, "^--" if links else "o-", label, system)
         largest = max(samples(run) for key, run in by_key.items() if key[0] == dataset)
         if largest >= limit:
-            axes.axvspan(limit, largest, color=COLOUR["PP-SVMV"], alpha=0.12, linewidth=0, label="PP-SVMV refuses")
+            axes.axvspan(
+                limit, largest, color=look_of("PP-SVMV").colour, alpha=0.12, linewidth=0, label="PP-SVMV refuses"
+            )
         axes.set_yscale("log")
         axes.set_xlabel("training samples")
     panels[next(iter(panels))].set_ylabel("training time, s")
-    return figure, "mean ± 1 sd over the splits of each point"
+    return figure, f"mean, and from {100 * LOW:.0f} % to {100 * HIGH:.0f} % of the splits of each point"
 
 
 def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 6: quartiles, whiskers to the last value within 1.5 times their distance, and all values."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     require_found(shown, "figure", "fdskl/kernel")
-    # Panels in rows of `COLUMNS`, those that are left over taken away
-    columns = min(len(shown), COLUMNS)
-    rows = -(-len(shown) // columns)
-    figure = Figure(figsize=(1.4 + 4.2 * columns, 1 + 3.4 * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).flat
-    for empty in panels[len(shown) :]:
-        empty.remove()
+    figure, panels = canvas(len(shown), across=BOXES_ACROSS)
     splits = set()
     for axes, dataset in zip(panels, shown, strict=False):
-        runs = _most_samples(dataset, by_key)
+        runs = most_samples(dataset, by_key)
         splits |= {run.replicates for run in runs.values()}
         for place, (system, run) in enumerate(runs.items()):
-            values = 100 * run.summary["test_error"]
-            drawn = axes.boxplot([values], positions=[place], widths=0.6, patch_artist=True, showfliers=False)
+            values, colour = 100 * run.summary["test_error"], look_of(system).colour
+            drawn = axes.boxplot(
+                [values], positions=[place], widths=0.6, patch_artist=True, showfliers=False, orientation="horizontal"
+            )
             for box in drawn["boxes"]:
-                box.set(facecolor=COLOUR[system], alpha=0.4)
+                box.set(facecolor=colour, alpha=0.4)
             for line in drawn["medians"]:
-                line.set(color="black")
-            axes.plot([place] * len(values), values, "o", color=COLOUR[system], markersize=3, label=system)
-        words = [f"{system}\n{samples(run):,}" for system, run in runs.items()]
-        axes.set_xticks(range(len(runs)), words, fontsize="x-small")
+                line.set(color=matplotlib.rcParams["text.color"])
+            axes.plot(values, [place] * len(values), "o", color=colour, markersize=3, label=system, gid=NAMED)
+        words = [f"{system}: {samples(run):,}" for system, run in runs.items()]
+        axes.set_yticks(range(len(runs)), words)
+        axes.invert_yaxis()
         axes.set_title(dataset)
-        axes.set_xlabel("system, training samples")
-        axes.set_ylabel("test error, %")
+        axes.set_xlabel("test error, %")
+        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+            axes.set_ylabel("system: training samples")
     number = " to ".join(map(str, dict.fromkeys((min(splits), max(splits)))))
     return figure, f"a point a split, {number} of them; quartiles, whiskers to 1.5 times their distance"
 
 
-def _most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, FinishedRun]:
+def most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, FinishedRun]:
     """Each system's run on the most training samples."""
     runs: dict[str, FinishedRun] = {}
     for system in FOLDERS:
@@ -185,8 +188,7 @@ def _sum_curve(axes: Axes, structure: str, workers: Sequence[int], seconds: list
 def _plot_with_bars(
     axes: Axes, x: Sequence[float], values: "Sequence[pd.Series[float]]", style: str, label: str, system: str
 ) -> None:
-    """Means, each with one standard deviation on either side."""
-    means = [one.mean() for one in values]
-    deviations = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in values]
-    axes.plot(x, means, style, color=COLOUR[system], label=label)
-    axes.errorbar(x, means, deviations, fmt="none", ecolor=COLOUR[system], capsize=3)
+    """Means, each with the quantiles of its splits."""
+    means, ends = zip(*map(spread, values), strict=True)
+    axes.plot(x, means, style, color=look_of(system).colour, label=label)
+    axes.errorbar(x, means, np.hstack(ends), fmt="none", ecolor=look_of(system).colour, capsize=3)

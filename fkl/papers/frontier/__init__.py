@@ -1,7 +1,7 @@
 """Methods of all families, each tuned by as many trials on other rows and judged once: no paper has this."""
 
 from collections.abc import Iterable, Iterator
-from itertools import count, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from fkl.basics.errors import FklError
 from fkl.papers.frontier.entries import ALONE, POOLED, Entry, by_seed, difference, entries_of, not_worse, unit_of
 from fkl.papers.frontier.questions import answers
 from fkl.papers.frontier.trials import EPSILONS
+from fkl.report.colours import Look, baseline_colour, looks_of
 from fkl.report.compare.figures import front
-from fkl.report.compare.statistics import half_width
-from fkl.report.figures import COLOURS, canvas
+from fkl.report.compare.statistics import half_width, pareto_front
+from fkl.report.figures import AT_POINT, IN_LEGEND, NAMED, Bytes, baseline, canvas, share_costs
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "Frontier"
@@ -36,19 +37,12 @@ BUDGETS = {"1 kB": 1e3, "10 kB": 1e4, "100 kB": 1e5, "1 MB": 1e6, "any": np.inf}
 """Budgets of a client over the whole run."""
 ON_LINKS = {"bytes": "all links", "sent": "sent by a client"}
 AXES = {
-    "1": ("bytes", "bytes a client, on all links"),
-    "2": ("sent", "bytes that a client sends itself"),
+    "1": ("bytes", "sent on all links, per client"),
+    "2": ("sent", "sent by a client itself"),
     "3": ("seconds", "simulated seconds"),
 }
 TRUST = {"central": ("central", "local"), "local": ("local",)}
 """Which noise satisfies each trust model. Who trusts the server may also let clients add their own noise."""
-MARKERS = {"federated": "o", "decentralized": "s", "parties": "D", ALONE: "*", POOLED: "x"}
-FILLED: tuple[dict[str, str], ...] = (
-    {},
-    {"markerfacecolor": "white"},
-    {"fillstyle": "left", "markerfacecoloralt": "white"},
-)
-"""Styles of markers: the first seven of a kind are full, the next seven hollow, the others half full."""
 LEAST = {"bytes": 100.0, "sent": 100.0, "seconds": 0.1}
 """Left ends of the logarithmic axes, where methods that send nothing are drawn."""
 
@@ -79,18 +73,30 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
         return _against_epsilon(found)
     column, words = AXES[number]
     figure, panels = canvas(len(found), across=2)
-    looks = _marker_styles(found)
+    looks = _looks(found)
     for axes, (dataset, of_dataset) in zip(panels, found.items(), strict=True):
         plain = [entry for entry in of_dataset if not entry.privacy]
         at = {entry: max(entry.mean(column), LEAST[column]) for entry in plain}
         open_to_all = [entry for entry in plain if entry.kind != POOLED]
+        on_front: set[Entry] = set()
         if open_to_all:
-            front(axes, *(np.array(list(of)) for of in ([at[one] for one in open_to_all], map(_error, open_to_all))))
+            cost, error = np.array([at[one] for one in open_to_all]), np.array([_error(one) for one in open_to_all])
+            front(axes, cost, error)
+            on_front = {one for one, there in zip(open_to_all, pareto_front(cost, error), strict=True) if there}
         for entry in plain:
-            axes.errorbar(
-                at[entry], _error(entry), _half_width(entry), elinewidth=1, label=entry.name, **looks[entry.name]
-            )
+            if entry in on_front:
+                shown: dict[str, Any] = _drawn(looks[entry.name]) | {"linestyle": "none", "gid": AT_POINT}
+                axes.errorbar(at[entry], _error(entry), _half_width(entry), elinewidth=1, label=entry.name, **shown)
+            elif entry.kind != POOLED:
+                grey: dict[str, Any] = {"color": baseline_colour(1), "markersize": 4, "zorder": 1, "gid": NAMED}
+                axes.plot(at[entry], _error(entry), "o", label=entry.name, **grey)
+        axes.plot([], [], "o", color=baseline_colour(1), markersize=4, label="other methods", gid=IN_LEGEND)
+        for entry in _anchors(of_dataset, POOLED)[:1]:
+            baseline(axes, _error(entry), entry.name, 0)
         axes.set(title=dataset, xlabel=words, xscale="log", yscale="log", ylabel=f"error ({unit_of(dataset)[0]})")
+        if column in ON_LINKS:
+            axes.xaxis.set_major_formatter(Bytes())
+    share_costs(panels)
     return figure, _caption(found)
 
 
@@ -102,7 +108,7 @@ def _against_epsilon(found: dict[str, list[Entry]]) -> tuple[Figure, str]:
             "figure: no finished run of the frontier has noise; first fkl run -m +experiment=frontier/judged"
         )
     figure, panels = canvas(2 * len(private), across=2)
-    looks = _marker_styles(private)
+    looks = _looks(private)
     places = [(dataset, trust) for dataset in private for trust in TRUST]
     for axes, (dataset, trust) in zip(panels, places, strict=True):
         of_method: dict[str, list[Entry]] = {}
@@ -113,10 +119,11 @@ def _against_epsilon(found: dict[str, list[Entry]]) -> tuple[Figure, str]:
             several.sort(key=lambda entry: entry.mean("epsilon"))
             x = [entry.mean("epsilon") for entry in several]
             y, half = ([of(entry) for entry in several] for of in (_error, _half_width))
-            axes.errorbar(x, y, half, elinewidth=1, label=name, **looks[name] | {"linestyle": "-"})
+            axes.errorbar(x, y, half, elinewidth=1, label=name, **_drawn(looks[name]))
         for kind, style in ((ALONE, ":"), (POOLED, "--")):
             for entry in _anchors(found[dataset], kind)[:1]:
-                axes.axhline(_error(entry), color="0.4", linestyle=style, label=f"{entry.name}, no noise")
+                label = f"{entry.name}, no noise"
+                axes.axhline(_error(entry), color=baseline_colour(0), linestyle=style, label=label)
         axes.set(title=f"{dataset}, {trust}", xscale="log", yscale="log")
         axes.set(xlabel="epsilon of a sample, delta = 1e-5", ylabel=f"error ({unit_of(dataset)[0]})")
     return figure, _caption(private)
@@ -212,16 +219,15 @@ def _half_width(entry: Entry) -> float:
     return half_width(by_seed(entry.values["error"])) / unit_of(entry.dataset)[1]
 
 
-def _marker_styles(found: dict[str, list[Entry]]) -> dict[str, dict[str, Any]]:
-    """Each method's marker, the same in all panels: its shape tells the kind, its colour and filling the method."""
-    kinds = {entry.name: entry.kind for of_dataset in found.values() for entry in of_dataset}
-    number = {kind: count() for kind in MARKERS}
-    looks: dict[str, dict[str, Any]] = {}
-    for name, kind in kinds.items():
-        again, place = divmod(next(number[kind]), len(COLOURS))
-        look = {"marker": MARKERS[kind], "color": COLOURS[place], "linestyle": "none"}
-        looks[name] = look | FILLED[again]
-    return looks
+def _looks(found: dict[str, list[Entry]]) -> dict[str, Look]:
+    """How each method looks, in all panels alike."""
+    return looks_of(entry.name for of_dataset in found.values() for entry in of_dataset)
+
+
+def _drawn(look: Look) -> dict[str, Any]:
+    """A look as matplotlib has it."""
+    marker = {"marker": look.marker, "fillstyle": look.fill, "markersize": 5}
+    return {"color": look.colour, "linestyle": look.dash, **marker}
 
 
 def _caption(found: dict[str, list[Entry]]) -> str:

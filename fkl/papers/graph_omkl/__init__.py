@@ -1,6 +1,7 @@
 """Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023)."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ from fkl.config.experiments import readings_tried
 from fkl.papers.our_runs import find, of_cell, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.papers.published import Answer, Cell, beside, published
-from fkl.report.figures import COLOURS, band, spread_over
+from fkl.report.colours import look_of
+from fkl.report.figures import band, crosses, spread_over, sweep
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "Graph-aided OMKL (Ghari and Shen 2023)"
@@ -33,6 +35,8 @@ FIGURES = {
     "5": "mean squared error over rounds",
     "6": "regret over rounds",
 }
+MARKED = ("3", "4", "5")
+"""Figures with published values, as crosses."""
 DATASETS = ("airfoil", "bias", "concrete", "naval")
 DRAWN = ("graph_omkl/as_published", "graph_omkl/exact", "graph_omkl/features")
 """Experiments whose runs the figures show: the variant, where a method has one."""
@@ -91,7 +95,12 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                 if run is not None:
                     settled = run.rounds[run.rounds["round"] >= FIRST_ROUND]
                     column = "mse" if number == "5" else "regret_hindsight"
-                    band(axes, settled, column, algorithm, (*GRAPH_AIDED, "OMKR", "Raker").index(algorithm))
+                    band(axes, settled, column, algorithm, look_of(algorithm))
+            if number == "5":
+                last = max(float(np.max(np.asarray(line.get_xdata()))) for line in axes.lines)
+                for cell in published(__file__, "1"):
+                    if (cell["dataset"], cell["metric"]) == (dataset, "mse") and cell["algorithm"] in algorithms:
+                        crosses(axes, [(last, 1e-3 * cell["value"])], cell["algorithm"], look_of(cell["algorithm"]))
         else:
             _draw_over_m(axes, dataset, by_key, "mse" if number == "3" else "runtime")
         if number != "6":  # regret can be below zero
@@ -101,20 +110,32 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     return figure, spread_over(run.replicates for run in by_key.values())
 
 
+def _sublinear(runs: list[FinishedRun]) -> str:
+    """Regret of a round after half of the rounds and after all, over all that Figure 6 shows."""
+    found = [one for one in find("graph_omkl", runs, *DRAWN) if one.run.algorithm in GRAPH_AIDED]
+    runs = [*{one.key: one.run for one in found if one.key[2] == "M=10"}.values()]
+    falls = 0
+    for run in runs:
+        regret: Any = run.rounds.groupby("round")["regret_hindsight"].mean()
+        half = len(regret) // 2
+        falls += regret.iloc[-1] / len(regret) < regret.iloc[half - 1] / half
+    here = f"from half of the rounds to all of them it falls in {falls} of {len(runs)} curves"
+    return f"The paper: regret grows slower than the rounds, so regret / round falls. Here: {here}."
+
+
+CLAIMS = {"6": _sublinear}
+"""Of figures that the paper prints no value of: what it claims, and what came out."""
+
+
 def _draw_over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun], metric: str) -> None:
-    """Ours, errors with a band of one standard deviation, and published numbers as crosses."""
+    """Ours with a band, and published numbers as crosses."""
     column, unit = ("mse", 1e-3) if metric == "mse" else ("runtime_s", 1.0)
-    for colour, algorithm, number in zip(COLOURS, GRAPH_AIDED, ("3", "4", "5"), strict=False):
+    for algorithm, number in zip(GRAPH_AIDED, ("3", "4", "5"), strict=True):
         ours = {int(of[2][2:]): run for of, run in runs.items() if of[:2] == (dataset, algorithm)}
-        M = sorted(ours)
-        values = [ours[m].summary[column] for m in M]
-        mean = np.array([value.mean() for value in values])
-        axes.plot(M, mean, "o-", color=colour, label=algorithm)
-        if metric == "mse":
-            deviation = np.nan_to_num(np.array([value.std(ddof=1) for value in values]))
-            axes.fill_between(M, mean - deviation, mean + deviation, color=colour, alpha=0.2, linewidth=0)
+        if ours:  # replicates run together, so their times have no spread
+            sweep(axes, {m: run.summary[column] for m, run in ours.items()}, algorithm, look_of(algorithm))
         cells = [cell for cell in published(__file__, number) if (cell["dataset"], cell["metric"]) == (dataset, metric)]
         points = [(int(cell["setting"][2:]), unit * cell["value"]) for cell in cells]
-        axes.plot(*zip(*points, strict=True), "x", color=colour, label=f"{algorithm}, published")
+        crosses(axes, points, algorithm, look_of(algorithm))
     axes.set_xlabel("M, kernels a node is joined to")
-    axes.set_xticks(M)
+    axes.set_xticks(sorted({m for line in axes.lines for m in np.asarray(line.get_xdata()).tolist()}))

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from fkl.config.experiments import readings_tried
 from fkl.data.ellipses import Ellipses, labels
 from fkl.papers.our_runs import Found, find, require_found
-from fkl.papers.panels import mean_curve
 from fkl.papers.published import Answer, Cell, beside, published
+from fkl.report.colours import look_of
 from fkl.report.compare.statistics import student_interval
-from fkl.report.figures import COLOURS, canvas, spread_over
+from fkl.report.figures import COLOURS, canvas, crosses, spread_over, sweep
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "Parsimonious functions (Peifer and Ribeiro)"
@@ -30,6 +30,8 @@ FIGURES = {
     "5": "accuracy, kernels and communication over gamma, walking and jogging",
     "6": "accuracy, kernels and communication over gamma, typing and writing",
 }
+MARKED = ("3", "5", "6")
+"""Figures with published values, as crosses."""
 FEDERATED, CENTRALIZED = "PF", "PC"
 MACHINES = ("SVM", "Cascade SVM")
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
@@ -114,13 +116,19 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         values["samples sent to the server"] = lambda run: run.summary["sent_samples"]
     figure, panels = canvas(len(values))
     for axes, (label, value) in zip(panels, values.items(), strict=True):
-        for colour, (name, words) in zip(COLOURS, LEARNERS.items(), strict=False):
-            mean_curve(axes, sorted(curve), [value(curve[at][name].run) for at in sorted(curve)], colour, words)
+        for name, words in LEARNERS.items():
+            sweep(axes, {at: value(pair[name].run) for at, pair in curve.items()}, words, look_of(name))
         axes.set_ylabel(label)
     if over_gamma:
         for axes in panels:
             axes.set_xlabel("sparsity parameter gamma")
             axes.margins(y=0.1)
+        if 0.0 in curve:  # the paper prints a share of what the centralized learner is sent
+            everything = curve[0.0][CENTRALIZED].run.summary["sent_samples"].mean()
+            costs = [cell["value"] for cell in _printed(dataset, "communication_cost_vs_centralized")]
+            costs += [100 - cell["value"] for cell in _printed(dataset, "communication_reduction_vs_centralized")]
+            points = [(0.0, cost / 100 * everything) for cost in costs]
+            crosses(panels[2], points, LEARNERS[FEDERATED], look_of(FEDERATED))
         panels[2].set_ylim(bottom=0)
         panels[1].set_title(f"{TITLES[dataset]}: {OVER_GAMMA} of the {PUBLISHED_PARTICIPANTS} participants")
     else:
@@ -128,10 +136,44 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         if dataset != "ellipses":
             most = max(setting.size for setting in pairs)
             title += f": {most} of the {PUBLISHED_PARTICIPANTS} participants are at hand"
-            axes.set_xticks(sorted(curve))
+            printed = _printed(dataset, "accuracy")
+            learners = {words: name for name, words in LEARNERS.items()}
+            for cell in printed:
+                look = look_of(learners[cell["algorithm"]])
+                crosses(axes, [(PUBLISHED_PARTICIPANTS, cell["value"])], cell["algorithm"], look)
+            axes.set_xticks([*sorted(curve), *[PUBLISHED_PARTICIPANTS] * bool(printed)])
         axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, an agent each")
         axes.set_title(f"{title}\ngamma = {OVER_SIZE[dataset]:g}", fontsize="medium")
     return figure, spread_over(one.run.replicates for pair in pairs.values() for one in pair.values())
+
+
+def _behind(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
+    """What to say below a figure of accuracies: those of both learners at both ends of the curve."""
+
+    def claim(runs: list[FinishedRun]) -> str:
+        dataset = {"2": "ellipses"}.get(number, "wisdm_write_type")
+        curve = {
+            setting.size: pair
+            for setting, pair in _pairs(runs).items()
+            if setting.dataset == dataset and _on_curve(setting, over_gamma=False)
+        }
+        unit = "samples" if dataset == "ellipses" else "participants"
+        ends = [
+            f"{100 * _accuracy(curve[size][FEDERATED].run).mean():.1f} % federated and "
+            f"{100 * _accuracy(curve[size][CENTRALIZED].run).mean():.1f} % centralized with {size} {unit}"
+            for size in dict.fromkeys((min(curve), max(curve)))
+        ]
+        return f"The paper: {words}. Here: {'; '.join(ends)}."
+
+    return claim
+
+
+CLAIMS = {
+    "1": lambda _: "The paper: this space. Here: drawn from the formulas of its text.",
+    "2": _behind("2", "the federated learner comes to the centralized one as samples grow"),
+    "4": _behind("4", "the accuracy of both learners falls as agents are more"),
+}
+"""Of figures that the paper prints no value of: what it claims, and what came out."""
 
 
 def _on_curve(setting: Setting, over_gamma: bool) -> bool:
@@ -256,6 +298,10 @@ def _accuracy(run: FinishedRun) -> "pd.Series[float]":
 def _sent_percent(pair: Pair) -> "pd.Series[float]":
     """Samples sent by the federated learner's agents, in per cent of the centralized learner's, for each replicate."""
     return 100 * pair[FEDERATED].run.summary["sent_samples"] / pair[CENTRALIZED].run.summary["sent_samples"]
+
+
+def _printed(dataset: str, metric: str) -> list[Cell]:
+    return [cell for cell in published(__file__, "text") if (cell["dataset"], cell["metric"]) == (dataset, metric)]
 
 
 def _space() -> Figure:

@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried, variants
 from fkl.papers.our_runs import Found, find, of_cell, require_found
-from fkl.papers.panels import dataset_panels, mean_curve
+from fkl.papers.panels import dataset_panels
 from fkl.papers.published import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, published
-from fkl.report.figures import COLOURS, band, spread_over
+from fkl.report.colours import looks_of
+from fkl.report.figures import band, crosses, spread_over, sweep
 from fkl.results.finished_runs import FinishedRun
 
 TITLE = "POF-MKL (Ghari and Shen 2022)"
@@ -22,13 +23,17 @@ TABLES = {
 WIDE = dict.fromkeys("123", (("algorithm", "setting"), ("metric", "dataset")))
 """Rows and columns of the printed tables."""
 FIGURES = {"1": "regret over rounds", "2": "regret against the exploration rate"}
+MARKED = ("1", "2")
+"""Figures with published values, as crosses."""
 LINEAR = "linear comparator"
 TABLE = ("pof_mkl/table1", "pof_mkl/table1_as_published", "pof_mkl/switches")
 FIGURE = {"1": "pof_mkl/table1_as_published", "2": "pof_mkl/figure2"}
 """Experiments that they are made of."""
 ROUNDS = 500
 CURVES = (("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9"))
-"""Algorithms and settings of Figure 1."""
+"""Algorithms and settings of Figure 1; Figure 2 shows the middle two."""
+PRINTED_XI = 1.0
+"""Exploration rate of the tables."""
 DATASETS = ("naval", "uji", "air", "wec")
 
 
@@ -83,27 +88,41 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         found = [one for one in found if one.run.algorithm in ("vM-KOFL", "POF-MKL")]
     figure, panels = dataset_panels(DATASETS, {one.run.dataset for one in found})
     drawn = []
+    names = {(algorithm, setting): f"{algorithm}, {setting.split(';')[0]}" for algorithm, setting in CURVES}
+    looks = looks_of(names.values())
     for dataset, axes in panels.items():
         if number == "1":
             curves = {one.key[1:]: one.run for one in found if one.run.dataset == dataset}
-            for place, key in enumerate(CURVES):
-                if key in curves:
-                    run = curves[key]
+            for (algorithm, setting), name in names.items():
+                if (run := curves.get((algorithm, setting))) is not None:
                     drawn.append(run.replicates)
                     rounds = run.rounds.assign(average=run.rounds["regret_hindsight"] / run.rounds["round"])
-                    band(axes, rounds, "average", f"{key[0]}, {key[1].split(';')[0]}", place)
+                    band(axes, rounds, "average", name, looks[name])
+                    last = int(run.rounds["round"].max())
+                    printed = _printed_regret(dataset, algorithm, setting)
+                    crosses(axes, [(last, value / last) for value in printed], name, looks[name])
             axes.set_yscale("log")
         else:
             sweeps = [one.run for one in found if one.run.dataset == dataset]
             drawn += [run.replicates for run in sweeps]
-            for colour, M in zip(COLOURS, (1, 25), strict=False):
-                algo = {run.config["algo"]["xi"]: run for run in sweeps if run.config["algo"]["M"] == M}
-                values = [algo[xi].summary["regret_hindsight"] for xi in sorted(algo)]
-                mean_curve(axes, sorted(algo), values, colour, f"POF-MKL, M={M}")
+            for M, key in ((1, CURVES[1]), (25, CURVES[2])):
+                by_xi = {run.config["algo"]["xi"]: run for run in sweeps if run.config["algo"]["M"] == M}
+                if by_xi:
+                    values = {xi: run.summary["regret_hindsight"] for xi, run in by_xi.items()}
+                    sweep(axes, values, names[key], looks[names[key]])
+                    printed = _printed_regret(dataset, *key)
+                    crosses(axes, [(PRINTED_XI, value) for value in printed], names[key], looks[names[key]])
             axes.set_xlabel("exploration rate xi")
     first = "regret in hindsight / round" if number == "1" else "regret in hindsight after all rounds"
     panels[next(iter(panels))].set_ylabel(f"{first},\nmean of clients (squared error)")
     return figure, spread_over(drawn)
+
+
+def _printed_regret(dataset: str, algorithm: str, setting: str) -> list[float]:
+    """Table 3's regret after all rounds."""
+    key = dataset, algorithm, setting
+    cells = published(__file__, "3")
+    return [cell["value"] for cell in cells if (cell["dataset"], cell["algorithm"], cell["setting"]) == key]
 
 
 def _over_clients(found: Found, column: str) -> Answer:

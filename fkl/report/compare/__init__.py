@@ -115,17 +115,19 @@ class Comparison:
             self._courses[cell] = self.pivot.units[cell.dataset].curves(whole) if len(whole) else whole
         return self._courses[cell]
 
-    def figures(self, dark: bool = False) -> dict[str, dict[str, bytes]]:
+    def figures(self, dark: bool = False, style: str = "screen") -> dict[str, dict[str, bytes]]:
         """Draw everything: names of figures, and their PNG and PDF by suffix.
 
         Parameters
         ----------
         dark : bool
             On a dark background, as for slides.
+        style : {"screen", "paper"}
+            For a paper: in its width, 8 pt, each with its caption in a .txt file beside it.
         """
         from fkl.report.compare.figures import draw
 
-        return draw(self.pivot, self.cells, self.ranks, self.course, dark)
+        return draw(self.pivot, self.cells, self.ranks, self.course, dark, style)
 
     def show(self, format: str = "table") -> None:
         """Print the table, who is better than whom, ranks, and what a reader must know."""
@@ -139,7 +141,7 @@ class Comparison:
             say("", f"Average ranks over {len(self.ranks)} data sets: {', '.join(best)}")
         say("", *self.remarks)
 
-    def write(self, folder: str | Path, dark: bool = False) -> list[Path]:
+    def write(self, folder: str | Path, dark: bool = False, style: str = "screen") -> list[Path]:
         """Write all tables and figures, and name the files.
 
         Parameters
@@ -149,6 +151,8 @@ class Comparison:
             as .png and .pdf.
         dark : bool
             Figures on a dark background.
+        style : {"screen", "paper"}
+            Of figures.
         """
         folder = Path(folder)
         files = [folder / "runs.csv"]
@@ -164,7 +168,7 @@ class Comparison:
         if len(self.ranks):
             ranked = self.ranks.T.assign(average=self.ranks.mean()).rename_axis("method").reset_index()
             files += Table(ranked, f"Ranks. {self.pivot.caption}", about).write(folder / "ranks")
-        for name, made in self.figures(dark).items():
+        for name, made in self.figures(dark, style).items():
             for suffix, content in made.items():
                 files.append(folder / f"{name}{suffix}")
                 with whole_file(files[-1]) as stream:
@@ -228,6 +232,7 @@ def command(
     out: str | Path = "outputs/comparison",
     dark: bool = False,
     format: str = "table",
+    style: str = "screen",
 ) -> None:
     """`fkl compare`: compare, write everything, and print what came out.
 
@@ -241,9 +246,11 @@ def command(
         Figures on a dark background.
     format : str
         Of the table that is printed, see `fkl.screen.tables.FORMATS`.
+    style : {"screen", "paper"}
+        Of figures.
     """
     made = compare(where, metric, by)
-    files = made.write(out, dark)
+    files = made.write(out, dark, style)
     made.show(format)
     if format == "table":
         say(

@@ -12,38 +12,35 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
+from fkl.report.colours import Look, looks_of
 from fkl.report.compare import pairs
 from fkl.report.compare.cells import Cell, Cells
 from fkl.report.compare.courses import traffic
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.statistics import LEVEL, pareto_front
-from fkl.report.figures import DARK, canvas, rendered, shade, shaded
+from fkl.report.figures import IN_LEGEND, SPREAD, Bytes, baseline, canvas, over, rendered, share_costs, spread, styled
 from fkl.report.process_pool import in_forks
 from fkl.results.metrics import WORDS
 
 MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
 """Methods and data sets that a figure shows, and panels beside each other."""
-MARKERS = "osD^vP*X"
-SPREAD = "mean ± 1 sd over"
-GREYS = ("0.35", "0.65")
-"""Of the baselines."""
 FEW = 100
 """Bytes below which an axis is linear, so that methods that send nothing are shown, too."""
 AXES = {
     "rounds": "round",
-    "scalars": "scalars sent so far, a client's share",
-    "bytes": "bytes sent so far, a client's share",
-    "seconds": "seconds of computing so far",
+    "scalars": "scalars sent so far, per client",
+    "bytes": "sent so far, per client",
+    "seconds": "computing so far, s",
 }
 EVENLY = "\n(evenly over the rounds)"
 """What is said of seconds where the rounds have none."""
-AT_THE_END = "bytes sent in all, a client's share"
+AT_THE_END = "sent in all, per client"
 
 Course = Callable[[Cell], pd.DataFrame]
 
 
 def draw(
-    pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course, dark: bool = False
+    pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course, dark: bool = False, style: str = "screen"
 ) -> dict[str, dict[str, bytes]]:
     """All figures of a comparison by name, each as PNG and PDF.
 
@@ -52,8 +49,9 @@ def draw(
     pivot, cells, ranks, course : see `fkl.report.compare.Comparison`
     dark : bool
         On a dark background, as for slides.
+    style : {"screen", "paper"}
     """
-    with matplotlib.rc_context(DARK if dark else None):  # type: ignore[arg-type]  # of matplotlib's own names
+    with styled(style, dark):
         drawn = in_forks(_figures(pivot, cells, ranks, course))
         return {name: files for name, files in drawn.items() if files is not None}
 
@@ -63,16 +61,16 @@ def front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> 
     on_front = pareto_front(cost, error)
     stairs = sorted(zip([*cost[on_front], cost.max()], [*error[on_front], error.min()], strict=True))
     x, y = zip(*stairs, strict=True)
-    axes.step(x, y, where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front")
+    axes.step(x, y, where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front", gid=IN_LEGEND)
 
 
 def _figures(
     pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course
 ) -> dict[str, Callable[[], dict[str, bytes] | None]]:
     """What draws each figure."""
-    looks = {pivot.methods[i]: shade(number) for number, i in enumerate(pivot.best_first[:MOST_METHODS])}
+    looks = looks_of(pivot.methods[i] for i in pivot.best_first[:MOST_METHODS])
     shown = [cell for cell in pivot.values if cell.method in looks]
-    told = f"{SPREAD} {pivot.over}" if pivot.several else pivot.over
+    told = SPREAD.replace("{} replicates", pivot.over) if pivot.several else pivot.over
     if len(looks) < len(pivot.methods):
         told += f"; the {len(looks)} best of {len(pivot.methods)} methods"
     datasets = pivot.datasets[:MOST_PANELS]
@@ -98,10 +96,11 @@ def _panels(
     drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
     if not any(drawn):
         return None
+    share_costs(panels)
     for number, (axes, dataset) in enumerate(zip(panels, datasets, strict=True)):
         axes.set_title(dataset)
         axes.set_xlabel(words + (EVENLY if getattr(axes, "evenly", False) else ""))
-        if number % ACROSS == 0:
+        if not number or axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel(WORDS.get(metric, metric))
     return rendered(figure, told)
 
@@ -117,14 +116,14 @@ def _baselines(pivot: Pivot, axes: Axes, dataset: str) -> None:
     """A dashed line for each baseline."""
     on_data = [(cell.method, mean) for cell, mean in pivot.baseline_means.items() if cell.dataset == dataset]
     for number, (name, mean) in enumerate(on_data):
-        axes.axhline(mean, color=GREYS[number], linestyle="--", linewidth=1, label=f"{name}, at the end", zorder=0)
+        baseline(axes, mean, name, number)
 
 
 def _curves(
     pivot: Pivot,
     courses: dict[Cell, pd.DataFrame],
     name: str,
-    looks: dict[str, tuple[str, str]],
+    looks: dict[str, Look],
     axes: Axes,
     dataset: str,
 ) -> bool:
@@ -135,24 +134,25 @@ def _curves(
         if not {"metric", name} <= set(course) or not course[name].any():
             continue
         by_round = course.groupby(course["rounds"])
-        x, mean, deviation = by_round[name].mean(), by_round["metric"].mean(), by_round["metric"].std(ddof=1)
+        x = by_round[name].mean().to_numpy(float)
         if len(x) < 2:
             continue
-        label = _named(pivot, method)
-        shaded(axes, x.to_numpy(float), mean.to_numpy(), deviation.fillna(0).to_numpy(), label, look)
-        drawn, positive = True, positive and bool((mean > 0).all())
+        over(axes, by_round["metric"], _named(pivot, method), look, x)
+        drawn, positive = True, positive and bool((course["metric"] > 0).all())
         if name == "seconds" and course["evenly"].any():
             axes.evenly = True  # type: ignore[attr-defined]
     if drawn:
         _baselines(pivot, axes, dataset)
         axes.set_yscale("log" if positive else "linear")
         axes.set_xscale("linear" if name == "rounds" else "log")
+        if name == "bytes":
+            axes.xaxis.set_major_formatter(Bytes())
     return drawn
 
 
-def _points(pivot: Pivot, cells: Cells, looks: dict[str, tuple[str, str]], axes: Axes, dataset: str) -> bool:
+def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, dataset: str) -> bool:
     """A point a method, and the front; False where nobody sends anything."""
-    found: dict[str, tuple[float, float, float]] = {}
+    found: dict[str, tuple[float, float, NDArray[np.float64]]] = {}
     for method in looks:
         runs = cells.finished(Cell(method, dataset))
         if not runs or not all(traffic([*run.summary], "bytes") for run in runs):
@@ -162,16 +162,14 @@ def _points(pivot: Pivot, cells: Cells, looks: dict[str, tuple[str, str]], axes:
         ]
         judged = pivot.judged[Cell(method, dataset)]
         if len(values := judged[np.isfinite(judged)]):
-            spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-            found[method] = float(np.mean(share)), float(values.mean()), spread
+            found[method] = float(np.mean(share)), *spread(values)
     if not any(cost for cost, _, _ in found.values()):
         return False
-    cost, error, _ = (np.array(column) for column in zip(*found.values(), strict=True))
-    for number, (method, (colour, _)) in enumerate(looks.items()):
-        if method in found:
-            x, y, spread = found[method]
-            label = _named(pivot, method)
-            axes.errorbar(x, y, spread, fmt=MARKERS[number % len(MARKERS)], color=colour, label=label, capsize=2)
+    cost, error = np.array([of[0] for of in found.values()]), np.array([of[1] for of in found.values()])
+    for method, (x, y, ends) in found.items():
+        look = looks[method]
+        drawn: dict[str, Any] = {"color": look.colour, "fillstyle": look.fill, "label": _named(pivot, method)}
+        axes.errorbar(x, y, ends, fmt=look.marker, capsize=2, **drawn)
     _baselines(pivot, axes, dataset)
     if not pivot.larger_is_better:
         front(axes, cost, error)
@@ -181,6 +179,7 @@ def _points(pivot: Pivot, cells: Cells, looks: dict[str, tuple[str, str]], axes:
         axes.set_xscale("log")
     else:
         axes.set_xscale("symlog", linthresh=FEW)
+    axes.xaxis.set_major_formatter(Bytes())
     return True
 
 
