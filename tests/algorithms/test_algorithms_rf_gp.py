@@ -309,5 +309,5 @@ def test_bad_keys_are_named(key: str, value: float) -> None:
 
 
 def test_more_kernels_than_there_are_cannot_be_kept() -> None:
-    with pytest.raises(BadValue, match="from 1 to kernels.N=5"):
+    with pytest.raises(BadValue, match=r"from 1 to kernels\.N=5"):
         run(RfGp(M=6), make_problem(Size(), seed=0), make_dictionary(Size()))

@@ -55,7 +55,7 @@ def test_what_sites_cannot_play_is_refused(algo: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("algo=coke", "kernels.N=1"), "algo=COKE: must be a method whose clients"),
+        (("algo=coke", "kernels=coke"), "algo=COKE: must be a method whose clients"),
         (("algo=pooled_raker",), "algo=Raker"),
         (("replicates=20",), "replicates=20: must be 1: real sites learn once"),
         (("kernels=auto",), "kernels=AroundMedian: must be kernels of fixed bandwidths"),
