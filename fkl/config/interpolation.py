@@ -9,6 +9,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fkl.basics.environment import variable
 from fkl.basics.errors import FklError
+from fkl.data.dealt_rows import parts_of_all
 
 MOST = 30_000
 """Keys, values and hundreds of letters that all interpolations together may stand for."""
@@ -18,8 +19,8 @@ INNERMOST = re.compile(r"\$\{([^${}]*)\}")
 OF_A_KEY = re.compile(r"\s*(?:oc\.select|oc\.deprecated|oc\.dict\.keys|oc\.dict\.values|hydra)\s*:([^,]*)")
 
 OmegaConf.register_new_resolver(
-    "full_or_half",  # the number for rows=all, and half of it for the rows that rows=even and rows=odd choose
-    lambda number, *, _root_: number if _root_.get("rows", "all") == "all" else number // 2,
+    "full_or_half",  # the number for rows=all, else half of it, and of a portion a share
+    lambda number, *, _root_: number // parts_of_all(_root_.get("rows", "all")),
     replace=True,
 )
 OmegaConf.register_new_resolver("variable", variable, replace=True)

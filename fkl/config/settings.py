@@ -5,8 +5,8 @@ from pathlib import Path
 
 from fkl.basics.errors import BadValue, require
 from fkl.config.choices import CONDITIONS
+from fkl.data.dealt_rows import require_part
 from fkl.data.normalise import SCALINGS
-from fkl.data.problem import PARTS_OF_ROWS
 
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
 OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)
@@ -67,10 +67,12 @@ class Settings:
         are played by one compiled scan, on the device that JAX finds.
     scaling : {"unit_ball", "unit_box", "none"}
         Of features and target, see `fkl.data.normalise.normalise`.
-    rows : {"all", "even", "odd"}
-        Which of the data set's rows there are: all, or every other block of 50 in their order. What is chosen on the
-        even ones has seen nothing of the odd ones, not even their scale. A partition's default rounds (of by_site, own
-        and other) are then half as many; values that you give are taken as they are.
+    rows : str
+        Which of the data set's rows there are: all; even or odd, every other block of 50 in their order; early or late,
+        the first half and the rest; tune_N or judge_N, half of the blocks, dealt anew for each number N; tune_N_of_G or
+        judge_N_of_G, the same of portion N of G. What is chosen on the one half has seen nothing of the other, not even
+        its scale. A partition's default rounds (of by_site, own and other) are then half as many, and of a portion a
+        G-th of that; values that you give are taken as they are. With judge, ``losses.npz`` keeps the loss of each row.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
@@ -110,7 +112,7 @@ class Settings:
         require(self.engine in ENGINES, "engine", self.engine, ", ".join(ENGINES))
         require(self.figures in ("all", "paper", "none"), "figures", self.figures, "all, paper or none")
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
-        require(self.rows in PARTS_OF_ROWS, "rows", self.rows, ", ".join(PARTS_OF_ROWS))
+        require_part(self.rows)
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "an integer >= 1, or null")
         every = self.checkpoint_s

@@ -128,6 +128,8 @@ class Held:
     present : (K,) bool
         Whether a client takes part in this round.
     loss : Loss
+    each : bool
+        Whether the loss of each sample is asked for, so that `Rows` must not be compressed.
     made : Made
     """
 
@@ -136,11 +138,13 @@ class Held:
     count: NDArray[np.int64]
     present: NDArray[np.bool_]
     loss: Loss
+    each: bool = False
     made: Made = field(default_factory=Made, repr=False, compare=False)
 
     def rows(self, space: str, bank: Callable[[], Space]) -> Rows:
         """All of them in a feature space, to which they are mapped once."""
         made = self.made.named
         if space not in made:
-            made[space] = Rows.from_samples(bank(), self.x, self.y, self.count, self.loss.compressed)
+            compressed = self.loss.compressed and not self.each
+            made[space] = Rows.from_samples(bank(), self.x, self.y, self.count, compressed)
         return made[space]

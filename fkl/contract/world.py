@@ -155,7 +155,8 @@ class World:
     def _part_of_samples(self, training: bool) -> Held:
         x, y, client = self.problem.part(training)
         everyone = np.ones(self.problem.clients, np.bool_)
-        return Held(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss)
+        each = not training and self.problem.row is not None
+        return Held(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss, each)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ class Partition:
             scale=table.scale,
             encoder=table.encoder,
             expected=None if table.expected is None else table.expected[at],
+            row=None if table.row is None else table.row[at],
         )
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:

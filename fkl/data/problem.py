@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
+from fkl.data.dealt_rows import BLOCK, in_part
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 
 FOLDS = 5
 """Parts of a cross-validation."""
-PARTS_OF_ROWS = ("all", "even", "odd")
-BLOCK = 50
-"""Neighbouring rows, which are often alike, that a part of the rows has all or none of."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,8 @@ class Table:
         What made numbers of a file's cells; None where all columns but the target are numbers.
     expected : (n,) float64 or None
         What the target is expected to be, given the features and the time: known of generated data only.
+    row : (n,) int64 or None
+        Number of each row in the whole data set, where the loss of each row is kept.
     """
 
     x: NDArray[np.float64]
@@ -53,6 +53,7 @@ class Table:
     scale: Scale = field(default_factory=Scale)
     encoder: Encoder | None = None
     expected: NDArray[np.float64] | None = None
+    row: NDArray[np.int64] | None = None
 
     @classmethod
     def of_one_site(
@@ -62,25 +63,19 @@ class Table:
         return cls(x, y, np.zeros(len(y), np.int64), feature_names, where=where)
 
     def part(self, rows: str) -> "Table":
-        """The blocks of `BLOCK` rows with an even or an odd number, or ``all``; one of `PARTS_OF_ROWS`.
+        """The rows of a part, see `fkl.data.dealt_rows.in_part`.
 
         Raises
         ------
         fkl.basics.errors.BadValue
-            If there is only one block.
+            If it has none.
         """
         if rows == "all":
             return self
-        chosen = np.arange(len(self.y)) // BLOCK % 2 == ("even", "odd").index(rows)
-        require(chosen.any(), "rows", rows, f"all or even: {self.where} has no more than {BLOCK} rows")
-        return replace(
-            self,
-            x=self.x[chosen],
-            y=self.y[chosen],
-            site=self.site[chosen],
-            tested=None if self.tested is None else self.tested[chosen],
-            expected=None if self.expected is None else self.expected[chosen],
-        )
+        chosen = in_part(rows, self.site if self.tested is None else 2 * self.site + self.tested)
+        require(bool(chosen.any()), "rows", rows, f"all or even: {self.where} has too few rows, in blocks of {BLOCK}")
+        arrays = {name: getattr(self, name) for name in ("x", "y", "site", "tested", "expected", "row")}
+        return replace(self, **{name: array[chosen] for name, array in arrays.items() if array is not None})
 
 
 class OfAllClients:
@@ -127,6 +122,8 @@ class Problem(OfAllClients):
         As in `Table`: the best prediction that is possible.
     sampled : (T, K) bool or None
         Where there are samples, those of rounds in which a client does not take part, too; None where it always does.
+    row : (T, K) int64 or None
+        As in `Table`.
     """
 
     x: NDArray[np.floating]
@@ -140,6 +137,7 @@ class Problem(OfAllClients):
     encoder: Encoder | None = None
     expected: NDArray[np.float64] | None = None
     sampled: NDArray[np.bool_] | None = None
+    row: NDArray[np.int64] | None = None
     rounds: int = field(init=False)
     clients: int = field(init=False)
     dimension: int = field(init=False)
@@ -232,6 +230,8 @@ class Batch(OfAllClients):
         As in `Problem`.
     taking_part : (T, K) bool, or None
         Whether a client takes part in a round; None for all in all.
+    row : (n,) int64 or None
+        As in `Table`.
     """
 
     x: NDArray[np.floating]
@@ -246,6 +246,7 @@ class Batch(OfAllClients):
     scale: Scale = field(default_factory=Scale)
     encoder: Encoder | None = None
     taking_part: NDArray[np.bool_] | None = None
+    row: NDArray[np.int64] | None = None
 
     @classmethod
     def from_problem(
@@ -295,6 +296,7 @@ class Batch(OfAllClients):
             rows_left_out=problem.rows_left_out,
             scale=problem.scale,
             encoder=problem.encoder,
+            row=None if problem.row is None else problem.row.T[here][kept],
         )
         fewest = int(np.bincount(batch.client[batch.training], minlength=batch.clients).min())
         if fewest == 0:

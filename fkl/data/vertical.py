@@ -48,6 +48,8 @@ class Vertical:
         As in `fkl.data.problem.Problem`.
     tested : (n,) bool or None
         Rows that the data set itself sets apart to be tested on, in every replicate; None for a share of all.
+    row : (n,) int64 or None
+        As in `fkl.data.problem.Table`.
     """
 
     x: NDArray[np.float64]
@@ -59,6 +61,7 @@ class Vertical:
     scale: Scale = field(default_factory=Scale)
     encoder: Encoder | None = None
     tested: NDArray[np.bool_] | None = None
+    row: NDArray[np.int64] | None = None
 
     site_names: ClassVar[tuple[str, ...]] = ("all",)
     rows_left_out: ClassVar[int] = 0
@@ -206,7 +209,8 @@ class FeatureGroups:
         active = max(len(groups) // 2, 1) if self.active is None else self.active
         require(active <= len(groups), "active", active, f"at most {len(groups)}, the parties")
         parts = (groups, tuple(range(active)), self.test_share)
-        vertical = Vertical(table.x, y, *parts, scale=scale, encoder=table.encoder, tested=table.tested)
+        as_they_are = {name: getattr(table, name) for name in ("encoder", "tested", "row")}
+        vertical = Vertical(table.x, y, *parts, scale=scale, **as_they_are)
         allowed = f"one that parts the {len(y)} rows in two"
         require(0 < vertical.test_rows < len(y), "test_share", self.test_share, allowed)
         return vertical

@@ -10,6 +10,7 @@ import numpy as np
 from fkl.basics.errors import FklError, requires_extra
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
+from fkl.data.dealt_rows import is_judged
 from fkl.engines.base import Engine
 from fkl.engines.experiment import make_world
 from fkl.engines.rounds import before_first_round
@@ -25,6 +26,8 @@ class Jax(Engine):
     def can_play(self, run: Run) -> str | None:
         """What can be traced, in a network that changes nothing but who is there."""
         method, network = run.algo, run.network
+        if is_judged(run.settings.rows):
+            return f"it sums up losses as it goes, and rows={run.settings.rows} keeps the loss of each row"
         if getattr(method, "compiled_only", False):
             return "its loops exist only compiled by numba"
         if why := getattr(method, "not_traceable", "its class does not say that its rounds can be traced"):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, plural, requires_extra
 from fkl.config import Run
+from fkl.data.dealt_rows import is_judged
 from fkl.data.problem import Slice
 from fkl.engines.base import Engine, why_no_star_on_a_stream
 from fkl.engines.checkpoint import CHECKPOINTS, Checkpoint, Follower
@@ -302,6 +303,8 @@ class Mpi(Numba):
         inside = [*run.conditions, *["network.compute_s"] * getattr(run.network, "timed", False)]
         if inside:
             return f"a process that has some of the clients knows no {', '.join(inside)}"
+        if is_judged(run.settings.rows):
+            return f"with rows={run.settings.rows} all clients have to be on one process"
         if run.settings.save_model:
             return "with save_model all clients have to be on one process"
         return None

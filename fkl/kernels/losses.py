@@ -21,6 +21,10 @@ class Square:
     compressed: ClassVar[bool] = True
     """Whether `Rows` may be compressed."""
 
+    def of_each(self, rows: Rows, f: Array) -> Array:
+        """Loss of each sample, (R, K, r), for predictions f (R, K, r): squared errors."""
+        return np.square(f - rows.y)
+
     def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
         """Sums over each client's samples, (R, K, B), by name, for predictions f (R, K, r, B): squared errors."""
         off = f - rows.y[..., None]
@@ -53,6 +57,10 @@ class Logistic:
     """log(1 + exp(-y f)) for labels y of -1 and 1; rows with label 0 are padding."""
 
     compressed: ClassVar[bool] = False
+
+    def of_each(self, rows: Rows, f: Array) -> Array:
+        """1 for a sample on the wrong side, (R, K, r), for predictions f (R, K, r)."""
+        return (rows.y * f <= 0).astype(np.float64)
 
     def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
         """Samples on the wrong side (0 counts as wrong), and logistic losses."""

@@ -10,17 +10,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.basics.files import writing
+from fkl.basics.files import whole_file, write_arrays, writing
 from fkl.conditions import Wrapped
 from fkl.engines.divergence import DivergedError
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Chunk, Learned, simulate
-from fkl.tasks.task import Columns, Values
+from fkl.tasks.task import Columns, RowLosses, Values
 from fkl.wire import UNITS, Ledger
 
 FLOATS = "%.10g"
 ROWS_AT_A_TIME = 2**16
 TABLES = ("rounds", "clients", "summary")
+LOSSES = "losses.npz"
+"""File with the loss of each judged row, see `fkl.data.dealt_rows`."""
 TIMING_COLUMNS = ("runtime_s", "runtime_per_client_s")
 """The only columns that differ between two runs of one configuration."""
 
@@ -88,13 +90,14 @@ class Tables:
     def __init__(self, folder: Path, whole: Callable[[], Experiment], cache: Path | None = None) -> None:
         self._folder, self._whole, self._cache = folder, whole, cache
         self._comparison: tuple[Any] | None = None
-        self.truncate_to({"sizes": dict.fromkeys(TABLES, 0), "curves": Curves(), "kinds": {}, "learned": ()})
+        nothing = {"curves": Curves(), "kinds": {}, "learned": (), "row_losses": ()}
+        self.truncate_to({"sizes": dict.fromkeys(TABLES, 0), **nothing})
 
     @property
     def position(self) -> dict[str, Any]:
         """Where the tables end, for `truncate_to`."""
-        kept = {"curves": self.curves, "kinds": self.kinds, "learned": self.learned}
-        return {"sizes": dict(self._sizes), **kept}
+        kept = ("curves", "kinds", "learned", "row_losses")
+        return {"sizes": dict(self._sizes)} | {name: getattr(self, name) for name in kept}
 
     def truncate_to(self, position: dict[str, Any]) -> None:
         """Forget the rows that came after this position."""
@@ -102,6 +105,7 @@ class Tables:
         self.curves: Curves = position["curves"]
         self.kinds: dict[str, int] = position["kinds"]
         self.learned: tuple[Learned, ...] = position["learned"]
+        self.row_losses: tuple[RowLosses, ...] = position["row_losses"]
 
     def append(self, chunk: Chunk) -> None:
         """Write the rows of some more replicates."""
@@ -110,9 +114,18 @@ class Tables:
             self._append(name, getattr(records, name))
         self.curves.enter(records.rounds)
         self.learned += chunk.learned
+        self.row_losses += tuple(getattr(chunk.judge, "row_losses", ()))  # a user's judge may have none
         for (direction, kind), scalars in chunk.ledger.kinds.items():
             name = f"{direction} {kind}"
             self.kinds[name] = self.kinds.get(name, 0) + scalars
+
+    def write_row_losses(self, file: Path) -> None:
+        """Write the loss of each judged row: arrays replicate, row and loss, of one length."""
+        counts = [len(one.row) for one in self.row_losses]
+        replicate = np.repeat(np.arange(len(counts)), counts)
+        row, loss = (np.concatenate(arrays) for arrays in zip(*self.row_losses, strict=True))
+        with whole_file(file) as stream:
+            write_arrays(stream, {"replicate": replicate, "row": row, "loss": loss})
 
     def rounds_before(self, error: DivergedError) -> Path | None:
         """File of the rounds that were right when a method diverged; None where it diverged in its first round."""

@@ -17,7 +17,7 @@ from fkl.kernels.around_median import AroundMedian
 from fkl.results import folder as results
 from fkl.results.model import FILE as MODEL
 from fkl.results.model import Model
-from fkl.results.tables import Tables
+from fkl.results.tables import LOSSES, Tables
 from fkl.runs.desk import about, title_of
 from fkl.runs.prepare import prepare
 from fkl.runs.progress import Progress
@@ -64,6 +64,8 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         model = Model.from_experiment(whole, run.dataset, tables.learned)
         model.save(folder / MODEL)
         warnings = [*_of_clients_gone(whole, model), *warnings]
+    if tables.row_losses:
+        tables.write_row_losses(folder / LOSSES)
     if warnings:
         notes["warning"] = "; ".join(warnings)
     if run.settings.figures != "none":

@@ -19,7 +19,18 @@ from fkl.tasks import run_samples as samples
 from fkl.tasks.fairness import fairness
 from fkl.tasks.participants import differs_by_replicate, present_in_replicate
 from fkl.tasks.stream import DIABETES
-from fkl.tasks.task import LARGEST, Books, Panel, Probe, Task, mirrored, overrides_for_keys, require_lam, require_shape
+from fkl.tasks.task import (
+    LARGEST,
+    Books,
+    Panel,
+    Probe,
+    RowLosses,
+    Task,
+    mirrored,
+    overrides_for_keys,
+    require_lam,
+    require_shape,
+)
 
 PENDING_BYTES = 2**20
 """Of the iterations of one replicate that are judged together: one product in place of many."""
@@ -161,7 +172,8 @@ def with_mirrored_tests(batch: Batch) -> Batch:
 class TestedBooks(Books):
     """Books of clients that are tested on samples of their own; thetas of some rounds are judged together.
 
-    A subclass judges `pending` rounds, those from `first_pending` on, in `judge_pending`.
+    A subclass judges `pending` rounds, those from `first_pending` on, in `judge_pending`. It puts the losses of the
+    last round beside the `numbers` of the test samples' rows, where these are known.
     """
 
     def __init__(self, problem: Batch, replicates: int) -> None:
@@ -176,6 +188,7 @@ class TestedBooks(Books):
             self.by_client[name] = np.tile(self.count[part], (replicates, 1))
         (_, learned, _), (_, tested, _) = problem.part(True), problem.part(False)
         self._variance = float(tested.var()) if len(tested) else np.nan
+        self.numbers = None if problem.row is None else problem.row[~problem.training]
         self.at_the_end = constants([learned] * replicates, [tested] * replicates, self.classes)
 
     def enter_theta(self, t: int, theta: Array, width: int | None) -> bool:
@@ -271,6 +284,11 @@ class BatchJudge(TestedBooks):
             for name, sums in self._measures_of_loss(part, rows, f[part]).items():
                 self.book(name, rounds, _mean_over_samples(sums, rows).T)
                 self.by_client[name] = sums[..., -1] / np.where(rows.count, rows.count, np.nan)
+        if self.numbers is not None and rounds.stop == self._shape[0]:
+            test = self.parts["test"]
+            there = np.arange(test.y.shape[2]) < test.count[:, None]
+            each = self._loss.of_each(test, f["test"][..., -1])
+            self.row_losses = [RowLosses(self.numbers, of_replicate[there]) for of_replicate in each]
         train = self.parts["train"]
         off = f["train"] - self._best_f
         apart = np.einsum("rkib,rkib->rkb", off, off)

@@ -9,7 +9,7 @@ import numpy as np
 from fkl.contract.world import Algorithm, Array, World
 from fkl.data.problem import Batch
 from fkl.tasks.batch import PANELS, PARTS, SQUARES, BatchTask, TestedBooks
-from fkl.tasks.task import Panel, require_shape
+from fkl.tasks.task import Panel, RowLosses, require_shape
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,15 @@ class OwnFeaturesJudge(TestedBooks):
         factor = np.sqrt(2 / phase.shape[-1])
         for part, training in PARTS:
             x, y, client = self.problem.part(training)
-            sums = np.zeros((*theta.shape[:2], theta.shape[3]))
+            sums, last = np.zeros((*theta.shape[:2], theta.shape[3])), np.zeros((len(theta), len(y)))
             for r, k in np.ndindex(*theta.shape[:2]):
                 z = factor * np.cos(x[client == k] @ omega[r, k] + phase[r, k])
                 off = z @ theta[r, k] - y[client == k, None]
                 sums[r, k] = np.einsum("nb,nb->b", off, off)
+                last[r, client == k] = off[:, -1] ** 2
             size = self.count[part]
             self.book(f"{part}_mse", rounds, (sums.sum(axis=1) / (size.sum() or np.nan)).T)
             self.by_client[f"{part}_mse"] = sums[..., -1] / np.where(size, size, np.nan)
+            if not training and self.numbers is not None:
+                self.row_losses = [RowLosses(self.numbers, losses) for losses in last]
         self.first_pending, self.pending = rounds.stop, []

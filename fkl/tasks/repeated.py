@@ -18,8 +18,8 @@ from fkl.data.baselines import constants
 from fkl.data.problem import Batch, PerReplicate
 from fkl.data.scale import Scale
 from fkl.tasks import run_samples as samples
-from fkl.tasks.batch import SHARES, batch_of_stream, sample_counts, with_mirrored_tests
-from fkl.tasks.task import Books, Panel, Probe, Task, mirrored, overrides_for_keys
+from fkl.tasks.batch import PARTS, SHARES, batch_of_stream, sample_counts, with_mirrored_tests
+from fkl.tasks.task import Books, Panel, Probe, RowLosses, Task, mirrored, overrides_for_keys
 
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
 """9 clients, samples of two classes."""
@@ -126,23 +126,28 @@ class FittedJudge(Books):
 
     def enter(self, t: int, outcome: Fitted) -> bool:
         """Book round t, and tell whether all is finite."""
-        errors = {"train_error": self._errors(outcome, True), "test_error": self._errors(outcome, False)}
+        wrong = {f"{part}_error": self._wrong(outcome, training) for part, training in PARTS}
+        errors = {name: np.array([one.mean() if len(one) else np.nan for one in each]) for name, each in wrong.items()}
         for name, values in {**errors, **outcome.figures}.items():
             self.book(name, t, values)
         self.by_client.update(outcome.of_clients)
+        self.row_losses = [
+            RowLosses(batch.row[~batch.training], one.astype(np.float64))
+            for batch, one in zip(self._batches, wrong["test_error"], strict=True)
+            if batch.row is not None
+        ]
         return all(bool(np.isfinite(values).all()) for values in outcome.figures.values())
 
     def close(self) -> None:
         """Let go of the samples."""
         self._batches = []
 
-    def _errors(self, outcome: Fitted, training: bool) -> Array:
-        """Shares of errors, (R,)."""
+    def _wrong(self, outcome: Fitted, training: bool) -> list[Array]:
+        """Whether each sample's class is not predicted: (n,) bool for each replicate."""
         parts = [batch.part(training)[:2] for batch in self._batches]
         found = [predict(x) for predict, (x, _) in zip(outcome.predict, parts, strict=True)]
         for r, (values, (_, y)) in enumerate(zip(found, parts, strict=True)):
             if np.shape(values) != y.shape:
                 shape = np.shape(values)
                 raise BrokenPromiseError(f"Fitted.predict of replicate {r} has shape {shape}, must be (n,) = {y.shape}")
-        wrong = [values != y for values, (_, y) in zip(found, parts, strict=True)]
-        return np.array([errors.mean() if len(errors) else np.nan for errors in wrong])
+        return [values != y for values, (_, y) in zip(found, parts, strict=True)]

@@ -12,6 +12,7 @@ import numpy as np
 
 from fkl.basics.errors import BadValue, in_one_line, key_prefix, require
 from fkl.config import Run
+from fkl.data.dealt_rows import is_judged
 from fkl.data.encoder import WORDS_SHOWN, Encoder
 from fkl.data.normalise import normalise
 from fkl.data.problem import Table
@@ -36,6 +37,8 @@ def read_table(run: Run, generator: np.random.Generator) -> Table:
             allowed = f"numbers or two classes for {run.algo.label}; the {count} classes {words} are for algo={able}"
             raise BadValue("target", run.dataset.target, allowed)
         table = replace(table, where=where, encoder=encoder)
+    if is_judged(run.settings.rows):
+        table = replace(table, row=np.arange(len(table.y)))
     table = table.part(run.settings.rows)
     with key_prefix("dataset"):
         return normalise(table, run.settings.scaling)

@@ -23,9 +23,22 @@ from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
 from fkl.tasks.participants import differs_by_replicate, present_in_replicate
-from fkl.tasks.task import LARGEST_ERROR, Columns, Panel, Probe, Task, Values, mirrored, require_lam, require_shape
+from fkl.tasks.task import (
+    LARGEST_ERROR,
+    Columns,
+    Panel,
+    Probe,
+    RowLosses,
+    Task,
+    Values,
+    mirrored,
+    require_lam,
+    require_shape,
+)
 
 CLIENTS_AT_A_TIME = 4096
+NO_ROWS: dict[str, Any] = dict.fromkeys(("tested", "expected", "sampled", "row"))
+"""What a problem with fewer rounds or clients does without."""
 DIABETES = ("dataset=diabetes", "kernels.D=8")
 """4 clients."""
 SHORT = ("partition.rounds=40",)
@@ -88,13 +101,13 @@ class StreamTask(Task):
         if problem.clients <= clients:
             return problem
         streams = {name: getattr(problem, name)[:, :clients] for name in ("x", "y", "present")}
-        return replace(problem, **streams, site=problem.site[:clients], tested=None, expected=None, sampled=None)
+        return replace(problem, **streams, site=problem.site[:clients], **NO_ROWS)
 
     def first_round(self) -> Problem:
         """Of all clients."""
         problem: Problem = self.problem
         one = {name: getattr(problem, name)[:1] for name in ("x", "y", "present")}
-        return replace(problem, **one, tested=None, expected=None, sampled=None)
+        return replace(problem, **one, **NO_ROWS)
 
     def beside(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Array:
         """Loss (T, K) of the best function in hindsight."""
@@ -252,6 +265,8 @@ class StreamJudge:
         samples = np.cumsum(problem.together)
         self._samples = np.where(samples > 0, samples, np.nan)
         self.calibration: Calibration | None = None
+        self.row_losses: list[RowLosses] = []
+        self._of_rounds = np.zeros((0 if problem.row is None else problem.rounds, *shape))
         self.booked = 0
 
     def enter(self, t: int, outcome: Outcome) -> bool:
@@ -260,6 +275,8 @@ class StreamJudge:
             _outcome_arrays(outcome, *self.loss.shape)
         y, present = self.problem.y[t], self.problem.present[t]
         self.sums = self.sums.after(outcome, y, present, self.lam)
+        if len(self._of_rounds):
+            self._of_rounds[t] = (outcome.y_hat - y) ** 2
         self.enter_variance(t, outcome.y_hat, outcome.variance)
         return self.add_sums(t, self._added(self.sums.terms()))
 
@@ -292,7 +309,10 @@ class StreamJudge:
         self.squared_error, self.loss, self.kernel_loss = sums
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Put the losses of all rows beside their numbers, where these are known."""
+        row, present = self.problem.row, self.problem.present
+        if row is not None:
+            self.row_losses = [RowLosses(row[present], losses[present]) for losses in self._of_rounds.swapaxes(0, 1)]
 
     def gathered(self, beside: Callable[[Array], Array]) -> "StreamJudge":
         """A judge with the clients of other processes as well; `problem` does not yet have their streams.

@@ -48,6 +48,21 @@ class Columns(NamedTuple):
     summary: Values
 
 
+class RowLosses(NamedTuple):
+    """The loss of each sample that a replicate is judged on: of a stream, before it is learned from.
+
+    Parameters
+    ----------
+    row : (n,) int64
+        Number of the sample's row in the whole data set.
+    loss : (n,) float64
+        Squared error, or 1 for a wrong class and 0 for the right one.
+    """
+
+    row: NDArray[np.int64]
+    loss: NDArray[np.float64]
+
+
 class Judge(Protocol):
     """Accumulates the outcomes of some replicates; write your own as a dataclass, so that checkpoints can keep it."""
 
@@ -67,11 +82,14 @@ class Books:
     ----------
     booked : int
         Rounds whose columns are known, and may go to loggers. A judge without it is asked at the end only.
+    row_losses : list of RowLosses
+        Of each replicate after the last round, where the problem knows its rows' numbers.
     """
 
     def __init__(self, rounds: int, replicates: int) -> None:
         self._shape = rounds, replicates
         self.booked = 0
+        self.row_losses: list[RowLosses] = []
         self.by_round: Values = {}
         self.by_client: Values = {}
         self.at_the_end: Values = {}

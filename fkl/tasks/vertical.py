@@ -18,7 +18,7 @@ from fkl.network import Topology
 from fkl.tasks import run_samples as samples
 from fkl.tasks.batch import SHARES, SQUARES
 from fkl.tasks.repeated import CLASSES, FEW
-from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, Task, mirrored, overrides_for_keys
+from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, RowLosses, Task, mirrored, overrides_for_keys
 from fkl.wire.ledger import BETWEEN_PARTIES, Direction
 
 TWO_PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
@@ -129,13 +129,17 @@ class ScoredJudge(Books):
                 raise BrokenPromiseError(
                     f"Scored.f of replicate {r} has shape {np.shape(f)}, must be (n,) = {rows.shape}"
                 )
-        values = [
-            (np.sign(f) != self._problem.y[rows]).mean() if classes else np.square(f - self._problem.y[rows]).mean()
+        losses = [
+            np.sign(f) != self._problem.y[rows] if classes else np.square(f - self._problem.y[rows])
             for f, rows in zip(found, outcome.rows, strict=True)
         ]
+        values = [each.mean() for each in losses]
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
         if t == self._shape[0] - 1:
+            if (numbers := self._problem.row) is not None:
+                pairs = zip(outcome.rows, losses, strict=True)
+                self.row_losses = [RowLosses(numbers[rows], each.astype(np.float64)) for rows, each in pairs]
             # What a constant has on the rows that are tested on, beside these errors.
             y, tested = self._problem.y, [self._problem.y[rows] for rows in outcome.rows]
             self.at_the_end |= constants([np.delete(y, rows) for rows in outcome.rows], tested, classes)
